@@ -70,8 +70,12 @@ def preview(
             plan = build_plan(desired, observed, scope, allowed)
         doomed = [change.held for change in plan.changes if isinstance(change, Delete)]
         if doomed and desired.look_elsewhere is not None:
-            elsewhere = desired.look_elsewhere(doomed)
-            plan = build_plan(replace(desired, elsewhere=elsewhere), observed, scope, allowed)
+            desired = replace(desired, elsewhere=desired.look_elsewhere(doomed))
+            plan = build_plan(desired, observed, scope, allowed)
+        if plan.blocks and allowed.read_begun is not None:
+            begun = allowed.read_begun(observed.instance)
+            if begun:
+                plan = build_plan(desired, observed, scope, replace(allowed, begun=begun))
         return plan, observed
 
 

@@ -1,4 +1,4 @@
-"""``reconciler apply``, and the journal of a tree.
+"""``reconciler apply``.
 
 The locks of the organizations and of the journal are taken before the first write and kept to the
 end of the command.
@@ -6,22 +6,16 @@ end of the command.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
-import stat
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import click
 
 from reconciler.apply.changes import ApplyReport, Status
 from reconciler.apply.executor import Executor
-from reconciler.apply.journal import Journal, take_over, tree_of
-from reconciler.apply.sink import SecretSink, plain_name
+from reconciler.apply.sink import SecretSink
 from reconciler.cli.apply_output import OUTPUTS, Extent, TextOutput
 from reconciler.cli.approval import (
     Approval,
@@ -38,7 +32,6 @@ from reconciler.cli.clients import (
     secrets_option,
     sink_for,
     takes_writing_connection,
-    wait_for_lock,
     warn_without_sink,
     why_a_sink,
 )
@@ -50,12 +43,13 @@ from reconciler.cli.configuration_options import (
     untrusted,
 )
 from reconciler.cli.configured import configured
+from reconciler.cli.journals import open_journal, with_journal
 from reconciler.cli.manifests import read_whole, revision_of
 from reconciler.cli.options import format_option, full_option, option, paths_argument, takes_scope
 from reconciler.cli.output import timed
 from reconciler.cli.parameter_types import settle_seconds
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
-from reconciler.cli.settings import Connection, is_file, require_seal_key, store_path
+from reconciler.cli.settings import Connection, require_seal_key
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
 from reconciler.loop import carry_out, explained
@@ -64,13 +58,8 @@ from reconciler.plan.model import Plan, Scope
 from reconciler.report.apply_report import report_as_text
 from reconciler.report.plan_parts import Place, place_as_text, place_of
 from reconciler.resources.process import crashpoint
-from reconciler.resources.ref import fold
 from reconciler.service_client.port import ServiceClient
 from reconciler.state import DesiredState, ObservedState
-
-JOURNAL_WAIT = 1.0  # seconds; what another run leaves open is taken over in a few milliseconds
-_EXACT = "~"  # before the digest of a tree's exact name; no plain name has it
-_SHARD = r"(\.\d+-of-\d+)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +162,7 @@ def apply_command(
             warnings,
             replace(connection, settle=settle),
             scope,
-            allowed,
+            with_journal(allowed, connection, scope),
             approval,
             sink,
             output,
@@ -273,57 +262,6 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     if lost_output():  # the report must not be lost
         click.echo(report_as_text(report, place), err=True)
     return exit_code(report)
-
-
-@contextmanager
-def open_journal(
-    connection: Connection,
-    instance: str,
-    scope: Scope,
-    organizations: Collection[str],
-    timeout: float,
-) -> Iterator[Journal]:
-    """Open the journal of a run, with all that was left open in the organizations it looks after.
-
-    Raises:
-        LockHeldError: another run still uses it, after as long a wait as was asked.
-        LocalFileError: it cannot be used.
-    """
-    tree, path = scope.tree, journal_path(connection, instance, scope)
-    patience = max(timeout, JOURNAL_WAIT)
-    with wait_for_lock(lambda: Journal(path, tree), patience) as journal:
-        others = _others(path, journal_path(connection, instance, Scope(tree)), tree)
-        wait_for_lock(lambda: take_over(journal, others, organizations), patience)
-        yield journal
-
-
-def journal_path(connection: Connection, instance: str, scope: Scope) -> Path:
-    """Return where the journal of a tree or shard against a service is kept: beside its store.
-
-    What is in no file of this machine has its journal in the state folder of its environment.
-    """
-    service = connection.service
-    folder = store_path(service).parent if is_file(service) else connection.state
-    name = plain_name([scope.tree])
-    if scope.tree != fold(scope.tree):
-        # On some disks file names that differ in case alone are one file.
-        name += _EXACT + hashlib.sha256(scope.tree.encode()).hexdigest()[:16]
-    shard = f".{scope.shard.index}-of-{scope.shard.count}" if scope.shard else ""
-    return folder / f"apply-{instance}-{name}{shard}.jsonl"
-
-
-def _others(path: Path, whole: Path, tree: str) -> Sequence[Path]:
-    """Return the journals of the same tree under other shards, and of the whole, but for one.
-
-    Versions before gave trees whose names differ in case alone one journal, and no tree at its
-    head. Such a journal may be of this tree, too.
-    """
-    stems = {whole.stem, whole.stem.partition(_EXACT)[0]}
-    names = "|".join(map(re.escape, sorted(stems)))
-    ours = re.compile(f"(?:{names}){_SHARD}{re.escape(whole.suffix)}", re.ASCII)
-    found = (each for each in path.parent.iterdir() if ours.fullmatch(each.name))
-    journals = (each for each in found if each != path and stat.S_ISREG(each.lstat().st_mode))
-    return sorted(each for each in journals if tree_of(each) in {"", tree})
 
 
 def exit_code(report: ApplyReport) -> int:

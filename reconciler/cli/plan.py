@@ -29,6 +29,7 @@ from reconciler.cli.configuration_options import (
     with_configuration,
 )
 from reconciler.cli.configured import configured
+from reconciler.cli.journals import with_journal
 from reconciler.cli.manifests import Made, read_offline, read_whole, revision_of
 from reconciler.cli.options import (
     format_option,
@@ -174,7 +175,8 @@ def plan_command(
         service = snapshot.service
     else:
         with open_for_plan(connection) as reader, timed("observe and plan"):
-            plan, observed = preview(desired, reader, scope, allowed)
+            known = with_journal(allowed, connection, scope)
+            plan, observed = preview(desired, reader, scope, known)
             plan = explained(plan, reader, observed)
         keep_until_exit(observed)
     sink = sink_for(connection, secrets_to) if why_a_sink(plan) else None

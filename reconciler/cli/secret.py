@@ -9,7 +9,6 @@ import click
 from reconciler.apply.delivery import DeliveryResult, deliver_owed, rotate
 from reconciler.apply.sink import SecretSink
 from reconciler.apply.sinks import KINDS
-from reconciler.cli.apply import open_journal
 from reconciler.cli.apply_output import TerminalWatch
 from reconciler.cli.approval import ask_for_yes, auto_approve_option, check_protection
 from reconciler.cli.clients import (
@@ -23,6 +22,7 @@ from reconciler.cli.clients import (
 )
 from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.configured import configured
+from reconciler.cli.journals import open_journal
 from reconciler.cli.options import tree_option
 from reconciler.cli.output import print_done, show_warnings, stdout_style
 from reconciler.cli.parameter_types import RefType

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
@@ -25,6 +25,7 @@ from reconciler.plan.model import (
 )
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
 from reconciler.plan.shared_names import same_names
+from reconciler.resources.fields import Spec
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, Elsewhere, ObservedObject, ObservedState, Resource
@@ -45,6 +46,9 @@ class Allowances:
         lockouts: Objects that may be removed or weakened although that may lock people out: their
             addresses (``Kind/organization[/project]/name``) folded, and as they were given.
         reasons: Why, by the folded addresses; kept with what is written to these objects.
+        begun: Specs of the inactive objects that an interrupted run was about to make, by key.
+        read_begun: Reads these of the service of an id; None where there is no journal. It is
+            called only where a plan is blocked.
     """
 
     updates: int | None = None
@@ -52,6 +56,8 @@ class Allowances:
     adopt: bool = True
     lockouts: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
+    begun: Mapping[ResourceRef, Spec] = field(default_factory=dict)
+    read_begun: Callable[[str], Mapping[ResourceRef, Spec]] | None = None
 
     def reason_for(self, change: Change) -> str:
         """Return the reason of ``--break-glass`` for an object, by its old or its new name."""

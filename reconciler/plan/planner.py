@@ -47,6 +47,7 @@ from reconciler.plan.ownership import (
     ownership_notes,
     to_rotate,
 )
+from reconciler.plan.unfinished import guarded
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import (
@@ -89,6 +90,7 @@ def build_plan(
     changes += [Delete(held) for held in deleted]
     ordered, swapped = in_order(changes)
     owed = owed_to(scope, observed)
+    judged = guarded(ordered, allowed.begun, scope.tree)
     missing = action_findings(matching.pairs, kept, deleted)
     _refuse([*taken_names(matching, kept), *swapped, *missing])
     return Plan(
@@ -99,8 +101,8 @@ def build_plan(
         in_step=tuple(sorted(in_step)),
         unmanaged=tuple(_unmanaged(kept, observed, scope.tree)),
         blocks=(
-            *blocks(ordered, desired, observed, allowed),
-            *actions_of_critical_flows(ordered, desired, observed, allowed.lockouts),
+            *blocks(judged, desired, observed, allowed),
+            *actions_of_critical_flows(judged, desired, observed, allowed.lockouts),
             *unsure_deletes(ordered, observed),
             *cannot_take_over(desired, observed, scope),
         ),

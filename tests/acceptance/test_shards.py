@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply.journal import Intent, Journal
-from reconciler.cli.apply import journal_path
 from reconciler.cli.clients import open_for_plan
+from reconciler.cli.journals import journal_path
 from reconciler.cli.settings import Connection
 from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind, ResourceRef, Shard, shard_of

@@ -134,6 +134,22 @@ def test_a_kill_between_the_two_writes_is_healed_by_the_next_apply(
     assert told.count("app.deactivated") == 1
 
 
+@pytest.mark.parametrize("point", ["C4:3", "C6:3"])
+def test_a_critical_object_that_was_made_half_way_needs_no_break_glass(
+    run: Run, small: Path, point: str
+) -> None:
+    """The run that was killed was to leave it inactive, and so does the next one; plan agrees."""
+    critical = with_metadata(an_application("web"), critical=True)
+    write(small / "web.yaml", with_metadata(critical, active=False))
+    assert run("apply", "--auto-approve", RECONCILER_CRASHPOINT=point).code == -signal.SIGKILL
+
+    planned = run("plan", "--detailed-exitcode")
+    assert planned.code == 2, planned.all
+    assert_nothing_is_lost_or_twice(run, small.parent)
+    write(small / "web.yaml", with_metadata(critical, active=True))
+    assert run("plan", "--detailed-exitcode").code == 3
+
+
 def test_a_saved_plan_goes_on_after_a_kill_between_the_two_writes(run: Run, small: Path) -> None:
     """It is the same plan: the half that is left is done."""
     write(small / "web.yaml", with_metadata(an_application("web"), active=False))
@@ -176,9 +192,12 @@ def test_what_another_writer_switched_off_is_told(place: Place) -> None:
 def test_a_zitadel_is_healed_told_of_and_refused(
     a_zitadel: ServeZitadel, run: Run, tree: Path
 ) -> None:
-    """A kill between the two writes makes nothing twice; a provider has no such state there."""
+    """A kill between the two writes makes nothing twice; a provider has no such state there.
+
+    The server does not tell who made an object: the journal and the content do.
+    """
     public = an_application("web", authMethodType="OIDC_AUTH_METHOD_TYPE_NONE")
-    write(tree / "web.yaml", with_metadata(public, active=False))
+    write(tree / "web.yaml", with_metadata(public, active=False, critical=True))
     with a_zitadel() as (fake, here):
         killed = run("apply", "--auto-approve", **here, RECONCILER_CRASHPOINT="C4")
         assert killed.code == -signal.SIGKILL

@@ -79,6 +79,7 @@ PARTS = {
             "risk",
             "risk_rules",
             "shared_names",
+            "unfinished",
         ),
         ("tests/unit/plan",),
         ("-m", "not slow"),  # one of 13 s would run for each of thousands of changes

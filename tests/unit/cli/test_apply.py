@@ -1,22 +1,17 @@
-"""An apply: its exit code, and the journals that it looks at."""
+"""The exit code of an apply."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from reconciler import errors
 from reconciler.apply.changes import ApplyReport, Delivered, Outcome, Status
-from reconciler.apply.journal import Intent, Journal, tree_of
 from reconciler.cli import apply
-from reconciler.cli.apply import journal_path, open_journal
-from reconciler.cli.settings import Connection
 from reconciler.diagnostics import error, warning
 from reconciler.errors import ReconcilerError
-from reconciler.plan.model import Create, Scope
-from reconciler.resources.ref import Kind, ResourceRef, Shard
+from reconciler.plan.model import Create
 from tests.builders import GREET, WEB, declared
 from tests.rows import each_row
 
@@ -69,44 +64,3 @@ def failed(kind: type[ReconcilerError]) -> Outcome:
 def test_an_apply_ends_with_what_came_of_it(report: ApplyReport, code: int) -> None:
     """Partly applied is a number of its own: something was changed."""
     assert apply.exit_code(report) == code
-
-
-REF = ResourceRef(Kind.ACTION, "acme", "", "greet")
-INTENT = Intent("create", "key", REF, owes_secret=False, spec={})
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Connection:
-    return Connection(f"sqlite:{tmp_path}/identity.db")
-
-
-def left_to(service: Connection, scope: Scope) -> list[str]:
-    """Return the keys that a run of this scope finds open, and leave them there."""
-    with open_journal(service, "1", scope, ["acme"], 0) as journal:
-        return [intent.key for intent in journal.open_intents]
-
-
-def test_trees_that_differ_in_case_have_journals_of_their_own(service: Connection) -> None:
-    """Also on a disk that ignores the case of file names."""
-    trees = ["prod", "Prod", "PROD", "pr\u00f6d", "Pr\u00f6d", "prod~x", "default"]
-    paths = {journal_path(service, "1", Scope(tree=tree)).name.casefold() for tree in trees}
-
-    assert len(paths) == len(trees)
-    with open_journal(service, "1", Scope("Prod"), ["acme"], 0) as journal:
-        journal.begin([INTENT])
-    assert left_to(service, Scope("prod")) == []
-    assert left_to(service, Scope("PROD")) == []
-    assert left_to(service, Scope("Prod", shard=Shard(1, 1))) == ["key"]
-
-
-@pytest.mark.parametrize("shard", [None, Shard(1, 1)])
-def test_what_a_shared_journal_of_an_older_version_holds_open_is_not_lost(
-    service: Connection, shard: Shard | None
-) -> None:
-    """It has no tree at its head, so it may be of either tree: the next run ends it."""
-    with Journal(journal_path(service, "1", Scope("prod", shard=shard))) as journal:
-        journal.begin([INTENT])
-    assert tree_of(journal_path(service, "1", Scope("prod", shard=shard))) == ""
-
-    assert left_to(service, Scope("Prod")) == ["key"]
-    assert left_to(service, Scope("prod", shard=shard)) == []

@@ -1,0 +1,103 @@
+"""The journals of a tree: where they are, opened for a run, and read for a plan."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from reconciler.apply.journal import Journal, left_open, take_over, tree_of
+from reconciler.apply.sink import plain_name
+from reconciler.cli.clients import wait_for_lock
+from reconciler.cli.settings import Connection, is_file, store_path
+from reconciler.errors import LocalFileError
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Scope
+from reconciler.resources.fields import Spec
+from reconciler.resources.ref import ResourceRef, fold
+
+JOURNAL_WAIT = 1.0  # seconds; what another run leaves open is taken over in a few milliseconds
+MOMENTS = 24 * 3600.0  # seconds after the last write to a journal that its creates are ended
+_EXACT = "~"  # before the digest of a tree's exact name; no plain name has it
+_SHARD = r"(\.\d+-of-\d+)?"
+
+
+@contextmanager
+def open_journal(
+    connection: Connection,
+    instance: str,
+    scope: Scope,
+    organizations: Collection[str],
+    timeout: float,
+) -> Iterator[Journal]:
+    """Open the journal of a run, with all that was left open in the organizations it looks after.
+
+    Raises:
+        LockHeldError: another run still uses it, after as long a wait as was asked.
+        LocalFileError: it cannot be used.
+    """
+    tree, path = scope.tree, journal_path(connection, instance, scope)
+    patience = max(timeout, JOURNAL_WAIT)
+    with wait_for_lock(lambda: Journal(path, tree), patience) as journal:
+        others = _others(path, journal_path(connection, instance, Scope(tree)), tree)
+        wait_for_lock(lambda: take_over(journal, others, organizations), patience)
+        yield journal
+
+
+def journal_path(connection: Connection, instance: str, scope: Scope) -> Path:
+    """Return where the journal of a tree or shard against a service is kept: beside its store.
+
+    What is in no file of this machine has its journal in the state folder of its environment.
+    """
+    service = connection.service
+    folder = store_path(service).parent if is_file(service) else connection.state
+    name = plain_name([scope.tree])
+    if scope.tree != fold(scope.tree):
+        # On some disks file names that differ in case alone are one file.
+        name += _EXACT + hashlib.sha256(scope.tree.encode()).hexdigest()[:16]
+    shard = f".{scope.shard.index}-of-{scope.shard.count}" if scope.shard else ""
+    return folder / f"apply-{instance}-{name}{shard}.jsonl"
+
+
+def _others(path: Path, whole: Path, tree: str) -> Sequence[Path]:
+    """Return the journals of the same tree under other shards, and of the whole, but for one.
+
+    Versions before gave trees whose names differ in case alone one journal, and no tree at its
+    head. Such a journal may be of this tree, too.
+    """
+    stems = {whole.stem, whole.stem.partition(_EXACT)[0]}
+    names = "|".join(map(re.escape, sorted(stems)))
+    ours = re.compile(f"(?:{names}){_SHARD}{re.escape(whole.suffix)}", re.ASCII)
+    found = (each for each in path.parent.iterdir() if ours.fullmatch(each.name))
+    journals = (each for each in found if each != path and each.is_file() and not each.is_symlink())
+    return sorted(each for each in journals if tree_of(each) in {"", tree})
+
+
+def with_journal(allowed: Allowances, connection: Connection, scope: Scope) -> Allowances:
+    """Return allowances under which a killed run's creates of inactive objects may be ended."""
+    return replace(allowed, read_begun=partial(_begun, connection, scope))
+
+
+def _begun(connection: Connection, scope: Scope, instance: str) -> Mapping[ResourceRef, Spec]:
+    """Return the specs of the inactive objects that a run was about to make when it was killed.
+
+    After a day such an object is no longer one that was made moments ago: people may rely on it. A
+    journal that cannot be read tells of none; the apply that opens it says so.
+    """
+    path = journal_path(connection, instance, scope)
+    whole = journal_path(connection, instance, Scope(scope.tree))
+    found: dict[ResourceRef, Spec] = {}
+    with suppress(OSError, LocalFileError):
+        for each in (*_others(path, whole, scope.tree), path):
+            if each.is_file() and time.time() - each.stat().st_mtime < MOMENTS:
+                found |= {
+                    intent.ref.key: intent.spec
+                    for intent in left_open(each)
+                    if intent.active is False and intent.spec is not None
+                }
+    return found

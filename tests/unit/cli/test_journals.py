@@ -1,0 +1,107 @@
+"""The journals of a tree: which ones a run opens, and what a plan reads in them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply.journal import Intent, Journal, tree_of
+from reconciler.cli.journals import MOMENTS, journal_path, open_journal, with_journal
+from reconciler.cli.settings import Connection
+from reconciler.errors import LocalFileError
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Scope
+from reconciler.resources.ref import Kind, ResourceRef, Shard
+
+REF = ResourceRef(Kind.ACTION, "acme", "", "greet")
+INTENT = Intent("create", "key", REF, owes_secret=False, spec={})
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Connection:
+    return Connection(f"sqlite:{tmp_path}/identity.db")
+
+
+def left_to(service: Connection, scope: Scope) -> list[str]:
+    """Return the keys that a run of this scope finds open, and leave them there."""
+    with open_journal(service, "1", scope, ["acme"], 0) as journal:
+        return [intent.key for intent in journal.open_intents]
+
+
+def test_trees_that_differ_in_case_have_journals_of_their_own(service: Connection) -> None:
+    """Also on a disk that ignores the case of file names."""
+    trees = ["prod", "Prod", "PROD", "pr\u00f6d", "Pr\u00f6d", "prod~x", "default"]
+    paths = {journal_path(service, "1", Scope(tree=tree)).name.casefold() for tree in trees}
+
+    assert len(paths) == len(trees)
+    with open_journal(service, "1", Scope("Prod"), ["acme"], 0) as journal:
+        journal.begin([INTENT])
+    assert left_to(service, Scope("prod")) == []
+    assert left_to(service, Scope("PROD")) == []
+    assert left_to(service, Scope("Prod", shard=Shard(1, 1))) == ["key"]
+
+
+@pytest.mark.parametrize("shard", [None, Shard(1, 1)])
+def test_what_a_shared_journal_of_an_older_version_holds_open_is_not_lost(
+    service: Connection, shard: Shard | None
+) -> None:
+    """It has no tree at its head, so it may be of either tree: the next run ends it."""
+    with Journal(journal_path(service, "1", Scope("prod", shard=shard))) as journal:
+        journal.begin([INTENT])
+    assert tree_of(journal_path(service, "1", Scope("prod", shard=shard))) == ""
+
+    assert left_to(service, Scope("Prod")) == ["key"]
+    assert left_to(service, Scope("prod", shard=shard)) == []
+
+
+OFF = replace(INTENT, key="off", active=False, spec={"script": "1"})
+
+
+def begun(service: Connection, scope: Scope) -> object:
+    """Return what the plan of a scope reads of creates that were begun against the service "1"."""
+    read = with_journal(Allowances(), service, scope).read_begun
+    assert read is not None
+    return read("1")
+
+
+def test_a_plan_reads_which_inactive_objects_a_run_was_about_to_make(service: Connection) -> None:
+    """In the journals of the tree, in which shard ever; of another tree in none."""
+    shard = Scope("prod", shard=Shard(1, 2))
+    assert begun(service, Scope("prod")) == {}
+    other = replace(OFF, key="log", ref=ResourceRef(Kind.ACTION, "acme", "", "log"))
+    with open_journal(service, "1", shard, ["acme"], 0) as journal:
+        journal.begin([INTENT, OFF])
+        assert begun(service, Scope("prod")) == {REF.key: OFF.spec}
+    with Journal(journal_path(service, "1", Scope("prod")), "prod") as journal:
+        journal.begin([other])
+
+    assert begun(service, shard) == begun(service, Scope("prod"))
+    assert begun(service, shard) == {REF.key: OFF.spec, other.ref.key: OFF.spec}
+    assert begun(service, Scope("default")) == {}
+
+
+def test_what_was_begun_days_ago_is_no_longer_ended_without_a_word(service: Connection) -> None:
+    """People may use by now what was to be inactive."""
+    path = journal_path(service, "1", Scope())
+    with Journal(path) as journal:
+        journal.begin([OFF])
+    now = path.stat().st_mtime
+    os.utime(path, (now, now - MOMENTS + 60))
+    assert begun(service, Scope()) == {REF.key: OFF.spec}
+
+    os.utime(path, (now, now - MOMENTS - 60))
+    assert begun(service, Scope()) == {}
+
+
+def test_a_damaged_journal_tells_a_plan_nothing(service: Connection) -> None:
+    """The apply that opens it says what is wrong."""
+    path = journal_path(service, "1", Scope())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{\n", encoding="ascii")
+
+    assert begun(service, Scope()) == {}
+    with pytest.raises(LocalFileError, match="line 1"):
+        left_to(service, Scope())
