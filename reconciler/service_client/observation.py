@@ -214,9 +214,13 @@ def not_among(
     return tuple(name for name in organizations if fold(name) not in there)
 
 
-def only_active(objects: Collection[ObservedObject]) -> frozenset[Kind]:
-    """Return the kinds that a service cannot deactivate: all, where it does not tell states."""
-    if all(held.can_be_inactive for held in objects):
+def only_active(objects: Collection[ObservedObject], info: JsonObject) -> frozenset[Kind]:
+    """Return the kinds that a service cannot deactivate: all, where it does not tell states.
+
+    ``info`` is what the service tells of itself. Where it holds nothing, nothing has a state to
+    tell; then a service that takes no batches is taken for one from before states.
+    """
+    if all(held.can_be_inactive for held in objects) and (objects or "batch" in info):
         return frozenset()
     return frozenset(kind for kind, row in KINDS.items() if row.has_state)
 

@@ -108,7 +108,7 @@ class OperationsReader:
             owed=owed,
             owed_left={text_of(found, "name"): owed_by_tree(found) for found in others},
             unseen=not_among(objects, organizations) if is_limited else (),
-            only_active=only_active(objects.values()),
+            only_active=only_active(objects.values(), self._info),
         )
 
     def _owed(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import AccessDeniedError
-from reconciler.resources.call import ADDRESSES, Call
+from reconciler.resources.call import ADDRESSES, Call, JsonObject
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.service_client.observation import TOGETHER, observed_objects
@@ -293,12 +293,35 @@ def test_other_organizations_are_told_by_their_names_and_trees_alone() -> None:
 def test_a_service_that_does_not_tell_of_trees_is_planned_for_all_the_same() -> None:
     """It is advice, and no plan hangs on it."""
     wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1"}),
+        GetServiceInfo=Answer({"instance": "i-1", "batch": 500}),
         ListOrgs=Answer({"result": []}),
         ListTrees=WireRefusal(12, "there is no such operation"),
     )
 
     assert OperationsReader(wire).observe(["acme"]) == ObservedState("i-1", {})
+
+
+@pytest.mark.parametrize("state", [{"state": "ACTIVE"}, {}])
+@pytest.mark.parametrize("is_empty", [False, True])
+@pytest.mark.parametrize("batch", [{"batch": 500}, {}])
+def test_a_service_from_before_states_deactivates_nothing(
+    *, state: JsonObject, is_empty: bool, batch: JsonObject
+) -> None:
+    """Version 0.1.0 tells no states. It tells of no batches either, and that also while empty."""
+    action = listed(Kind.ACTION, "4", "greet", spec=declared(GREET).spec)
+    del action["state"]
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1", **batch}),
+        ListOrgs=Answer({"result": [] if is_empty else [{"id": "1", "name": "Acme"}]}),
+        ListTrees=Answer({"organizations": []}),
+        ListObjects=Answer({"objects": [LISTED[0], {**action, **state}], "next": ""}),
+    )
+
+    found = OperationsReader(wire).observe(["acme"])
+
+    is_old = not (batch if is_empty else state)
+    stateful = {Kind.PROJECT, Kind.IDP_JWT_CONFIG, Kind.OIDC_APPLICATION, Kind.ACTION}
+    assert found.only_active == (stateful if is_old else frozenset())
 
 
 @pytest.mark.parametrize("refused", ["GetServiceInfo", "ListOrgs", "ListObjects"])
