@@ -30,7 +30,7 @@ from reconciler.cli.settings import (
     is_embedded,
     is_remote,
     no_store,
-    store_path,
+    store_is_there,
 )
 from reconciler.diagnostics import warning
 from reconciler.errors import LocalFileError, LockHeldError
@@ -121,7 +121,7 @@ def holds_anything(service: str) -> bool:
         from reconciler.cli.embedded import database_holds_store
 
         return database_holds_store(service)
-    return is_remote(service) or store_path(service).exists()
+    return is_remote(service) or store_is_there(service)
 
 
 def require_store(service: str) -> None:

@@ -30,6 +30,7 @@ from reconciler.service.build import (
 )
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.eventstore.files import is_there
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request, request_of
@@ -115,7 +116,7 @@ def _opener(service: str, *, create: bool) -> Callable[..., IdentityService]:
     path = store_path(service)
     if create:
         _make_folder(path.parent)
-    elif not path.exists():
+    elif not is_there(path):
         raise no_store(service)
     return partial(open_sqlite, path)
 

@@ -90,6 +90,22 @@ def store_path(service: str) -> Path:
     return Path(path)
 
 
+def store_is_there(service: str) -> bool:
+    """Return whether an embedded store has its file.
+
+    Raises:
+        ServiceError: it is in a folder that this user may not enter.
+        UsageError: the address names no such file.
+    """
+    from reconciler.service.eventstore.errors import StoreError
+    from reconciler.service.eventstore.files import is_there
+
+    try:
+        return is_there(store_path(service))
+    except StoreError as failure:
+        raise ServiceError(failure.problem, remedy=failure.remedy) from failure
+
+
 def no_store(service: str) -> ServiceError:
     """Return the error that nothing is at the address of an embedded store."""
     place = str(store_path(service)) if is_file(service) else without_credentials(service)

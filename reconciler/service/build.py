@@ -144,6 +144,7 @@ def open_sqlite(
     Raises:
         StoreError: the file is no sound store, or cannot be used so.
     """
+    from reconciler.service.eventstore.files import is_there
     from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
     from reconciler.service.eventstore.sqlite_files import create as create_file
     from reconciler.service.seal import KeyFile
@@ -151,7 +152,7 @@ def open_sqlite(
     seals = KeyFile(seal_key_file or path.with_name(path.name + SEAL_KEY_SUFFIX))
     if read_only:
         return IdentityService(readable(SqliteReadOnlyStore(path)), seals, now)
-    if create and not path.exists():
+    if create and not is_there(path):
         create_file(path)
     store = _upgraded(SqliteEventStore(path, now))
 

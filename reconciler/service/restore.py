@@ -18,7 +18,7 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnusableError,
 )
-from reconciler.service.eventstore.files import publish, publish_over, temporary_file
+from reconciler.service.eventstore.files import is_there, publish, publish_over, temporary_file
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
@@ -57,7 +57,7 @@ def restore(
         raise StoreUnusableError(
             f"{backup} is damaged: {findings[0]}", "Restore another backup. Nothing was changed."
         )
-    approve(_lost(backup, path) if path.exists() else None)
+    approve(_lost(backup, path) if is_there(path) else None)
     return _replace(backup, path)
 
 
@@ -115,7 +115,7 @@ def _replace(backup: Path, target: Path) -> Path | None:
         StoreError: the target is in use, is not a store of ours, or cannot be written. It was
             not touched.
     """
-    if target.exists() and not sqlite_files.is_ours(target):
+    if is_there(target) and not sqlite_files.is_ours(target):
         raise StoreUnusableError(
             f"{target} is not a store of the identity service",
             "Name another file. This one was left as it is.",

@@ -77,6 +77,35 @@ def test_what_is_no_sound_store_is_refused_and_left_as_it_is(
     assert store.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *COMMANDS,
+        pytest.param(["drift"], id="drift"),
+        pytest.param(["store", "rebuild"], id="rebuild"),
+        pytest.param(["token", "list"], id="token"),
+        pytest.param(["serve", "--listen", "127.0.0.1:0"], id="serve"),
+    ],
+)
+@pytest.mark.parametrize(
+    "store", [pytest.param("loop/x.db", id="loop"), pytest.param("x" * 300, id="long")]
+)
+def test_a_store_that_cannot_be_looked_for_is_an_error_and_not_a_missing_one(
+    run: Run, small: Path, command: list[str], store: str
+) -> None:
+    """The folder of a store is for its owner alone: another user cannot see what is in it.
+
+    Root may enter every folder. A link to itself and a name that is too long stand for it here.
+    """
+    (small.parent / "loop").symlink_to("loop")
+
+    refused = run(*command, RECONCILER_SERVICE=f"sqlite:{store}")
+
+    assert refused.code == 1, refused.all
+    assert refused.err.startswith("Error: ")
+    assert "Traceback" not in refused.err
+
+
 def test_a_folder_that_cannot_be_written_to_is_told(run: Run, small: Path) -> None:
     """The message names the folder, not an exception."""
     (small.parent / "file").write_text("")

@@ -7,7 +7,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from reconciler.service.eventstore.errors import StoreUnusableError
+
 OWNER_ONLY = 0o600
+
+
+def is_there(path: Path) -> bool:
+    """Return whether a store has its file, sound or not.
+
+    Raises:
+        StoreUnusableError: it is not known, such as in a folder that only another user may enter.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise unopened(path, error) from error
+    return True
+
+
+def unopened(path: Path, error: OSError) -> StoreUnusableError:
+    """Return the error of a store whose file this user cannot open."""
+    return StoreUnusableError(
+        f"{path} cannot be opened: {error.strerror}",
+        "Check that it is a file, and that this user may read it.",
+    )
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnusableError,
 )
-from reconciler.service.eventstore.files import publish, temporary_file
+from reconciler.service.eventstore.files import is_there, publish, temporary_file, unopened
 from reconciler.service.eventstore.sqlite_tables import (
     ADD_META,
     APPLICATION_ID,
@@ -54,7 +54,7 @@ def create(path: Path) -> None:
         StoreError: the folder cannot be written to, or is full.
     """
     log = path.with_name(path.name + LOG)
-    if has_log(path) and not path.exists():
+    if has_log(path) and not is_there(path):
         raise StoreUnusableError(
             f"{path} is missing, but its log is still there: the file was deleted or moved",
             "Put the file back, or restore a backup with `store restore`. To begin with an empty"
@@ -96,7 +96,7 @@ def recognise(path: Path) -> None:
             header = file.read(HEADER)
         size = path.stat().st_size
     except OSError as error:
-        raise _unopened(path, error) from error
+        raise unopened(path, error) from error
     if not header.startswith(MAGIC):
         raise _not_ours(path, "is not a database")
     if len(header) < HEADER or (
@@ -109,13 +109,6 @@ def recognise(path: Path) -> None:
     if _number(header, PROGRAM) != APPLICATION_ID:
         raise _not_ours(path, "is a database of another program")
     _check_version(path, _number(header, USER_VERSION))
-
-
-def _unopened(path: Path, error: OSError) -> StoreUnusableError:
-    return StoreUnusableError(
-        f"{path} cannot be opened: {error.strerror}",
-        "Check that it is a file, and that this user may read it.",
-    )
 
 
 def _log_has_the_rest(path: Path) -> bool:
@@ -253,7 +246,7 @@ def fingerprint(path: Path) -> tuple[int, int, int, bool]:
     try:
         found = path.stat()
     except OSError as error:
-        raise _unopened(path, error) from error
+        raise unopened(path, error) from error
     return found.st_ino, found.st_mtime_ns, found.st_size, has_log(path)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.service.eventstore.files import publish, publish_over, temporary_file
+from reconciler.service.eventstore.errors import StoreUnusableError
+from reconciler.service.eventstore.files import is_there, publish, publish_over, temporary_file
 from tests.on_disk import watch_the_disk
 
 
@@ -28,3 +29,28 @@ def test_a_finished_file_has_its_name_for_good(
         ("synced", tmp_path.name),
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["identity.db"]
+
+
+def test_a_file_is_there_or_it_is_not(tmp_path: Path) -> None:
+    """Also where a link leads to nothing, or a file stands in the place of the folder."""
+    (tmp_path / "identity.db").touch()
+    (tmp_path / "link").symlink_to("missing")
+
+    assert is_there(tmp_path / "identity.db")
+    assert not is_there(tmp_path / "missing" / "identity.db")
+    assert not is_there(tmp_path / "link")
+    assert not is_there(tmp_path / "identity.db" / "identity.db")
+
+
+def test_a_file_that_cannot_be_looked_for_is_not_taken_for_a_missing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan against an empty store in its place would create everything a second time."""
+
+    def stat(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", stat)
+
+    with pytest.raises(StoreUnusableError, match="cannot be opened: Permission denied"):
+        is_there(tmp_path / "identity.db")
