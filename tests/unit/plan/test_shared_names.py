@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.diagnostics import Diagnostic, error
+from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.plan.planner import build_plan
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import ObservedObject, Resource
@@ -31,7 +31,8 @@ from tests.builders import (
     observed,
 )
 
-SOURCE = FakeSource("token.yaml")
+RUNS = ("spec", "PRE_USERINFO_CREATION", 0)
+SOURCE = FakeSource("token.yaml", {("metadata", "project"): 4, RUNS: 7})
 FLOW = declared(TOKEN, {"PRE_USERINFO_CREATION": ["greet"]}, source=SOURCE)
 
 
@@ -55,7 +56,7 @@ def test_a_flow_cannot_say_which_of_two_actions_it_runs(pinned: str | None) -> N
             "the service holds several objects of one name",
             f"{TOKEN} refers to {GREET}, which could be id 1 or id 2: metadata.id does not tell "
             "them apart there. Give all but one of them another name, then plan again.",
-            SOURCE.place("spec", "PRE_USERINFO_CREATION", 0),
+            SourceLocation("token.yaml", 7, 4),
             TOKEN,
         ),
     )
@@ -70,7 +71,7 @@ def test_nothing_can_say_in_which_of_two_projects_it_is(pinned: str | None) -> N
     (block,) = blocks([declared(ACME), *project, web], SHOP, [held(ACME)])
 
     assert block.remedy.startswith(f"{WEB} refers to {SHOP}, which could be id 1 or id 2: ")
-    assert (block.location, block.ref) == (SOURCE.place("metadata", "project"), WEB)
+    assert (block.location, block.ref) == (SourceLocation("token.yaml", 4, 3), WEB)
 
 
 def test_an_action_that_no_flow_names_is_told_apart_by_its_id() -> None:
