@@ -26,7 +26,6 @@ from yaml.events import (
     MappingStartEvent,
     ScalarEvent,
     SequenceEndEvent,
-    SequenceStartEvent,
 )
 
 from reconciler.manifests.text import (
@@ -43,10 +42,6 @@ MAX_NODES = 100_000  # as many as fit in the time a person waits for one file
 MAX_SCALAR = 64 * 1024  # a script may have 2,000 characters
 MAX_DOCUMENTS = 10_000
 MAX_FINDINGS = 100  # as many as a person fixes in one file at a time
-
-# A text this short cannot hold MAX_NODES nodes (two characters make three at most, ``?,``)
-# nor a scalar of MAX_SCALAR: its events are not counted.
-_SHORT = MAX_SCALAR
 
 # Keys met before that are text, quoted or not: looked up instead of checked, and held once.
 _usual_keys: dict[str, str] = {}
@@ -107,16 +102,15 @@ def _place(fault: MarkedYAMLError) -> Mark:
 class _Reader:
     """One pass over one text: recursive descent, no deeper than MAX_DEPTH."""
 
-    __slots__ = ("_depth", "_next", "_starts", "_trace", "documents")
+    __slots__ = ("_depth", "_next", "_nodes", "_starts", "_trace", "documents")
 
     def __init__(self, text: str, trace: Trace | None, starts: list[Start] | None = None) -> None:
         self.documents: list[YamlValue] = trace.documents if trace is not None else []
         self._trace = trace
         self._starts = starts
         self._depth = 0
+        self._nodes = 0  # keys and values in mappings and lists that were read to their end
         self._next: Callable[[], _Event] = CParser(text).get_event
-        if len(text) > _SHORT:
-            self._next = self._counted(self._next)
 
     def read(self) -> None:
         """Read every document."""
@@ -154,6 +148,8 @@ class _Reader:
         kind = type(event)
         if kind is ScalarEvent and event.tag is event.anchor:  # they are only where both are None
             text: str = event.value
+            if len(text) > MAX_SCALAR:
+                self._stop_at_long(event)
             return text if event.style or text[:1] not in MAY_BE_TYPED else self._typed(event)
         if kind is AliasEvent:
             self._refuse(
@@ -170,8 +166,12 @@ class _Reader:
         if self._depth == MAX_DEPTH:
             self._stop(event, "YAML-DEPTH", f"values nested deeper than {MAX_DEPTH}")
         self._depth += 1
-        value = self._mapping() if kind is MappingStartEvent else self._sequence()
+        is_mapping = kind is MappingStartEvent
+        value = self._mapping() if is_mapping else self._sequence()
         self._depth -= 1
+        self._nodes += len(value) * 2 if is_mapping else len(value)
+        if self._nodes > MAX_NODES:
+            self._stop_at_many(event)
         return value
 
     def _mapping(self) -> YamlMapping:
@@ -187,6 +187,8 @@ class _Reader:
                 trace.keys.setdefault((id(values), key), _mark(trace, event))
                 trace.values.setdefault((id(values), key), _mark(trace, value_event))
             values[key] = value
+            if len(values) > MAX_NODES:
+                self._stop_at_many(event)
         return values
 
     def _sequence(self) -> list[YamlValue]:
@@ -197,6 +199,8 @@ class _Reader:
             if trace is not None:
                 trace.values[id(values), len(values)] = _mark(trace, event)
             values.append(value)
+            if len(values) > MAX_NODES:
+                self._stop_at_many(event)
         return values
 
     def _key(self, event: _Event, known: YamlMapping) -> str:
@@ -205,6 +209,8 @@ class _Reader:
         if event.tag is not event.anchor:
             self._refuse_property(event)
         key: str = event.value
+        if len(key) > MAX_SCALAR:
+            self._stop_at_long(event)
         if not event.style:
             self._check_plain_key(event)
         if key in known:
@@ -280,22 +286,11 @@ class _Reader:
         self._refuse(event, code, summary, remedy)
         raise _GiveUpError
 
-    def _counted(self, next_event: Callable[[], _Event]) -> Callable[[], _Event]:
-        nodes = 0
+    def _stop_at_many(self, event: _Event) -> None:
+        self._stop(event, "YAML-NODES", f"more than {MAX_NODES} values")
 
-        def counted() -> _Event:
-            nonlocal nodes
-            event = next_event()
-            kind = type(event)
-            if kind is ScalarEvent or kind is MappingStartEvent or kind is SequenceStartEvent:
-                nodes += 1
-                if nodes > MAX_NODES:
-                    self._stop(event, "YAML-NODES", f"more than {MAX_NODES} values")
-                if kind is ScalarEvent and len(event.value) > MAX_SCALAR:
-                    self._stop(event, "YAML-SCALAR", f"a text of {len(event.value)} characters")
-            return event
-
-        return counted
+    def _stop_at_long(self, event: _Event) -> None:
+        self._stop(event, "YAML-SCALAR", f"a text of {len(event.value)} characters")
 
 
 def _mark(trace: Trace, event: _Event) -> Mark:

@@ -236,6 +236,7 @@ LIMITS = [
         id="too many values",
         marks=pytest.mark.slow,
     ),
+    pytest.param("[" + "[1,1]," * (MEGABYTE // 6) + "]", "YAML-NODES", id="too many in lists"),
     pytest.param("[" + "?," * MAX_NODES + "]", "YAML-KEY", id="too many empty pairs"),
     pytest.param(
         "".join(f"k{number}: 1\n" for number in range(60_000)),
