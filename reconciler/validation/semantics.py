@@ -28,11 +28,13 @@ from reconciler.validation.texts import (
     is_ordinary,
     is_plain,
     issuer_problems,
+    logout_uri_problems,
     name_problems,
     redirect_uri_problems,
 )
 
 _URI_LISTS = ("redirectUris", "postLogoutRedirectUris")
+_LOGOUT = "backChannelLogoutUri"
 _HEADLINE = PREFIX + "V1.NotCompliant"
 
 # Characters that turn the direction of text: what a reviewer sees is not what runs.
@@ -104,7 +106,12 @@ def _names(metadata: Spec) -> Iterator[_Found]:
 
 def _application(resource: Resource, written: Spec) -> list[_Found]:
     spec = resource.spec
-    found = [*_uris(spec), *_words_twice(spec, written), *_refused(resource, written)]
+    found = [
+        *_uris(spec),
+        *_logout(spec),
+        *_words_twice(spec, written),
+        *_refused(resource, written),
+    ]
     if not any(problem.is_error for problem, _ in found):
         found += _compliance(spec)
     found += _dangerous_settings(spec)
@@ -124,6 +131,13 @@ def _uris(spec: Spec) -> Iterator[_Found]:
         if len(values) > 1:
             for position in duplicates(values):
                 yield _TWICE, ("spec", field, position)
+
+
+def _logout(spec: Spec) -> Iterator[_Found]:
+    uri = spec.get(_LOGOUT)
+    if uri:  # an empty one means none
+        for problem in logout_uri_problems(uri):
+            yield problem, ("spec", _LOGOUT)
 
 
 _TWICE = warning("URI-DUPLICATE", "the same entry is in this list already", "Remove one.")

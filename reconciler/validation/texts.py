@@ -215,14 +215,35 @@ _PLAIN_HTTP = warning(
 )
 
 
+_HTTP_LOGOUT = warning(
+    "URI-HTTP",
+    "plain http to a host other than this machine",
+    "Logout tokens are sent there in the clear: write https.",
+)
+
+
 def endpoint_problems(url: str) -> Iterator[Diagnostic]:
     """Yield what is wrong or dangerous about a URL that the service asks for tokens or keys."""
+    return _called(url, "IDP-ENDPOINT", "https://login.example.com/keys", _PLAIN_HTTP)
+
+
+def logout_uri_problems(uri: str) -> Iterator[Diagnostic]:
+    """Yield what is wrong or dangerous about the URI that logout tokens are posted to.
+
+    OpenID Connect Back-Channel Logout 1.0 asks for an absolute URI without a fragment, which should
+    be https.
+    """
+    return _called(uri, "URI-SCHEME", "https://shop.example.com/logout", _HTTP_LOGOUT)
+
+
+def _called(url: str, code: str, example: str, plain_http: Diagnostic) -> Iterator[Diagnostic]:
+    """Yield what is wrong or dangerous about a URL that the service itself calls."""
     if is_ordinary(url):
         return
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in DEFAULT_PORTS:
-        remedy = "Write the whole URL, such as https://login.example.com/keys."
-        yield error("IDP-ENDPOINT", f"{cut(url)} is not an http or https URL", remedy)
+        remedy = f"Write the whole URL, such as {example}."
+        yield error(code, f"{cut(url)} is not an http or https URL", remedy)
         return
     try:
         check_text(url)
@@ -231,7 +252,7 @@ def endpoint_problems(url: str) -> Iterator[Diagnostic]:
         yield fault.problem
         return
     if scheme == "http" and not is_loopback_host(host):
-        yield _PLAIN_HTTP
+        yield plain_http
 
 
 def issuer_problems(issuer: str) -> Iterator[Diagnostic]:

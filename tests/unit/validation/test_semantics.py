@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from typing import Any
 
@@ -110,6 +111,34 @@ def test_applications(judge_text: Judge, changes: dict[str, Any], codes: list[st
     assert all(finding.ref is not None for finding in judgement.diagnostics)
     assert all(finding.remedy.endswith(".") for finding in judgement.diagnostics)
     assert judgement.is_valid is (len(judgement.desired.resources) == 1)
+
+
+@each_row(
+    ("uri", "expected"),
+    [
+        pytest.param("https://shop.example.com/logout", [], id="https"),
+        pytest.param("https://shop.example.com:8443/logout?app=1", [], id="a port and a query"),
+        pytest.param("", [], id="none"),
+        pytest.param("http://localhost:8080/logout", [], id="plain http to ourselves"),
+        pytest.param("http://a.test/", [("URI-HTTP", False)], id="plain http"),
+        pytest.param("https://a.test/#out", [("URI-FRAGMENT", True)], id="a fragment"),
+        pytest.param("/logout", [("URI-SCHEME", True)], id="a path"),
+        pytest.param("com.example.app:/logout", [("URI-SCHEME", True)], id="a custom scheme"),
+        pytest.param("https:///logout", [("URI-HOST", True)], id="no host"),
+        pytest.param("https://u@a.test/", [("URI-USERINFO", True)], id="a user"),
+        pytest.param("https://a.test/ ", [("URI-CHARACTER", True)], id="a space, which is cut off"),
+    ],
+)
+def test_back_channel_logout_uris(
+    judge_text: Judge, uri: str, expected: list[tuple[str, bool]]
+) -> None:
+    """As OpenID Connect Back-Channel Logout 1.0, 2.2 asks; a server says it at its first use."""
+    text = text_of(with_spec(APPLICATION, backChannelLogoutUri=uri))
+    found = judge_text(text).diagnostics
+
+    assert [(finding.code, finding.is_error) for finding in found] == expected
+    column = text.index(json.dumps(uri)) + 1
+    assert {finding.location.column for finding in found if finding.location} <= {column}
 
 
 ERRORS = {"URI-WILDCARD", "URI-SCHEME", "URI-FRAGMENT", "OIDC-ORIGIN", "OIDC-GRANT"}
