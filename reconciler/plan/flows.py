@@ -199,6 +199,22 @@ def flows_that_lose(
             )
 
 
+def emptied_flows(changes: Sequence[Change]) -> Iterator[Diagnostic]:
+    """Yield an error for each protected flow that would run nothing: it would be held no more."""
+    for change in changes:
+        if isinstance(change, Create | Delete) or not runs_nothing(change.resource):
+            continue
+        # A service may not remember the mark; a manifest that has it contradicts itself.
+        if change.held.prevent_delete or change.resource.prevent_delete:
+            yield error(
+                "GUARD-PREVENT-DELETE",
+                "a flow with preventDelete would be emptied",
+                f"{ref_of(change)} is protected, and to empty it is to delete it. Declare an "
+                "action; to empty the flow, first apply it with metadata.preventDelete: false.",
+                ref=ref_of(change),
+            )
+
+
 def actions_of_critical_flows(
     changes: Sequence[Change],
     desired: DesiredState,

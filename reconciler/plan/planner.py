@@ -16,6 +16,7 @@ from reconciler.plan.diff import kept_lists, kept_notes
 from reconciler.plan.flows import (
     action_findings,
     actions_of_critical_flows,
+    emptied_flows,
     flows_not_run,
     flows_that_lose,
     runs_nothing,
@@ -90,7 +91,6 @@ def build_plan(
     changes += [Delete(held) for held in deleted]
     ordered, swapped = in_order(changes)
     owed = owed_to(scope, observed)
-    judged = guarded(ordered, allowed.begun, scope.tree)
     missing = action_findings(matching.pairs, kept, deleted)
     _refuse([*taken_names(matching, kept), *swapped, *missing])
     return Plan(
@@ -100,12 +100,7 @@ def build_plan(
         changes=ordered,
         in_step=tuple(sorted(in_step)),
         unmanaged=tuple(_unmanaged(kept, observed, scope.tree)),
-        blocks=(
-            *blocks(judged, desired, observed, allowed),
-            *actions_of_critical_flows(judged, desired, observed, allowed.lockouts),
-            *unsure_deletes(ordered, observed),
-            *cannot_take_over(desired, observed, scope),
-        ),
+        blocks=tuple(_blocks(ordered, desired, observed, scope, allowed)),
         warnings=(
             *advice(ordered, desired, observed, scope, allowed.lockouts),
             *ownership_notes(ordered, matching.pairs, scope),
@@ -120,6 +115,22 @@ def build_plan(
         owed_left=owed_left(desired, scope, observed),
         inactive=_left_inactive(matching.pairs, kept),
     )
+
+
+def _blocks(
+    changes: Sequence[Change],
+    desired: DesiredState,
+    observed: ObservedState,
+    scope: Scope,
+    allowed: Allowances,
+) -> Iterator[Diagnostic]:
+    """Yield every reason why the changes must not be applied."""
+    judged = guarded(changes, allowed.begun, scope.tree)
+    yield from blocks(judged, desired, observed, allowed)
+    yield from emptied_flows(judged)
+    yield from actions_of_critical_flows(judged, desired, observed, allowed.lockouts)
+    yield from unsure_deletes(judged, observed)
+    yield from cannot_take_over(desired, observed, scope)
 
 
 def _unmet(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:

@@ -90,6 +90,21 @@ def test_an_unknown_action_is_told_offline_and_in_the_plan(run: Run, flow: Path)
     assert "Did you mean greet?" in planned.err
 
 
+def test_a_protected_flow_is_emptied_once_its_protection_is_lifted(run: Run, flow: Path) -> None:
+    """The empty manifest would take the flow off the service, as a delete does."""
+
+    def applied(spec: Mapping[str, list[str]], *, is_protected: bool) -> int:
+        manifest = json.loads(a_flow(spec))
+        manifest["metadata"]["preventDelete"] = is_protected
+        write(flow, json.dumps(manifest))
+        return run("apply", "--auto-approve").code
+
+    runs = {USERINFO: ["log"]}
+    assert applied(runs, is_protected=True) == 0
+    assert [applied({}, is_protected=mark) for mark in (True, False)] == [3, 3]
+    assert [applied(spec, is_protected=False) for spec in (runs, {})] == [0, 0]
+
+
 def test_a_critical_flow_is_guarded_and_its_drift_is_told(run: Run, flow: Path) -> None:
     """What another writer did to a trigger is told by name, with the trigger."""
     manifest = json.loads(a_flow({USERINFO: ["log", "greet"]}))

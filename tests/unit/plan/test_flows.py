@@ -103,6 +103,33 @@ def test_a_flow_that_runs_nothing_is_not_held() -> None:
     assert (after.changes, TOKEN in after.in_step) == ((), True)
 
 
+@pytest.mark.parametrize(
+    ("was", "said", "is_stopped"),
+    [(True, True, True), (True, False, True), (None, True, True), (False, False, False),
+     (None, False, False)],
+)  # fmt: skip
+def test_a_protected_flow_is_not_emptied(*, was: bool | None, said: bool, is_stopped: bool) -> None:
+    """A flow that runs nothing is held no more. To lift the protection is an apply of its own."""
+    objects = [held(GREET), a_held_flow("greet", prevent_delete=was)]
+
+    emptied = plan_of([flow(prevent_delete=said), declared(GREET)], objects).blocks
+    lifted = plan_of([flow("greet", prevent_delete=said), declared(GREET)], objects).blocks
+    partly = flow("greet", trigger=ACCESS_TOKEN, prevent_delete=said)
+
+    assert plan_of([partly, declared(GREET)], objects).blocks == lifted == ()
+    assert [block.code for block in emptied] == ["GUARD-PREVENT-DELETE"] * is_stopped
+    if is_stopped:
+        assert emptied[0].remedy == (
+            f"{TOKEN} is protected, and to empty it is to delete it. Declare an action; to empty "
+            "the flow, first apply it with metadata.preventDelete: false."
+        )
+
+
+def test_a_new_flow_without_actions_is_not_protected_from_that() -> None:
+    """There is nothing to lose."""
+    assert plan_of([flow(prevent_delete=True)], []).blocks == ()
+
+
 def test_the_rename_of_an_action_is_no_change_of_its_flows() -> None:
     objects = [held(GREET, object_id="7"), a_held_flow("greet")]
     welcome = a_ref(Kind.ACTION, "welcome")
