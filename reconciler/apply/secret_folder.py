@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,17 +43,21 @@ def make_private_folder(folder: Path) -> None:
     """Make a folder for secrets.
 
     Raises:
-        LocalFileError: it cannot be made, or is open to others.
+        LocalFileError: it cannot be made, is not a folder, or is open to others.
     """
     try:
         make_folder(folder)
         mode = folder.stat().st_mode
     except OSError as failure:
         raise cannot_write(folder, failure, "make the folder") from failure
+    if not stat.S_ISDIR(mode):
+        raise LocalFileError(f"{folder} is not a folder", remedy="Name a folder for the secrets.")
     if mode & 0o077:
         raise LocalFileError(
             f"{folder} can be read by others (mode {mode & 0o777:04o})",
-            remedy=f"Secrets go there: run `chmod 700 {folder}`, or choose another folder.",
+            # The new folder comes first: chmod of a folder such as /tmp would harm the machine.
+            remedy="Secrets go there: name a new folder, which is made for its owner alone. If "
+            f"this one is for secrets alone, run `chmod 700 {folder}`.",
         )
 
 

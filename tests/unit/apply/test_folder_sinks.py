@@ -193,7 +193,7 @@ def test_a_sink_that_cannot_take_secrets_says_so_before_there_is_one(folder: Pat
     folder.write_bytes(b"a file")
     folder.chmod(0o600)
 
-    with pytest.raises(LocalFileError, match="cannot write into"):
+    with pytest.raises(LocalFileError, match="is not a folder"):
         FileSink(folder).prove()
 
 

@@ -219,11 +219,25 @@ def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path, mode: int) ->
     with pytest.raises(LocalFileError) as refused:
         make_private_folder(folder)
 
-    assert (refused.value.problem, refused.value.remedy) == (
-        f"{folder} can be read by others (mode {mode:04o})",
-        f"Secrets go there: run `chmod 700 {folder}`, or choose another folder.",
+    assert refused.value.problem == f"{folder} can be read by others (mode {mode:04o})"
+    assert refused.value.remedy == (
+        "Secrets go there: name a new folder, which is made for its owner alone. If this one is "
+        f"for secrets alone, run `chmod 700 {folder}`."
     )
     assert mode_of(folder) == mode
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o666])
+def test_what_is_not_a_folder_is_refused_as_that(tmp_path: Path, mode: int) -> None:
+    """Root who is told to run chmod on /dev/null would take it from every other user."""
+    file = tmp_path / "file"
+    file.touch()
+    file.chmod(mode)
+
+    with pytest.raises(LocalFileError, match="is not a folder") as refused:
+        make_private_folder(file)
+
+    assert "chmod" not in refused.value.remedy
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
