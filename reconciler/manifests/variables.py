@@ -34,7 +34,7 @@ from reconciler.manifests.placeholders import (
 )
 from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.manifests.yaml_source import MAX_SCALAR
-from reconciler.resources.nearest import MOST_HINTS, nearest
+from reconciler.resources.nearest import NearNames
 
 MAX_FAULTS = 100
 """Findings of one severity about the variables of one document: many warnings hide no error."""
@@ -55,7 +55,7 @@ class Variables:
         self._file: SourceFile | None = None
         self._layers = layers
         self._growth = growth
-        self._near: dict[str, str | None] = {}
+        self._near = NearNames((None, name) for name in layers.variables)
         given = {name: each.value for name, each in layers.variables.items() if each is not None}
         # Each by the token that stands for the variable, such as ``${host}``. A size is counted
         # once: a list can have thousands of items, and be used thousands of times.
@@ -195,9 +195,7 @@ class Variables:
         )
 
     def _unknown(self, name: str) -> Diagnostic:
-        if name not in self._near and len(self._near) < MOST_HINTS:
-            self._near[name] = nearest(name, self._layers.variables)
-        meant = self._near.get(name)
+        meant = self._near.name_for(name, None)
         hint = f"Did you mean {meant}? " if meant else ""
         remedy = f"{hint}Variables are declared in reconciler.yaml, under variables. {_ESCAPE}"
         return error("VARIABLE-UNKNOWN", f"unknown variable {name[:40]}", remedy)

@@ -22,28 +22,27 @@ def nearest(written: str, known: Iterable[str]) -> str | None:
 class NearNames:
     """Finds the name of a group that one was probably meant to be.
 
-    The first ``MOST_HINTS`` that are asked for get a hint: each comparison takes a while.
+    Each is compared once, and only the first ``MOST_HINTS`` get a hint: it takes a while.
     """
 
     def __init__(self, known: Iterable[tuple[Hashable, str]]) -> None:
         self._names: dict[Hashable, list[str]] = {}
         for group, name in known:
             self._names.setdefault(group, []).append(name)
-        self._left = MOST_HINTS
+        self._found: dict[tuple[Hashable, str], str | None] = {}
 
     def name_for(self, written: str, group: Hashable) -> str | None:
         """Return the known name that a written one is most like, if there is one."""
-        if not self._left:
-            return None
-        self._left -= 1
-        return nearest(written, self._names.get(group, ()))
+        key = group, written
+        if key not in self._found and len(self._found) < MOST_HINTS:
+            self._found[key] = nearest(written, self._names.get(group, ()))
+        return self._found.get(key)
 
 
 class NearOwners:
     """Finds the organization or project that a missing one was probably meant to be.
 
-    A project is compared with those of its own organization. An owner that thousands of manifests
-    lack is looked for once.
+    A project is compared with those of its own organization.
     """
 
     def __init__(self, known: Iterable[ResourceRef]) -> None:
@@ -53,14 +52,10 @@ class NearOwners:
             if ref.kind is ORGANIZATION or ref.kind is PROJECT
         }
         self._near = NearNames(sorted(owners, key=itemgetter(1)))
-        self._found: dict[ResourceRef, str | None] = {}
 
     def name_for(self, missing: ResourceRef) -> str | None:
         """Return the name of the known owner that a missing one is most like, if there is one."""
-        key = missing.key
-        if key not in self._found:
-            self._found[key] = self._near.name_for(missing.name, _family(key))
-        return self._found[key]
+        return self._near.name_for(missing.name, _family(missing))
 
 
 def _family(ref: ResourceRef) -> tuple[Kind, str]:

@@ -41,8 +41,19 @@ def test_a_name_is_looked_for_in_its_group_and_not_without_end() -> None:
     near = NearNames([("acme", "greet"), ("acme", "tidy"), ("other", "greets")])
 
     found = [near.name_for("greeet", group) for group in ["acme", "other", "none"]]
-    later = [near.name_for("greeet", "acme") for _ in range(MOST_HINTS)]
+    later = [near.name_for(f"greeet{at}", "acme") for at in range(MOST_HINTS)]
 
     assert found == ["greet", "greets", None]
-    assert [*found, *later].count("greet") == MOST_HINTS - 2
-    assert later[-3:] == [None, None, None]
+    assert later == ["greet"] * (MOST_HINTS - 3) + [None] * 3
+
+
+def test_a_name_that_thousands_miss_is_one_name() -> None:
+    """It keeps its hint when no other one gets any more."""
+    near = NearNames([("acme", "greet")])
+
+    found = [near.name_for("greeet", "acme") for _ in range(MOST_HINTS + 1)]
+    others = [near.name_for(f"gret{at}", "acme") for at in range(MOST_HINTS)]
+
+    assert found == ["greet"] * (MOST_HINTS + 1)
+    assert others == ["greet"] * (MOST_HINTS - 1) + [None]
+    assert near.name_for("greeet", "acme") == "greet"
