@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from reconciler.errors import LocalFileError
@@ -39,21 +40,52 @@ def keep_out_of_git(folder: Path) -> None:
 def write_private_file(target: Path, content: bytes) -> None:
     """Write a file for its owner alone, whole or not at all; then it is on the disk.
 
-    What a crash leaves of it is written over by the next that writes the same file.
+    What a crash leaves of it is written over by the next that writes the same file. Of several
+    processes that write it at once, each writes it whole, one after the other.
 
     Raises:
         LocalFileError: it cannot be written; a file of the same name is as it was or new.
     """
     temporary = target.with_name(f".{target.name}.tmp")
     try:
-        _write_one(temporary, content)
-        crashpoint("C8")
-        temporary.replace(target)
-        crashpoint("C9")
-        sync_folder(target.parent)
+        with _held(temporary) as descriptor:
+            try:
+                os.ftruncate(descriptor, 0)
+                _write_whole(descriptor, content)
+                crashpoint("C8")
+                temporary.replace(target)
+            except OSError:
+                remove(temporary)
+                raise
+            crashpoint("C9")
+            sync_folder(target.parent)
     except OSError as failure:
-        remove(temporary)
         raise cannot_write(target.parent, failure) from failure
+
+
+@contextmanager
+def _held(temporary: Path) -> Iterator[int]:
+    """Open a temporary file for one writer at a time; yield its descriptor.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    while True:
+        with _opened(temporary, os.O_WRONLY | os.O_CREAT) as descriptor:
+            with suppress(OSError):  # a file system without locks: writers may disturb each other
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # The writer before has given the file its own name meanwhile: this one needs another.
+            if not _is_at(temporary, descriptor):
+                continue
+            yield descriptor
+            return
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def remove(path: Path) -> None:
@@ -90,15 +122,24 @@ def _write_share(files: Sequence[tuple[Path, bytes]]) -> None:
 
 
 def _write_one(path: Path, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    descriptor = os.open(path, flags, 0o600)
+    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
+        _write_whole(descriptor, content)
+
+
+def _write_whole(descriptor: int, content: bytes) -> None:
+    os.fchmod(descriptor, 0o600)
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    crashpoint("C7")
+    os.fsync(descriptor)
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_NOFOLLOW, 0o600)
     try:
-        os.fchmod(descriptor, 0o600)
-        view = memoryview(content)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        crashpoint("C7")
-        os.fsync(descriptor)
+        yield descriptor
     finally:
         os.close(descriptor)
 

@@ -6,9 +6,11 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from reconciler.apply import durable
 from reconciler.apply.durable import make_folder, write_private_file, write_synced
 from reconciler.errors import LocalFileError
 from tests.on_disk import files_of_at_most, watch_the_disk
@@ -76,6 +78,24 @@ def test_what_a_crash_left_behind_is_written_over(folder: Path) -> None:
     assert [(path.name, path.read_bytes(), mode_of(path)) for path in folder.iterdir()] == [
         ("a", b"new", 0o600)
     ]
+
+
+def test_two_that_write_the_same_file_do_so_one_after_the_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two jobs may save their plan under one name. Both write to the same temporary file."""
+    second = Thread(target=write_private_file, args=(folder / "a", b"second"))
+
+    def meanwhile(point: str) -> None:
+        if point == "C8" and not second.ident:
+            second.start()
+            second.join(0.2)  # long enough to spoil the first, were it not kept waiting
+
+    monkeypatch.setattr(durable, "crashpoint", meanwhile)
+    write_private_file(folder / "a", b"first, and longer")
+    second.join()
+
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"a": b"second"}
 
 
 @pytest.mark.parametrize("name", ["a", ".a.tmp"], ids=["in its place", "in the way"])
