@@ -73,7 +73,7 @@ def preview(
             desired = replace(desired, elsewhere=desired.look_elsewhere(doomed))
             plan = build_plan(desired, observed, scope, allowed)
         if plan.blocks and allowed.read_begun is not None:
-            begun = allowed.read_begun(observed.instance)
+            begun = allowed.read_begun(observed)
             if begun:
                 plan = build_plan(desired, observed, scope, replace(allowed, begun=begun))
         return plan, observed

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -20,9 +20,10 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import ResourceRef, fold
+from reconciler.state import ObservedState
 
 JOURNAL_WAIT = 1.0  # seconds; what another run leaves open is taken over in a few milliseconds
-MOMENTS = 24 * 3600.0  # seconds after the last write to a journal that its creates are ended
+MOMENTS = timedelta(days=1)  # for which an object counts as just made
 _EXACT = "~"  # before the digest of a tree's exact name; no plain name has it
 _SHARD = r"(\.\d+-of-\d+)?"
 
@@ -83,21 +84,31 @@ def with_journal(allowed: Allowances, connection: Connection, scope: Scope) -> A
     return replace(allowed, read_begun=partial(_begun, connection, scope))
 
 
-def _begun(connection: Connection, scope: Scope, instance: str) -> Mapping[ResourceRef, Spec]:
-    """Return the specs of the inactive objects that a run was about to make when it was killed.
+def _begun(
+    connection: Connection, scope: Scope, observed: ObservedState
+) -> Mapping[ResourceRef, Spec]:
+    """Return the specs of inactive objects that a run was about to make when it was killed.
 
-    After a day such an object is no longer one that was made moments ago: people may rely on it. A
-    journal that cannot be read tells of none; the apply that opens it says so.
+    Only of objects that were changed within a day: people may rely on an older one, and a journal
+    may lie in a repository, whose files are no reason to switch that one off. A journal that cannot
+    be read tells of none; the apply that opens it says so.
     """
-    path = journal_path(connection, instance, scope)
-    whole = journal_path(connection, instance, Scope(scope.tree))
+    path = journal_path(connection, observed.instance, scope)
+    whole = journal_path(connection, observed.instance, Scope(scope.tree))
     found: dict[ResourceRef, Spec] = {}
     with suppress(OSError, LocalFileError):
         for each in (*_others(path, whole, scope.tree), path):
-            if each.is_file() and time.time() - each.stat().st_mtime < MOMENTS:
-                found |= {
-                    intent.ref.key: intent.spec
-                    for intent in left_open(each)
-                    if intent.active is False and intent.spec is not None
-                }
+            for intent in left_open(each):
+                held = observed.objects.get(intent.ref.key)
+                is_new = held is not None and _is_new(held.changed_at)
+                if intent.active is False and intent.spec is not None and is_new:
+                    found[intent.ref.key] = intent.spec
     return found
+
+
+def _is_new(changed_at: str) -> bool:
+    try:
+        age = datetime.now(UTC) - datetime.fromisoformat(changed_at)
+    except (ValueError, TypeError):  # the service does not tell the time, or not with its zone
+        return False
+    return age < MOMENTS

@@ -47,8 +47,8 @@ class Allowances:
             addresses (``Kind/organization[/project]/name``) folded, and as they were given.
         reasons: Why, by the folded addresses; kept with what is written to these objects.
         begun: Specs of the inactive objects that an interrupted run was about to make, by key.
-        read_begun: Reads these of the service of an id; None where there is no journal. It is
-            called only where a plan is blocked.
+        read_begun: Reads these, of objects that were just made; None where there is no journal. It
+            is called only where a plan is blocked.
     """
 
     updates: int | None = None
@@ -57,7 +57,7 @@ class Allowances:
     lockouts: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     begun: Mapping[ResourceRef, Spec] = field(default_factory=dict)
-    read_begun: Callable[[str], Mapping[ResourceRef, Spec]] | None = None
+    read_begun: Callable[[ObservedState], Mapping[ResourceRef, Spec]] | None = None
 
     def reason_for(self, change: Change) -> str:
         """Return the reason of ``--break-glass`` for an object, by its old or its new name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -190,12 +191,13 @@ def test_what_another_writer_switched_off_is_told(place: Place) -> None:
 
 
 def test_a_zitadel_is_healed_told_of_and_refused(
-    a_zitadel: ServeZitadel, run: Run, tree: Path
+    a_zitadel: ServeZitadel, run: Run, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill between the two writes makes nothing twice; a provider has no such state there.
 
-    The server does not tell who made an object: the journal and the content do.
+    The server does not tell who made an object: the journal, the content and the time do.
     """
+    monkeypatch.setattr("tests.zitadel.held.MOMENT", datetime.now(UTC).isoformat())
     public = an_application("web", authMethodType="OIDC_AUTH_METHOD_TYPE_NONE")
     write(tree / "web.yaml", with_metadata(public, active=False, critical=True))
     with a_zitadel() as (fake, here):

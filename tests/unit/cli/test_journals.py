@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from reconciler.apply.journal import Intent, Journal, tree_of
-from reconciler.cli.journals import MOMENTS, journal_path, open_journal, with_journal
+from reconciler.cli.journals import journal_path, open_journal, with_journal
 from reconciler.cli.settings import Connection
 from reconciler.errors import LocalFileError
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind, ResourceRef, Shard
+from tests.builders import held, observed
 
 REF = ResourceRef(Kind.ACTION, "acme", "", "greet")
 INTENT = Intent("create", "key", REF, owes_secret=False, spec={})
@@ -60,39 +61,60 @@ def test_what_a_shared_journal_of_an_older_version_holds_open_is_not_lost(
 OFF = replace(INTENT, key="off", active=False, spec={"script": "1"})
 
 
-def begun(service: Connection, scope: Scope) -> object:
+OTHER = replace(OFF, key="log", ref=ResourceRef(Kind.ACTION, "acme", "", "log"))
+JUST_NOW = datetime.now(UTC).isoformat()
+
+
+def begun(service: Connection, scope: Scope, changed_at: str = JUST_NOW) -> object:
     """Return what the plan of a scope reads of creates that were begun against the service "1"."""
     read = with_journal(Allowances(), service, scope).read_begun
     assert read is not None
-    return read("1")
+    objects = [held(intent.ref, changed_at=changed_at) for intent in (OFF, OTHER)]
+    return read(observed(*objects, instance="1"))
 
 
 def test_a_plan_reads_which_inactive_objects_a_run_was_about_to_make(service: Connection) -> None:
     """In the journals of the tree, in which shard ever; of another tree in none."""
     shard = Scope("prod", shard=Shard(1, 2))
     assert begun(service, Scope("prod")) == {}
-    other = replace(OFF, key="log", ref=ResourceRef(Kind.ACTION, "acme", "", "log"))
     with open_journal(service, "1", shard, ["acme"], 0) as journal:
         journal.begin([INTENT, OFF])
         assert begun(service, Scope("prod")) == {REF.key: OFF.spec}
     with Journal(journal_path(service, "1", Scope("prod")), "prod") as journal:
-        journal.begin([other])
+        journal.begin([OTHER])
 
     assert begun(service, shard) == begun(service, Scope("prod"))
-    assert begun(service, shard) == {REF.key: OFF.spec, other.ref.key: OFF.spec}
+    assert begun(service, shard) == {REF.key: OFF.spec, OTHER.ref.key: OFF.spec}
     assert begun(service, Scope("default")) == {}
 
 
-def test_what_was_begun_days_ago_is_no_longer_ended_without_a_word(service: Connection) -> None:
-    """People may use by now what was to be inactive."""
-    path = journal_path(service, "1", Scope())
-    with Journal(path) as journal:
+@pytest.mark.parametrize(
+    ("ago", "is_new"),
+    [(timedelta(hours=23), True), (timedelta(hours=25), False), (timedelta(hours=-1), True)],
+)
+def test_what_was_made_days_ago_is_no_longer_ended_without_a_word(
+    service: Connection, ago: timedelta, *, is_new: bool
+) -> None:
+    """People may use by now what was to be inactive, and a journal can be of any pull request."""
+    with Journal(journal_path(service, "1", Scope())) as journal:
         journal.begin([OFF])
-    now = path.stat().st_mtime
-    os.utime(path, (now, now - MOMENTS + 60))
-    assert begun(service, Scope()) == {REF.key: OFF.spec}
+    changed = (datetime.now(UTC) - ago).replace(tzinfo=None).isoformat()
 
-    os.utime(path, (now, now - MOMENTS - 60))
+    assert begun(service, Scope(), f"{changed}Z") == ({REF.key: OFF.spec} if is_new else {})
+
+
+@pytest.mark.parametrize("changed_at", ["", "yesterday", "2999-01-01T00:00:00"])
+def test_an_object_of_no_certain_age_is_not_new(service: Connection, changed_at: str) -> None:
+    with Journal(journal_path(service, "1", Scope())) as journal:
+        journal.begin([OFF])
+
+    assert begun(service, Scope(), changed_at) == {}
+
+
+def test_what_is_not_held_was_not_made(service: Connection) -> None:
+    with Journal(journal_path(service, "1", Scope())) as journal:
+        journal.begin([replace(OFF, ref=REF._replace(name="gone"))])
+
     assert begun(service, Scope()) == {}
 
 
