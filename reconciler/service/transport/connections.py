@@ -19,6 +19,7 @@ import ssl
 from collections.abc import Callable, MutableSet
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -276,27 +277,31 @@ class Acceptor:
             return
         accepted.settimeout(0)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        task = self._loop.create_task(self._connect(accepted))
+        protocol = self._make_protocol()
+        task = self._loop.create_task(self._connect(accepted, protocol))
         self._tasks.add(task)
         self._room.begin_handshake(task)
-        task.add_done_callback(self._connected)
+        task.add_done_callback(partial(self._connected, accepted, protocol))
 
-    async def _connect(self, accepted: socket.socket) -> None:
+    async def _connect(self, accepted: socket.socket, protocol: asyncio.Protocol) -> None:
         """Hand a connection to its protocol, once TLS is agreed on."""
         seconds = self._room.limits.head_seconds if self._tls else None
         try:
             await self._loop.connect_accepted_socket(
-                self._make_protocol,
+                lambda: protocol,
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=seconds,
             )
         except OSError:  # the caller went away, speaks no TLS, or takes too long
             accepted.close()
-        except asyncio.CancelledError:
-            accepted.close()
-            raise
 
-    def _connected(self, task: asyncio.Task[None]) -> None:
+    def _connected(
+        self, accepted: socket.socket, protocol: asyncio.Protocol, task: asyncio.Task[None]
+    ) -> None:
+        if task.cancelled():
+            accepted.close()
+            # uvloop ends a connection that was just made, and does not tell its protocol.
+            protocol.connection_lost(None)
         self._tasks.discard(task)
         self._room.end_handshake(task)

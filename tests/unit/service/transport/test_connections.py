@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -207,5 +208,25 @@ def test_a_silent_handshake_makes_room(run: Run, certificate: tuple[Path, Path])
             assert await house.counts(2)
             assert await greeting(house, certificate) == b"hello"
             assert await oldest.read() == b""
+
+    run(main())
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_connection_that_is_made_while_listening_ends_is_forgotten(run: Run, turns: int) -> None:
+    """A server that ends waits for every connection it knows of, and would wait for this one."""
+
+    async def main() -> None:
+        room = Room(set(), Limits(), asyncio.get_running_loop().time)
+        with bind("127.0.0.1", 0) as listening, socket.socket() as caller:
+            acceptor = Acceptor(listening, lambda: Hello(room), None, room, Observer())
+            caller.connect(listening.getsockname())
+            acceptor.start()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            acceptor.close()
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)
+        assert room.count == 0
 
     run(main())
