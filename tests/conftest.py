@@ -11,9 +11,11 @@ import pytest
 from hypothesis import settings
 
 from tests.postgres_server import PostgresServer, a_server
+from tests.shared import shared_folder
 from tests.surroundings import settle_in
 
 settle_in()
+shared_folder()  # before processes are started that use it together
 
 # How long one example takes says how busy the machine is. Time is asked about where it matters.
 settings.register_profile("untimed", deadline=None)

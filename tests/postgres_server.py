@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import signal
@@ -13,7 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from psycopg.sql import SQL, Identifier
 
 from reconciler.service.eventstore import postgres_schema
 from reconciler.service.eventstore.postgres import create
+from tests.shared import made_once
 
 USER = "tests"
 START_SECONDS = 60
@@ -211,7 +210,8 @@ def a_server(*settings: str) -> Iterator[PostgresServer]:
     """Yield a running server that trusts whoever reaches it, and remove it afterwards."""
     folder = _new_folder()
     try:
-        _run(["cp", "-a", _empty(), folder / "data"], folder)
+        empty = made_once("postgresql", _make_empty)
+        _run(["cp", "-a", empty / "data", folder / "data"], folder)
         server = PostgresServer(folder, _free_port(), settings)
         server.start()
         try:
@@ -222,22 +222,23 @@ def a_server(*settings: str) -> Iterator[PostgresServer]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@cache
-def _empty() -> Path:
-    """Make the files of an empty database, once for all servers of this process: that is slow."""
-    folder = _new_folder()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+def _make_empty(folder: Path) -> None:
+    """Make the files of an empty database, once for all servers of a run of tests: that is slow."""
+    _give_to_somebody(folder)
     initdb = [find_binaries() / "initdb", "-D", folder / "data", "-U", USER, "--auth=trust"]
     _run([*initdb, "--encoding=UTF8", "--locale=C", "--no-sync"], folder)
-    return folder / "data"
 
 
 def _new_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    _give_to_somebody(folder)
+    return folder
+
+
+def _give_to_somebody(folder: Path) -> None:
     folder.chmod(0o755)
     if os.getuid() == 0:
         shutil.chown(folder, "postgres", "postgres")
-    return folder
 
 
 def _run(command: Sequence[object], folder: Path) -> None:

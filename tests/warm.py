@@ -17,7 +17,6 @@ import os
 import pkgutil
 import runpy
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,9 +24,8 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any, NoReturn, Self
 
 from reconciler import __main__ as entry
@@ -35,6 +33,7 @@ from reconciler.resources import process
 from reconciler.resources.kinds import KINDS
 from reconciler.service.operations.table import operations
 from reconciler.validation.schema import accepts
+from tests.shared import made_once, shared_folder
 from tests.warm_client import ask, number, tell
 
 ROOT = Path(__file__).parents[1]
@@ -49,6 +48,7 @@ _LIBRARIES = (
 _TRANSPORT = "reconciler.service.transport"
 _STARTS = "reconciler.__main__"  # importing it runs the program
 _READ_AT_START = ("PYTHON", "LANG", "LC_")
+_STARTED: list[subprocess.Popen[bytes]] = []  # they end with the run of the tests
 
 
 def can_be_warm(changed: Mapping[str, str]) -> bool:
@@ -154,25 +154,28 @@ def _text(stream: int) -> str:
 
 @cache
 def warm_address(*, is_server: bool) -> str:
-    """Start the process that is copied, which ends with this one; return where it is asked."""
-    folder = mkdtemp(prefix="warm-")
-    atexit.register(shutil.rmtree, folder)
-    address = f"{folder}/calls"
+    """Return where the process that is copied is asked; the first of a run to ask starts it."""
+    kind = ["serve"] if is_server else []
+    folder = made_once("-".join(["warm", *kind]), partial(_start, kind))
+    return f"{folder}/calls"
+
+
+def _start(kind: Sequence[str], folder: Path) -> None:
+    _, run = shared_folder()
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.warm", address, *(["serve"] if is_server else [])],
+        [sys.executable, "-m", "tests.warm", f"{folder}/calls", str(run), *kind],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
     )
+    _STARTED.append(process)
     assert process.stdout
     assert process.stdout.readline() == b"ready\n"
-    atexit.register(process.kill)
-    return address
 
 
-def main(address: str, *, is_server: bool) -> None:
-    """Load the program, and make copies of it."""
+def main(address: str, run: int, *, is_server: bool) -> NoReturn:
+    """Load the program, and make copies of it until the process that runs the tests has ended."""
     _load((_STARTS,) if is_server else (_STARTS, _TRANSPORT))
     _build()
     gc.collect()
@@ -181,7 +184,8 @@ def main(address: str, *, is_server: bool) -> None:
         calls.bind(address)
         calls.listen(64)
         os.write(1, b"ready\n")
-        _Keeper(calls).run()
+        _Keeper(calls, os.pidfd_open(run)).run()
+    os._exit(0)  # what is measured of it could be written too late
 
 
 class _Keeper:
@@ -190,18 +194,20 @@ class _Keeper:
     Many can run at the same time.
     """
 
-    def __init__(self, calls: socket.socket) -> None:
+    def __init__(self, calls: socket.socket, end: int) -> None:
+        """Make copies for who connects to ``calls``, until ``end`` can be read."""
         self._calls = calls
+        self._end = end
         self._running: dict[int, tuple[int, socket.socket]] = {}  # by a descriptor of the process
         self._events = select.poll()
-        for waited in (calls.fileno(), sys.stdin.fileno()):
+        for waited in (calls.fileno(), end):
             self._events.register(waited, select.POLLIN)
 
     def run(self) -> None:
-        """Make copies until the process that asks for them has ended."""
+        """Make copies until the end."""
         while True:
             for ready, _ in self._events.poll():
-                if ready == sys.stdin.fileno():
+                if ready == self._end:
                     return
                 if ready == self._calls.fileno():
                     self._copy(self._calls.accept()[0])
@@ -214,7 +220,7 @@ class _Keeper:
         if copy == 0:
             for open_here in (self._calls, call, *(other for _, other in self._running.values())):
                 open_here.close()
-            for descriptor in self._running:
+            for descriptor in (self._end, *self._running):
                 os.close(descriptor)
             _run(json.loads(asked), streams)
         for stream in streams:
@@ -295,4 +301,4 @@ def _exit(code: object) -> NoReturn:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], is_server="serve" in sys.argv[2:])
+    main(sys.argv[1], int(sys.argv[2]), is_server="serve" in sys.argv[3:])
