@@ -233,6 +233,14 @@ def _checked_service(ctx: click.Context, parameter: click.Parameter, value: str)
             f"--service out for {DEFAULT_SERVICE}. A variable that CI did not set is empty.",
         )
     source = ctx.get_parameter_source("service")
+    # No shell replaces this ~, and a folder of that name is dangerous to remove. In reconciler.yaml
+    # paths start from its folder.
+    if value.startswith("sqlite:~") and source is not click.core.ParameterSource.DEFAULT_MAP:
+        raise UsageError(
+            f"{value}: ~ is not the home folder here",
+            remedy=f"Write the path in full, or sqlite:./{value.removeprefix('sqlite:')} for a "
+            "name that begins with ~.",
+        )
     is_named = bool(untrusted()) or check_service(value, source)
     if (
         not is_named

@@ -38,6 +38,10 @@ def test_without_a_choice_the_source_document_judges() -> None:
     assert run("--service", "sqlite:x.db").stdout == f"sqlite:x.db {SOURCE}\n"
 
 
+def test_a_folder_called_as_the_home_folder_is_named_by_its_path() -> None:
+    assert run("--service", "sqlite:./~/x.db").stdout.split()[0] == "sqlite:./~/x.db"
+
+
 @pytest.mark.parametrize("name", [*CAPABILITIES])
 def test_capabilities_are_chosen_by_flag(name: str) -> None:
     assert run("--service", "sqlite:x.db", "--capabilities", name).stdout.split()[1] == name
@@ -48,6 +52,8 @@ def test_capabilities_are_chosen_by_flag(name: str) -> None:
     [
         (["--service", " "], {}, "--service is empty"),
         ([], {"CI": "true"}, "no service is named, and CI is set"),
+        (["--service", "sqlite:~/x.db"], {}, "sqlite:~/x.db: ~ is not the home folder here"),
+        (["--service", "sqlite:~ana/x.db"], {}, "sqlite:~ana/x.db: ~ is not the home folder here"),
     ],
 )
 def test_a_service_is_named(
