@@ -46,7 +46,7 @@ def after_a_kill(
 
 def test_the_second_half_of_a_create_needs_no_break_glass() -> None:
     """The plan still shows it."""
-    plan = after_a_kill()
+    plan = after_a_kill(owner="default")
 
     assert codes(plan) == []
     assert [risk.name for risk in risks_of(*plan.changes)] == ["deactivated"]
