@@ -52,7 +52,8 @@ class ProcessIdentity:
     Attributes:
         started: When the process began, in the kernel's own count, so that a process id that
             was given out again is not taken for it.
-        boot: Id of this run of the machine; a process of an earlier run is dead.
+        boot: Id of this run of the machine, which no other machine has; empty where the system
+            has none.
         namespace: Where the process id counts; a container does not see those of another one.
     """
 
@@ -69,13 +70,15 @@ class ProcessIdentity:
         return json.dumps(asdict(self))
 
     def knows_dead(self, text: str) -> bool:
-        """Return whether another holder was a process of this machine and is certainly gone."""
+        """Return whether another holder was a process of this machine and is certainly gone.
+
+        A lock of before a reboot, or of a system without boot ids, runs out by itself.
+        """
         other = _read(text)
-        if other is None or other.host != self.host:
-            return False
         # Process ids are only comparable within one boot and one namespace of the same machine.
-        if other.boot != self.boot:
-            return True
+        # Another boot may be that of another machine: many share a host name, such as localhost.
+        if other is None or (other.host, other.boot) != (self.host, self.boot) or not self.boot:
+            return False
         return other.namespace == self.namespace and _is_gone(other)
 
 

@@ -84,7 +84,10 @@ def test_a_process_that_only_waits_to_be_collected_is_dead(child: subprocess.Pop
     ("other", "dead"),
     [
         pytest.param(replace(HERE, started="1"), True, id="its process id was given out again"),
-        pytest.param(replace(HERE, boot="another"), True, id="the machine was started again"),
+        pytest.param(
+            replace(HERE, boot="another", started="1"), False,
+            id="on another machine of the same name, or before this one was started again",
+        ),
         pytest.param(replace(HERE, host="elsewhere", started="1"), False, id="on another machine"),
         pytest.param(
             replace(HERE, namespace="pid:[1]", started="1"), False,
@@ -102,6 +105,14 @@ def test_only_a_process_of_this_machine_is_known_to_be_dead(
 ) -> None:
     """What this process cannot see may well be alive."""
     assert HERE.knows_dead(other.text) is dead
+
+
+def test_without_boot_ids_no_process_is_known_to_be_dead() -> None:
+    """Two machines of one name cannot be told apart there."""
+    here = replace(HERE, boot="")
+
+    assert not here.knows_dead(replace(here, started="1").text)
+    assert not here.knows_dead(replace(here, process=2**22 + 1).text)
 
 
 FIELDS = json.loads(HERE.text)
