@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -34,6 +32,7 @@ from reconciler.service.eventstore.files import is_there
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request, request_of
+from reconciler.service_client.locks import user_name
 from reconciler.service_client.wire import Answer, WireRefusal
 
 
@@ -156,11 +155,7 @@ def open_wire(connection: Connection, *, read_only: bool) -> Iterator[InProcessW
 
 def local_caller() -> Caller:
     """Return the caller of a local store: every user who may write the file may do everything."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    return Caller(f"local:{user}", Role.ADMIN)
+    return Caller(f"local:{user_name()}", Role.ADMIN)
 
 
 def _make_folder(folder: Path) -> None:

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
+from reconciler.diagnostics import name_as_text
 from reconciler.errors import (
     LocalFileError,
     LockHeldError,
@@ -37,6 +38,7 @@ LEASE_SECONDS = 120  # much longer than a batch takes: it is renewed between two
 RENEW_AFTER_SECONDS = LEASE_SECONDS / 4
 AT_ONCE = 250  # leases taken in one commit, which other writers wait for
 _PROCESSES = 2**31  # more ids than the kernel gives
+_USER_NAME = 100  # characters that are kept of the name of a user
 _MAX_HOLDER = 4096  # bytes of a lock file that are read
 UntilRefused: TypeAlias = Callable[[Sequence[Call]], Sequence[Reply]]
 """Carries out calls in their order and in one commit, up to the first one that is refused.
@@ -85,13 +87,19 @@ class ProcessIdentity:
 def this_process() -> ProcessIdentity:
     """Return this process as a holder."""
     process = os.getpid()
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
     return ProcessIdentity(
-        user, socket.gethostname(), _boot(), process, _started(process) or "", _namespace()
+        user_name(), socket.gethostname(), _boot(), process, _started(process) or "", _namespace()
     )
+
+
+def user_name() -> str:
+    """Return the name of the user of this process, as text that a service takes."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+    # LOGNAME may hold anything: bytes that are no UTF-8, or more than a lease has room for.
+    return name_as_text(name)[:_USER_NAME]
 
 
 def holder_in_words(text: str) -> str:

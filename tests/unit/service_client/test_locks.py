@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import re
@@ -32,6 +33,7 @@ from reconciler.service_client.locks import (
     LocalLock,
     ProcessIdentity,
     holder_in_words,
+    user_name,
 )
 from reconciler.service_client.port import UpdateOrder
 from reconciler.service_client.wire import Answer, WireRefusal
@@ -158,6 +160,33 @@ def test_this_process_says_all_it_must_be_recognised_by() -> None:
     """On Linux each of these is known; elsewhere the lock runs out by itself."""
     assert HERE.process == os.getpid()
     assert all([HERE.user, HERE.host, HERE.boot, HERE.started, HERE.namespace])
+
+
+@pytest.mark.parametrize(
+    ("login", "name"),
+    [
+        pytest.param("ana", "ana", id="a name"),
+        pytest.param(os.fsdecode(b"jos\xe9"), r"jos\u{dce9}", id="not UTF-8"),
+        pytest.param("x" * 5000, "x" * 100, id="longer than a lease has room for"),
+    ],
+)
+def test_the_name_of_a_user_is_text_that_a_service_takes(
+    login: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", login)
+
+    assert user_name() == name
+
+
+def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may run as a user that it has no entry for."""
+
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr(getpass, "getuser", nobody)
+
+    assert user_name() == str(os.getuid())
 
 
 # Leases of organizations: taken, renewed, lost and given back.
