@@ -15,10 +15,11 @@ import pytest
 from hypothesis import settings
 
 from tests.postgres_server import PostgresServer, a_server
-from tests.shared import shared_folder
+from tests.shared import shared_folder, use_memory
 from tests.surroundings import settle_in
 
 settle_in()
+use_memory()
 shared_folder()  # before processes are started that use it together
 
 # How long one example takes says how busy the machine is. Time is asked about where it matters.

@@ -1,7 +1,8 @@
 """What all test processes of a run use together: the first that needs it makes it.
 
 The first process of a run makes a folder for that, tells the others of it in the environment, and
-removes it at its end.
+removes it at its end. Where there is room in memory, tests have their temporary files in it too:
+they make and sync tens of thousands, and none is read after the run.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+MEMORY = Path("/dev") / "shm"
+ROOM = 3 << 30  # bytes that must be free in it: three times what all tests together leave
+_PREFIX = "tests-"
 _VARIABLE = "PYTEST_SHARED_FOLDER"  # runs of pytest within tests are told nothing of this name
 
 
 def shared_folder() -> tuple[Path, int]:
     """Return the folder of this run of tests, and the id of the process that removes it."""
     if _VARIABLE not in os.environ:
-        folder = tempfile.mkdtemp(prefix="tests-")
+        folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
         Path(folder).chmod(0o755)  # PostgreSQL runs as another user
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         os.environ[_VARIABLE] = f"{os.getpid()}:{folder}"
@@ -39,3 +43,27 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
             make(folder)
             made.touch()
     return folder
+
+
+def use_memory() -> None:
+    """Make this run's temporary files in memory, unless ``TMPDIR`` says where to make them.
+
+    Nothing is lost that a test could see: a process that is killed loses no written byte on a disk
+    either, and what must be synced before what is seen in the calls that a process makes.
+    """
+    if "TMPDIR" in os.environ or _VARIABLE in os.environ or not has_room(MEMORY):
+        return
+    for left in MEMORY.glob(f"{_PREFIX}*"):  # by a run that was killed
+        if not Path("/proc", left.name.split("-")[1]).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    tempfile.tempdir = str(MEMORY)
+    tempfile.tempdir = os.environ["TMPDIR"] = str(shared_folder()[0])
+
+
+def has_room(folder: Path) -> bool:
+    """Return whether programs can be run in a folder, and enough is free there."""
+    try:
+        found = os.statvfs(folder)
+    except FileNotFoundError:
+        return False
+    return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= ROOM

@@ -1,0 +1,82 @@
+"""What test processes share is made once, and is gone after the run, even one that was killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests import shared
+from tests.shared import made_once, shared_folder
+
+ROOT = Path(__file__).parents[2]
+# Prints the folder of a run of its own, with a file for each time that something was made in it.
+A_RUN = """
+import os, sys
+from pathlib import Path
+from tests import shared
+shared.MEMORY, shared.ROOM = Path(sys.argv[1]), 0
+shared.use_memory()
+shared.made_once("thing", lambda folder: (folder / "file").touch())
+print(os.environ["TMPDIR"], *shared.made_once("thing", lambda folder: 1 / 0).iterdir())
+sys.stdout.flush()
+if "killed" in sys.argv:
+    os.kill(os.getpid(), 9)
+"""
+
+
+def a_run(memory: Path, *how: str) -> list[Path]:
+    """Run it in a process of its own, and return what it printed."""
+    clean = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
+    del clean["TMPDIR"]
+    done = subprocess.run(
+        [sys.executable, "-c", A_RUN, memory, *how],
+        cwd=ROOT,
+        env=clean,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return [Path(path) for path in done.stdout.split()]
+
+
+def test_what_several_ask_for_at_once_is_made_once() -> None:
+    """The others wait for it."""
+    made: list[Path] = []
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(lambda _: made_once(f"once-{os.getpid()}", made.append), range(8))]
+
+    assert found == made * 8
+    assert len(made) == 1
+
+
+def test_a_run_leaves_nothing_and_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    """Files in memory would take it until the machine is started again."""
+    killed, file = a_run(tmp_path, "killed")
+    assert [*tmp_path.iterdir()] == [killed]
+    assert file.is_relative_to(killed)
+
+    ended, _ = a_run(tmp_path)
+    assert ended.parent == tmp_path
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_run_of_its_own_is_told_of_the_folder() -> None:
+    """Every process of a run has the same, and knows who removes it."""
+    folder, process = shared_folder()
+    assert folder.is_dir()
+    assert Path("/proc", str(process)).exists()
+
+
+@pytest.mark.parametrize("room", [0, 1 << 60])
+def test_memory_is_used_where_there_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """On a small machine the files are on the disk."""
+    monkeypatch.setattr(shared, "ROOM", room)
+    assert shared.has_room(tmp_path) is (room == 0)
+    assert not shared.has_room(tmp_path / "nowhere")
