@@ -7,6 +7,7 @@ first.
 from __future__ import annotations
 
 import logging
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("reconciler.serve")
 Place = tuple[str, int]
+_PLACE = re.compile(r"(?P<host>[!-~]+):(?P<port>[0-9]{1,5})", re.ASCII)
 
 
 @click.command("serve")
@@ -122,13 +124,13 @@ def _require_libraries() -> None:
 
 def _address(flag: str, text: str) -> Place:
     """Return host and port of a text such as ``127.0.0.1:8080`` or ``[::1]:8080``."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isascii() or not port.isdecimal() or int(port) > 65535:
+    parts = _PLACE.fullmatch(text)
+    if not parts or int(parts["port"]) > 65535:
         raise UsageError(
             f"{flag} {text} is not an address to listen on",
             remedy=f"Write {flag} HOST:PORT, such as 127.0.0.1:8080.",
         )
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return parts["host"].removeprefix("[").removesuffix("]"), int(parts["port"])
 
 
 class Listening(NamedTuple):

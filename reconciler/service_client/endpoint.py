@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from reconciler.errors import UsageError
 
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|[0-9a-f:.]+", re.ASCII)
+_PROXY_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)  # names of containers have a "_"
+_PRINTABLE = re.compile(r"[!-~]+", re.ASCII)
 _IMPLIED_PORTS = {"http": 80, "https": 443}
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)*/?", re.ASCII)
 
@@ -85,7 +87,12 @@ def parse_proxy(address: str, endpoint: Endpoint) -> str | None:
     whole = address if "://" in address else f"http://{address}"
     try:
         parts = urlsplit(whole)
-        is_usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        is_usable = (
+            parts.scheme in {"http", "https"}
+            and _PROXY_HOST.fullmatch(parts.hostname or "")
+            and parts.port != 0
+            and _PRINTABLE.fullmatch(whole)
+        )
     except ValueError:
         is_usable = False
     if not is_usable:  # the address may hold a password, so it is not shown

@@ -23,7 +23,13 @@ def test_an_address_is_host_and_port(text: str, place: tuple[str, int]) -> None:
     assert serve._address("--listen", text) == place
 
 
-@each_row("text", ["8080", ":8080", "host:", "host:65536", "host:\u0661", "host:-1"])
+@each_row(
+    "text",
+    [
+        *("8080", ":8080", "host:", "host:65536", "host:\u0661", "host:-1", "ho st:1"),
+        *(f"host:{'1' * 5000}", "h\u00f6st:1", "h\udcffst:1"),
+    ],
+)
 def test_another_text_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"--listen .* is not an address to listen on"):
         serve._address("--listen", text)

@@ -67,6 +67,8 @@ def test_an_address_that_endangers_the_token_is_refused(address: str) -> None:
         ("http://user:word@proxy.example.com:3128", "http://user:word@proxy.example.com:3128"),
         ("proxy.example.com:3128", "http://proxy.example.com:3128"),
         ("proxy", "http://proxy"),
+        ("http://egress_proxy:3128", "http://egress_proxy:3128"),
+        ("http://[::1]:3128", "http://[::1]:3128"),
     ],
 )
 def test_a_proxy_is_used_as_it_is_named(named: str, used: str | None) -> None:
@@ -89,6 +91,10 @@ def test_no_proxy_sees_the_token_of_a_service_without_tls(service: str) -> None:
         "http://geheim@proxy.example.com:port",
         "http://[geheim",
         "http://geheim@proxy.example.com:0",
+        "http://geheim@ex\u00e4mple.com",
+        "http://geheim@\udcff.example.com",
+        "http://geheim@proxy .example.com",
+        "http://geh\u00e9im:geheim@proxy.example.com",
     ],
 )
 def test_what_is_no_http_proxy_is_refused(named: str) -> None:
