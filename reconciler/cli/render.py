@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import click
 
@@ -115,6 +115,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         for name, path in schemas.items()
         if not (folder / name).exists()
     }
+    _check_links(folder, [*files, *missing])
     try:
         for name, content in {**files, **missing}.items():
             path = folder / name
@@ -123,6 +124,16 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
                 file.write(content.encode())
     except OSError as failure:
         raise cannot_write(folder, failure) from failure
+
+
+def _check_links(folder: Path, names: Iterable[str]) -> None:
+    """Refuse files below a link to a folder: it may lead anywhere, and nothing there is read."""
+    for inner in {parent for name in names for parent in PurePath(name).parents}:
+        if inner.name and (folder / inner).is_symlink():
+            raise LocalFileError(
+                f"{folder / inner} is a symbolic link",
+                remedy="Remove it, or name another folder. Nothing was written.",
+            )
 
 
 def cannot_write(folder: Path, failure: OSError) -> LocalFileError:

@@ -52,6 +52,26 @@ def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_a_link_to_a_folder_is_not_written_through(tmp_path: Path) -> None:
+    """A pull request could bring it, and no manifest behind it would be read."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "acme").symlink_to("../elsewhere")
+
+    with pytest.raises(LocalFileError, match="new/acme is a symbolic link"):
+        write_files(tmp_path / "new", {"a.yaml": "a\n", "acme/shop/a.yaml": "a\n"})
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["acme", "elsewhere", "new"]
+
+
+def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "new").symlink_to("real")
+
+    write_files(tmp_path / "new", {"acme/a.yaml": "a\n"})
+
+    assert (tmp_path / "real/acme/a.yaml").read_text() == "a\n"
+
+
 def test_a_folder_of_others_is_refused(tmp_path: Path) -> None:
     check_folder(tmp_path, overwrite=False)
     check_folder(tmp_path / "missing", overwrite=False)
