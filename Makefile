@@ -32,7 +32,8 @@ unit: $(READY)
 # Branches that tests of modules, contracts, laws and commands reach, copies of the program included.
 # It measures no process that is killed, and no slow test; so it is a lower bound.
 coverage: $(READY)
-	@.ci/install-debian postgresql
+	@.ci/have-web
+	@.ci/install-debian postgresql strace jq
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow and not untraced' \
 		tests/unit tests/contract tests/laws tests/acceptance
