@@ -107,7 +107,8 @@ def test_a_batch_whose_caller_hung_up_is_not_carried_out(tmp_path: Path) -> None
         with socket.create_connection(("127.0.0.1", server.port), STOP_WITHIN) as leaving:
             leaving.sendall(batch_of(server.token(), left))
             assert exchange(server.port, healthy) is not None
-        assert exchange(server.port, healthy) is not None
+            leaving.shutdown(socket.SHUT_WR)
+            assert b"service.left" in leaving.recv(4096)  # told to nobody, had it gone for good
         other.execute("ROLLBACK")
         answered = [read_response(stream), sent(server.port, server.token(), last)]
         committed = server.event_count() - known

@@ -46,10 +46,11 @@ class Proxy:
                 if self.swallows:
                     continue
                 is_cut = self.cut and COMMIT_ASKED in data
+                if is_cut:  # before the commit is passed on, for its answer may come at once
+                    source.shutdown(socket.SHUT_RDWR)
                 if not is_cut or self.cut == "after":
                     target.sendall(data)
                 if is_cut:
-                    source.shutdown(socket.SHUT_RDWR)
                     time.sleep(SETTLE_SECONDS)  # in which the database does what it was sent
                     break
         if self.swallows:
