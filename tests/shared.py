@@ -17,7 +17,7 @@ from pathlib import Path
 
 MEMORY = Path("/dev") / "shm"
 ROOM = 3 << 30  # bytes that must be free in it: three times what all tests together leave
-_PREFIX = "tests-"
+_PREFIX = "reconciler-tests-"  # then the id of the process: no other program names a folder so
 _VARIABLE = "PYTEST_SHARED_FOLDER"  # runs of pytest within tests are told nothing of this name
 
 
@@ -54,7 +54,8 @@ def use_memory() -> None:
     if "TMPDIR" in os.environ or _VARIABLE in os.environ or not has_room(MEMORY):
         return
     for left in MEMORY.glob(f"{_PREFIX}*"):  # by a run that was killed
-        if not Path("/proc", left.name.split("-")[1]).exists():
+        process, _, _ = left.name.removeprefix(_PREFIX).partition("-")
+        if not Path("/proc", process).exists():
             shutil.rmtree(left, ignore_errors=True)
     tempfile.tempdir = str(MEMORY)
     tempfile.tempdir = os.environ["TMPDIR"] = str(shared_folder()[0])
