@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
-WORTH = 1024 * 1024  # characters: parsing them takes ten times as long as making a process
+MIN_CHARACTERS = 1024 * 1024  # parsing them takes ten times as long as starting a process
 
 Documents: TypeAlias = list[YamlValue] | None
 
@@ -42,7 +42,7 @@ class ReadAhead:
         if file not in self._place:
             return file.read()
         if self._child is not None:
-            with suppress(EOFError, OSError):  # it came to its end before it sent anything
+            with suppress(EOFError, OSError):  # the child ended without a result
                 self._sent = self._child.recv()
             self._child = None
         if not self._sent:
@@ -67,23 +67,36 @@ def reading_ahead(files: Sequence[SourceFile]) -> Iterator[ReadAhead]:
     try:
         yield ReadAhead(later, connection)
     finally:
-        connection.close()
-        child.kill()
-        child.join()
+        _end(child, connection)
 
 
 def _start(files: Sequence[SourceFile]) -> tuple[BaseProcess, Connection] | None:
-    """Start a child that reads files; None where the system lets us have none."""
+    """Start a child that reads files; None where the system refuses a process."""
     import multiprocessing  # takes time that a small tree need not spend
 
     fork = multiprocessing.get_context("fork")
-    with suppress(OSError):
+    try:
         receiving, sending = fork.Pipe(duplex=False)
-        child = fork.Process(target=_read, args=(files, sending))
+    except OSError:
+        return None
+    child = fork.Process(target=_read, args=(files, receiving, sending))
+    try:
         with sending, _signals_held():
             child.start()
-        return child, receiving
-    return None
+    except BaseException as failure:  # a signal that was held back is one, too
+        _end(child, receiving)
+        if isinstance(failure, OSError):
+            return None
+        raise
+    return child, receiving
+
+
+def _end(child: BaseProcess, connection: Connection) -> None:
+    """End a child, if it was started, and the connection to it."""
+    connection.close()
+    if child.pid is not None:
+        child.kill()
+        child.join()
 
 
 def _has_free_core() -> bool:
@@ -101,7 +114,7 @@ def _has_free_core() -> bool:
 def _later(files: Sequence[SourceFile]) -> Sequence[SourceFile]:
     """Return half of the text, the later files; none where reading takes no time anyway."""
     ends = [*accumulate(len(file.text) for file in files)]
-    if not ends or ends[-1] < WORTH:
+    if not ends or ends[-1] < MIN_CHARACTERS:
         return ()
     first_half = sum(end <= ends[-1] / 2 for end in ends)
     return files[max(first_half, 1) :]
@@ -117,7 +130,12 @@ def _signals_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _read(files: Sequence[SourceFile], sending: Connection) -> None:
-    """Read files, and send what is in each: documents, and the places where they begin."""
+def _read(files: Sequence[SourceFile], receiving: Connection, sending: Connection) -> None:
+    """Read files, and send what is in each: documents, and the places where they begin.
+
+    The child has a copy of its parent's end of the pipe. With that closed, what it sends to a
+    parent that was killed fails, and it ends as well.
+    """
+    receiving.close()
     with suppress(Exception):  # the parent reads for itself what it does not get
         sending.send([(file.read(), [tuple(start) for start in file.starts]) for file in files])

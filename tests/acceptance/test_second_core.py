@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from reconciler.manifests.read_ahead import WORTH
+from reconciler.manifests.read_ahead import MIN_CHARACTERS
 from tests.program import Ran, environment, run_fresh
 from tests.unit.manifests.trees import a_project, write_tree
 
 FILES = 60
-LONG = "".join(f"# {'reasons ' * 12}\n" for _ in range(2 * WORTH // FILES // 99))
+LONG = "".join(f"# {'reasons ' * 12}\n" for _ in range(2 * MIN_CHARACTERS // FILES // 99))
 FAULTS: dict[str, str | bytes] = {
     "p-05.yaml": "a: 1\na: 2\n",
     "p-55.yaml": "a: &x 1\nb: *x\n",

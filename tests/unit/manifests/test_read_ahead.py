@@ -5,11 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from reconciler.manifests.manifest import Root, SourceFile
 from reconciler.manifests.read_ahead import reading_ahead
 from tests.rows import each_row
 
+ROOT = Path(__file__).parents[3]
 _read = read_ahead._read
 TEXTS = (
     "kind: Project\nmetadata: {name: portal}\n",
@@ -47,7 +51,7 @@ def read_with_child(texts: Sequence[str] = TEXTS) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def a_child_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "WORTH", 0)
+    monkeypatch.setattr(read_ahead, "MIN_CHARACTERS", 0)
     monkeypatch.setattr(read_ahead, "_has_free_core", lambda: True)
 
 
@@ -75,16 +79,16 @@ def test_a_child_reads_the_same(noted: list[str]) -> None:
     assert read == read_here()
 
 
-def _ends(files: Sequence[SourceFile], sending: Connection) -> None:
+def _ends(files: Sequence[SourceFile], receiving: Connection, sending: Connection) -> None:
     os._exit(1)
 
 
-def _sends_half(files: Sequence[SourceFile], sending: Connection) -> None:
+def _sends_half(files: Sequence[SourceFile], receiving: Connection, sending: Connection) -> None:
     os.write(sending.fileno(), b"\0\0\1\0 and no more")
     os._exit(0)
 
 
-def _takes_long(files: Sequence[SourceFile], sending: Connection) -> None:
+def _takes_long(files: Sequence[SourceFile], receiving: Connection, sending: Connection) -> None:
     time.sleep(3600)
 
 
@@ -114,10 +118,46 @@ def test_a_child_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
         os.kill(child, 0)
 
 
-def _reads_once_signalled(files: Sequence[SourceFile], sending: Connection) -> None:
+def test_a_signal_while_a_child_is_started_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal is held back until the child has been started."""
+    monkeypatch.setattr(read_ahead, "_read", _takes_long)
+    start = multiprocessing.Process.start
+
+    def interrupted(child: multiprocessing.Process) -> None:
+        start(child)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(multiprocessing.get_context("fork").Process, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt), reading_ahead(files()):
+        pytest.fail("it was interrupted")
+    assert not children()
+
+
+# Dies as if for want of memory, while its child has more to send than fits into a pipe.
+A_PARENT = """
+import os, signal
+from reconciler.manifests import read_ahead
+from reconciler.manifests.manifest import Root, SourceFile
+read_ahead.MIN_CHARACTERS, read_ahead._has_free_core = 0, lambda: True
+files = [SourceFile(name, "a: " + "x" * 60_000, Root("."), ()) for name in "abcdefgh"]
+with read_ahead.reading_ahead(files):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_child_ends_with_a_parent_that_is_killed() -> None:
+    """Until then it keeps the output open, for whose end a job of CI waits."""
+    subprocess.run(
+        [sys.executable, "-c", A_PARENT], cwd=ROOT, stdout=subprocess.PIPE, timeout=60, check=False
+    )
+
+
+def _reads_once_signalled(
+    files: Sequence[SourceFile], receiving: Connection, sending: Connection
+) -> None:
     while signal.SIGTERM not in signal.sigpending():
         time.sleep(0.01)
-    _read(files, sending)
+    _read(files, receiving, sending)
 
 
 def test_a_child_leaves_signals_to_its_parent(
@@ -151,7 +191,7 @@ def test_a_child_reads_half_of_the_text(sizes: tuple[int, ...], later: int) -> N
 
 
 def test_a_small_tree_is_worth_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "WORTH", 1024)
+    monkeypatch.setattr(read_ahead, "MIN_CHARACTERS", 1024)
     with reading_ahead(files()):
         assert not children()
 
