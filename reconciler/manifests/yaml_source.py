@@ -38,7 +38,9 @@ from reconciler.manifests.text import (
 )
 
 MAX_DEPTH = 32  # a manifest needs four; the builder below recurses once per level
-MAX_NODES = 100_000  # as many as fit in the time a person waits for one file
+# As many as fit in the time a person waits for one file. Some 2 * MAX_DEPTH times as many may be
+# read before it is noticed: mappings and lists that are not at their end yet are in no count.
+MAX_NODES = 100_000
 MAX_SCALAR = 64 * 1024  # a script may have 2,000 characters
 MAX_DOCUMENTS = 10_000
 MAX_FINDINGS = 100  # as many as a person fixes in one file at a time
@@ -187,7 +189,7 @@ class _Reader:
                 trace.keys.setdefault((id(values), key), _mark(trace, event))
                 trace.values.setdefault((id(values), key), _mark(trace, value_event))
             values[key] = value
-            if len(values) > MAX_NODES:
+            if len(values) > MAX_NODES:  # one that is not at its end yet is in no count
                 self._stop_at_many(event)
         return values
 
@@ -199,7 +201,7 @@ class _Reader:
             if trace is not None:
                 trace.values[id(values), len(values)] = _mark(trace, event)
             values.append(value)
-            if len(values) > MAX_NODES:
+            if len(values) > MAX_NODES:  # one that is not at its end yet is in no count
                 self._stop_at_many(event)
         return values
 

@@ -29,7 +29,7 @@ from reconciler.service.eventstore.sqlite_tables import (
     is_outdated,
 )
 
-NEVER = -math.inf  # no time of the clock: on a machine just started, 0 is a moment ago
+NEVER = -math.inf  # before any time of the monotonic clock, which may begin near 0 at boot
 READERS_KEPT = 8  # each costs memory and open files
 VIEWED_FOR = 0.05  # seconds for which a view needs no look at the files: it promises nothing
 
