@@ -52,7 +52,7 @@ def pytest_collection(session: pytest.Session) -> None:
     files = [file for path in session.config.args for file in sorted(Path(path).rglob("test_*.py"))]
     process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     first = len(files) * process // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    gc.disable()  # nothing that is collected goes
+    gc.disable()  # modules stay loaded, so a collection would free nothing
     for file in [*files[first:], *files[:first]]:
         with suppress(Exception):  # which pytest tells when it collects the module
             name = file.absolute().relative_to(ROOT).with_suffix("")

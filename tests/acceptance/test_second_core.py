@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from reconciler.manifests.read_ahead import MIN_CHARACTERS
@@ -12,6 +13,7 @@ from tests.program import Ran, environment, run_fresh
 from tests.unit.manifests.trees import a_project, write_tree
 
 FILES = 60
+STARTS_A_CHILD = "multiprocessing.popen_fork"  # imported when a child is started, not before
 LONG = "".join(f"# {'reasons ' * 12}\n" for _ in range(2 * MIN_CHARACTERS // FILES // 99))
 FAULTS: dict[str, str | bytes] = {
     "p-05.yaml": "a: 1\na: 2\n",
@@ -33,9 +35,17 @@ def on_cores(cores: set[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def validated(folder: Path, cores: set[int]) -> Ran:
+def validated(folder: Path, cores: set[int]) -> tuple[Ran, bool]:
+    """Return what the program gave, and whether it started a child."""
     with on_cores(cores):
-        return run_fresh(["validate", "--format", "json", "."], folder, environment(), "")
+        ran = run_fresh(
+            ["validate", "--format", "json", "."], folder, environment(), "", ["-X", "importtime"]
+        )
+    lines = ran.err.splitlines(keepends=True)
+    imports = [line for line in lines if line.startswith("import time:")]
+    has_child = any(line.split()[-1] == STARTS_A_CHILD for line in imports)
+    told = "".join(line for line in lines if line not in imports)
+    return replace(ran, err=told), has_child
 
 
 def test_the_findings_are_the_same(tmp_path: Path) -> None:
@@ -43,7 +53,9 @@ def test_the_findings_are_the_same(tmp_path: Path) -> None:
     write_tree(tmp_path, {**projects, **FAULTS})
     cores = os.sched_getaffinity(0)
 
-    alone, together = validated(tmp_path, {min(cores)}), validated(tmp_path, cores)
+    alone, alone_has_child = validated(tmp_path, {min(cores)})
+    together, together_has_child = validated(tmp_path, cores)
 
+    assert (alone_has_child, together_has_child) == (False, len(cores) > 1)
     assert together == alone
     assert {finding["file"] for finding in alone.json["diagnostics"]} >= FAULTS.keys()
