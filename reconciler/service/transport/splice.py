@@ -137,7 +137,9 @@ class Splice:
         self._inside = _End(self._lost, self._from_inside)
         self._held: dict[int, asyncio.Task[None]] = {}  # large messages, by stream
         self._waiting: set[int] = set()  # those of them that wait for room
-        self._outside.transport = outside
+        self._inside.join(self._outside)
+        self._outside.join(self._inside)
+        self._outside.connection_made(outside)
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -163,8 +165,6 @@ class Splice:
         self._outside.transport.abort()
 
     async def _connect(self, seen: bytes) -> None:
-        self._inside.join(self._outside)
-        self._outside.join(self._inside)
         loop = asyncio.get_running_loop()
         try:
             joining = await connected(self._address, self._new_calls.name)
@@ -274,6 +274,7 @@ class _End(asyncio.Protocol):
     _other: _End
 
     def __init__(self, lost: Callable[[], None], follow: Callable[[bytes], bytes]) -> None:
+        self.is_made = False
         self.is_lost = False
         self._tell = lost
         self._follow = follow
@@ -292,6 +293,7 @@ class _End(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # of a stream, thus one
+        self.is_made = True
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -325,7 +327,7 @@ class _End(asyncio.Protocol):
         """Close the other side too, once it took what is left for it."""
         self.is_lost = True
         other = self._other
-        if not other.is_over():
+        if not other.is_over():  # one that is not made yet ends once it is
             other.transport.close()
             asyncio.get_running_loop().call_later(FLUSH_SECONDS, other.end)
         self._tell()
@@ -336,5 +338,5 @@ class _End(asyncio.Protocol):
             self.transport.abort()
 
     def is_over(self) -> bool:
-        """Return whether nothing can be sent here any more."""
-        return self.is_lost or self.transport.is_closing()
+        """Return whether nothing can be sent here any more, or yet."""
+        return self.is_lost or not self.is_made or self.transport.is_closing()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
@@ -13,12 +14,13 @@ from typing import Any
 import pytest
 import uvloop
 
+from reconciler.service.transport import splice as splice_module
 from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.connections import Room
 from reconciler.service.transport.frames import PREFACE
-from reconciler.service.transport.grpc_intake import Inside, NewCalls, NewCallsOfOne
+from reconciler.service.transport.grpc_intake import Inside, NewCalls, NewCallsOfOne, connected
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.splice import FirstBytes
+from reconciler.service.transport.splice import FirstBytes, Splice
 from reconciler.service.transport.stream_messages import NO_ROOM
 from tests import h2
 from tests.wires import frame as message
@@ -515,5 +517,36 @@ def test_nothing_is_passed_on_behind_the_end_of_a_caller(run: Run) -> None:
             writer.close()
             assert await house.is_empty()
         assert failures == []
+
+    run(main())
+
+
+def test_a_connection_that_is_lost_before_it_is_joined_leaves_nothing(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other side is not connected yet, and ends as soon as it is."""
+
+    async def main() -> None:
+        may_join = asyncio.Event()
+
+        async def late(address: str, name: str) -> socket.socket:
+            await may_join.wait()
+            return await connected(address, name)
+
+        monkeypatch.setattr(splice_module, "connected", late)
+        faults: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: faults.append(told))
+        async with a_house(echo) as house:
+            reader, writer = await house.call()
+            writer.write(PREFACE)
+            assert await comes(lambda: any(isinstance(one, Splice) for one in house.connections))
+            (splice,) = house.connections
+            splice.abort()
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+            may_join.set()
+
+            assert await house.is_empty()
+        assert faults == []
 
     run(main())
