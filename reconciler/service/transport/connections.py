@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
 from reconciler.service.transport.observer import Observer
@@ -277,18 +277,18 @@ class Acceptor:
             return
         accepted.settimeout(0)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        protocol = self._make_protocol()
-        task = self._loop.create_task(self._connect(accepted, protocol))
+        newcomer = _Newcomer(self._make_protocol())
+        task = self._loop.create_task(self._connect(accepted, newcomer))
         self._tasks.add(task)
         self._room.begin_handshake(task)
-        task.add_done_callback(partial(self._connected, accepted, protocol))
+        task.add_done_callback(partial(self._connected, accepted, newcomer))
 
-    async def _connect(self, accepted: socket.socket, protocol: asyncio.Protocol) -> None:
+    async def _connect(self, accepted: socket.socket, newcomer: _Newcomer) -> None:
         """Hand a connection to its protocol, once TLS is agreed on."""
         seconds = self._room.limits.head_seconds if self._tls else None
         try:
             await self._loop.connect_accepted_socket(
-                lambda: protocol,
+                lambda: newcomer,
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=seconds,
@@ -297,11 +297,36 @@ class Acceptor:
             accepted.close()
 
     def _connected(
-        self, accepted: socket.socket, protocol: asyncio.Protocol, task: asyncio.Task[None]
+        self, accepted: socket.socket, newcomer: _Newcomer, task: asyncio.Task[None]
     ) -> None:
         if task.cancelled():
             accepted.close()
-            # uvloop ends a connection that was just made, and does not tell its protocol.
-            protocol.connection_lost(None)
+            newcomer.end()
         self._tasks.discard(task)
         self._room.end_handshake(task)
+
+
+class _Newcomer(asyncio.Protocol):
+    """Remembers the transport of a connection, which goes to another protocol at once.
+
+    ``connect_accepted_socket`` returns no transport when it is cancelled.
+    """
+
+    def __init__(self, protocol: asyncio.Protocol) -> None:
+        self._protocol = protocol
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # of a stream, thus one
+        self._transport.set_protocol(self._protocol)
+        self._protocol.connection_made(transport)
+
+    def end(self) -> None:
+        """Tell the protocol that the connection is lost, unless the event loop has told it.
+
+        uvloop ends a connection whose making is cancelled, and does not tell its protocol. By then
+        the first bytes may have come, and another protocol than the first may be there.
+        """
+        present = self._transport and self._transport.get_protocol()
+        if present:  # asyncio has none once it has told it
+            present.connection_lost(None)

@@ -116,6 +116,20 @@ class Hello(asyncio.Protocol):
         self._room.connections.discard(self)
 
 
+class HandsOver(Hello):
+    """Hands its connection over to another protocol at the first bytes."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        super().connection_lost(None)
+        other = Hello(self._room)
+        self._transport.set_protocol(other)
+        other.connection_made(self._transport)
+
+
 @dataclass
 class House:
     """A port, and who is in."""
@@ -221,6 +235,27 @@ def test_a_connection_that_is_made_while_listening_ends_is_forgotten(run: Run, t
         with bind("127.0.0.1", 0) as listening, socket.socket() as caller:
             acceptor = Acceptor(listening, lambda: Hello(room), None, room, Observer())
             caller.connect(listening.getsockname())
+            acceptor.start()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            acceptor.close()
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)
+        assert room.count == 0
+
+    run(main())
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_protocol_that_was_handed_a_connection_meanwhile_is_told(run: Run, turns: int) -> None:
+    """The first bytes can come in the same turn as the connection, and choose its protocol."""
+
+    async def main() -> None:
+        room = Room(set(), Limits(), asyncio.get_running_loop().time)
+        with bind("127.0.0.1", 0) as listening, socket.socket() as caller:
+            acceptor = Acceptor(listening, lambda: HandsOver(room), None, room, Observer())
+            caller.connect(listening.getsockname())
+            caller.sendall(b"GET")
             acceptor.start()
             for _ in range(turns):
                 await asyncio.sleep(0)
