@@ -139,7 +139,7 @@ class _OneService:
         give = f"Give the --service it was made for ({self._file.service})."
         if not approved:
             problem = f"the plan was made before there was a service; now it is {now}"
-        elif was_told or observed.unidentified:
+        elif was_told or observed.unidentified or not now:
             problem = f"the plan was made for service {approved}, and this is {now or 'none yet'}"
         else:
             problem = f"the plan was made while its service did not tell its id, and this is {now}"

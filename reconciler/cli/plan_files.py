@@ -7,6 +7,7 @@ import shlex
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -96,7 +97,10 @@ def _save(path: str, content: bytes) -> None:
         raise LocalFileError(f"{path} is a folder", remedy="Name a file that may be written.")
     # A rename replaces whatever has the name. For root that could be a device of the machine, or
     # /dev/stdout, which is a link.
-    if os.path.lexists(path) and not stat.S_ISREG(target.lstat().st_mode):
+    mode = None
+    with suppress(OSError):  # the common case: there is no such file yet
+        mode = target.lstat().st_mode
+    if mode is not None and not stat.S_ISREG(mode):
         raise LocalFileError(
             f"{path} is not a regular file",
             remedy="Name a regular file or a new one: links, pipes and devices are not replaced.",

@@ -110,13 +110,13 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         LocalFileError: one of them cannot be written.
     """
     schemas = {f"{SCHEMAS}/{path.name}": path for path in sorted(schema_folder().glob("*.json"))}
-    missing = {
-        name: path.read_text(encoding="utf-8")
-        for name, path in schemas.items()
-        if not (folder / name).exists()
-    }
-    _check_links(folder, [*files, *missing])
     try:
+        missing = {
+            name: path.read_text(encoding="utf-8")
+            for name, path in schemas.items()
+            if not (folder / name).exists()
+        }
+        _check_links(folder, [*files, *missing])
         for name, content in {**files, **missing}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 def _check_links(folder: Path, names: Iterable[str]) -> None:
     """Refuse files below a link to a folder: it may lead anywhere, and nothing there is read."""
-    for inner in {parent for name in names for parent in PurePath(name).parents}:
+    for inner in sorted({parent for name in names for parent in PurePath(name).parents}):
         if inner.name and (folder / inner).is_symlink():
             raise LocalFileError(
                 f"{folder / inner} is a symbolic link",

@@ -24,6 +24,8 @@ def trust_for(endpoint: Endpoint) -> ssl.SSLContext:
     try:
         return ssl.create_default_context()
     except OSError as failure:
+        if failure.filename is None:  # OpenSSL reads the certificates, and names no file
+            raise
         raise LocalFileError(
             f"the file in SSLKEYLOGFILE cannot be written: {failure.strerror}",
             remedy="Unset SSLKEYLOGFILE, or name a file that may be written.",

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from reconciler import __version__
 from reconciler.cli import approval
 from reconciler.cli.approval import Approval, ask_for_yes, take_approval
+from reconciler.diagnostics import warning
 from reconciler.errors import StalePlanError, UsageError
+from reconciler.plan.advice import NOT_IDENTIFIED
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create
 from reconciler.plan.planfile import PlanFile, Snapshot
-from tests.builders import WEB, a_plan, declared
+from tests.builders import WEB, a_plan, declared, observed
 
 NOW = 1_000_000
 PLAN = a_plan(Create(declared(WEB)))
@@ -93,3 +97,24 @@ def test_without_a_terminal_nothing_is_approved(monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(UsageError, match="there is no terminal to ask whether to apply this plan"):
         ask_for_yes("apply this plan", "apply")
+
+
+@pytest.mark.parametrize(
+    ("is_told", "now", "problem"),
+    [
+        (True, "other", "was made for service one, and this is other"),
+        (True, "", "was made for service one, and this is none yet"),
+        (False, "other", "its service did not tell its id, and this is other"),
+        (False, "", "was made for service one, and this is none yet"),
+    ],
+)
+def test_a_plan_for_another_service_is_refused(problem: str, now: str, *, is_told: bool) -> None:
+    """Also where there is none yet."""
+    warnings = () if is_told else (warning(NOT_IDENTIFIED, "its id is not told", ""),)
+    service = Mock(observe=Mock(return_value=observed(instance=now)))
+    file = replace(a_file(), plan=replace(PLAN, instance="one", warnings=warnings))
+
+    with pytest.raises(StalePlanError) as refused:
+        approval._OneService(service, file).observe(())
+
+    assert problem in refused.value.problem

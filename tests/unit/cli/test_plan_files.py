@@ -86,6 +86,24 @@ def test_only_a_regular_file_is_replaced(tmp_path: Path, place: Callable[[Path],
     assert (path.lstat().st_mode, path.lstat().st_ino) == (before.st_mode, before.st_ino)
 
 
+def test_a_file_that_is_removed_meanwhile_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "plan"
+    path.write_bytes(b"an earlier plan")
+    look = Path.lstat
+
+    def remove_and_look(self: Path) -> os.stat_result:
+        if self == path:
+            path.unlink(missing_ok=True)
+        return look(self)
+
+    monkeypatch.setattr(Path, "lstat", remove_and_look)
+    plan_files._save(str(path), b"{}")
+
+    assert path.read_bytes() == b"{}"
+
+
 def test_a_regular_file_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "plan"
     path.write_bytes(b"an earlier plan")

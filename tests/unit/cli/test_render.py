@@ -63,6 +63,21 @@ def test_a_link_to_a_folder_is_not_written_through(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["acme", "elsewhere", "new"]
 
 
+def test_of_several_links_to_folders_the_first_is_named(tmp_path: Path) -> None:
+    names = [f"{letter}{number}" for letter in "abc" for number in range(9)]
+    for name in names:
+        (tmp_path / name).symlink_to("elsewhere")
+
+    with pytest.raises(LocalFileError, match="/a0 is a symbolic link"):
+        write_files(tmp_path, {f"{name}/a.yaml": "a\n" for name in reversed(names)})
+
+
+def test_a_path_that_cannot_be_looked_at_is_an_error_of_the_folder(tmp_path: Path) -> None:
+    """As one below a folder that this user may not enter, which root always may."""
+    with pytest.raises(LocalFileError, match="cannot write into"):
+        write_files(tmp_path, {f"{'a' * 300}/a.yaml": "a\n"})
+
+
 def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "new").symlink_to("real")

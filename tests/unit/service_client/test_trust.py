@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -23,3 +25,13 @@ def test_a_key_log_that_cannot_be_written_is_an_error_of_that_file(
     assert refused.value.problem == (
         "the file in SSLKEYLOGFILE cannot be written: No such file or directory"
     )
+
+
+def test_the_key_log_is_not_blamed_for_an_error_of_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only the error of the key log names a file."""
+    monkeypatch.setattr(ssl, "create_default_context", Mock(side_effect=ssl.SSLError("no room")))
+
+    with pytest.raises(ssl.SSLError, match="no room"):
+        trust_for(parse_endpoint("https://id.example.com"))
