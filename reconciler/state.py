@@ -145,8 +145,7 @@ class ObservedObject:
         changed_at: Time of the last change, RFC 3339.
         changed_in: The tree that made the last change; empty where no tree did.
         changed_for: Digest of the plan that the last change was made for; empty for none.
-        prevent_delete: Whether it was applied as protected; None where the service cannot
-            remember that.
+        prevent_delete: Whether it was applied as protected; None where that is not remembered.
         critical: Whether it was applied as critical; None where the service cannot remember that.
         carried: Fields that this version does not know, sent back as they are by an update.
         uncarried: Names of unknown fields that no update can send back.
@@ -156,6 +155,7 @@ class ObservedObject:
             tell.
         active: Whether it is active. Always, of a kind without a state.
         can_be_inactive: Whether the service has a call that deactivates it.
+        created_at: When it was made, RFC 3339; empty where the service does not tell.
     """
 
     ref: ResourceRef
@@ -178,6 +178,7 @@ class ObservedObject:
     has_secret: bool | None = None
     active: bool = field(default=True, metadata=LATER)
     can_be_inactive: bool = field(default=True, metadata=LATER)
+    created_at: str = field(default="", metadata=LATER)
 
 
 def is_in_step(declared: Declared, held: ObservedObject) -> bool:

@@ -23,7 +23,7 @@ from reconciler.resources.ref import ResourceRef, fold
 from reconciler.state import ObservedState
 
 JOURNAL_WAIT = 1.0  # seconds; what another run leaves open is taken over in a few milliseconds
-MOMENTS = timedelta(days=1)  # for which an object counts as just made
+NEW_FOR = timedelta(days=1)  # an object made within it may be the interrupted run's
 _EXACT = "~"  # before the digest of a tree's exact name; no plain name has it
 _SHARD = r"(\.\d+-of-\d+)?"
 
@@ -84,31 +84,32 @@ def with_journal(allowed: Allowances, connection: Connection, scope: Scope) -> A
     return replace(allowed, read_begun=partial(_begun, connection, scope))
 
 
-def _begun(
-    connection: Connection, scope: Scope, observed: ObservedState
-) -> Mapping[ResourceRef, Spec]:
-    """Return the specs of inactive objects that a run was about to make when it was killed.
+def _begun(connection: Connection, scope: Scope, observed: ObservedState) -> Mapping[str, Spec]:
+    """Return the specs of inactive objects that a run was about to make when it was killed, by id.
 
-    Only of objects that were changed within a day: people may rely on an older one, and a journal
-    may lie in a repository, whose files are no reason to switch that one off. A journal that cannot
-    be read tells of none; the apply that opens it says so.
+    Only of objects that were made within a day: people may rely on an older one, and a journal may
+    lie in a repository, whose files are no reason to switch that one off. A journal that cannot be
+    read tells of none; the apply that opens it says so.
     """
     path = journal_path(connection, observed.instance, scope)
     whole = journal_path(connection, observed.instance, Scope(scope.tree))
-    found: dict[ResourceRef, Spec] = {}
+    specs: dict[ResourceRef, Spec] = {}
     with suppress(OSError, LocalFileError):
         for each in (*_others(path, whole, scope.tree), path):
             for intent in left_open(each):
-                held = observed.objects.get(intent.ref.key)
-                is_new = held is not None and _is_new(held.changed_at)
-                if intent.active is False and intent.spec is not None and is_new:
-                    found[intent.ref.key] = intent.spec
-    return found
+                if intent.active is False and intent.spec is not None:
+                    specs[intent.ref.key] = intent.spec
+    # A journal has no id of what was still to be made, and several objects may have its name.
+    return {
+        held.id: specs[held.ref.key]
+        for held in observed.everything
+        if held.ref.key in specs and _is_new(held.created_at)
+    }
 
 
-def _is_new(changed_at: str) -> bool:
+def _is_new(created_at: str) -> bool:
     try:
-        age = datetime.now(UTC) - datetime.fromisoformat(changed_at)
+        age = datetime.now(UTC) - datetime.fromisoformat(created_at)
     except (ValueError, TypeError):  # the service does not tell the time, or not with its zone
         return False
-    return age < MOMENTS
+    return age < NEW_FOR

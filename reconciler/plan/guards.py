@@ -46,7 +46,7 @@ class Allowances:
         lockouts: Objects that may be removed or weakened although that may lock people out: their
             addresses (``Kind/organization[/project]/name``) folded, and as they were given.
         reasons: Why, by the folded addresses; kept with what is written to these objects.
-        begun: Specs of the inactive objects that an interrupted run was about to make, by key.
+        begun: Specs of the inactive objects that an interrupted run was about to make, by id.
         read_begun: Reads these, of objects that were just made; None where there is no journal. It
             is called only where a plan is blocked.
     """
@@ -56,8 +56,8 @@ class Allowances:
     adopt: bool = True
     lockouts: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
-    begun: Mapping[ResourceRef, Spec] = field(default_factory=dict)
-    read_begun: Callable[[ObservedState], Mapping[ResourceRef, Spec]] | None = None
+    begun: Mapping[str, Spec] = field(default_factory=dict)
+    read_begun: Callable[[ObservedState], Mapping[str, Spec]] | None = None
 
     def reason_for(self, change: Change) -> str:
         """Return the reason of ``--break-glass`` for an object, by its old or its new name."""

@@ -149,7 +149,11 @@ def _with_later_fields(state: ObservedState) -> ObservedState:
 
 
 def _shortened(held: ObservedObject) -> ObservedObject:
-    """Return an object without the flags of a project at their default: older versions read it."""
+    """Return an object as older versions read it.
+
+    It has no time of its creation, and a project no flags that are at their default.
+    """
+    held = replace(held, created_at="")
     if held.ref.kind is not Kind.PROJECT:
         return held
     return replace(held, spec=without_idle(held.ref.kind, held.spec))

@@ -203,6 +203,7 @@ def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> Obser
         has_secret=_mark(object_id, fields, "hasSecret"),
         active=_is_active(object_id, fields),
         can_be_inactive="state" in fields,
+        created_at=text_of(details, "creationDate") if "creationDate" in details else "",
     )
 
 

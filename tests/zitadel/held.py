@@ -63,6 +63,7 @@ class Held:
     def touch(self, kind: str, item: Item) -> Item:
         """Count an event of an object; return its details."""
         owner: str = item["details"]["resourceOwner"]
+        created = item["details"].get("creationDate", MOMENT)
         aggregates = {
             "apps": item.get("project", ""),
             "idps": owner,
@@ -77,13 +78,14 @@ class Held:
             "sequence": str(self._sequences[aggregate]),
             "changeDate": MOMENT,
             "resourceOwner": owner,
+            **({"creationDate": created} if kind not in {"actions", "flows"} else {}),
         }
         self._later(kind, item["id"], item)
-        return dict(item["details"])
+        return changed(item)
 
     def follow(self, kind: str, item: Item, other: Item) -> None:
         """Show the last event of another object, which this one reads as well."""
-        item["details"] = dict(other["details"])
+        item["details"] = {**item["details"], **changed(other)}
         self._later(kind, item["id"], item)
 
     def remove(self, kind: str, item: Item) -> None:
@@ -112,3 +114,8 @@ def made(item: Item) -> Item:
     details = dict(item["details"])
     details["creationDate"] = details.pop("changeDate")
     return details
+
+
+def changed(item: Item) -> Item:
+    """Return the details of an object that was just changed: no time of its creation."""
+    return {name: value for name, value in item["details"].items() if name != "creationDate"}

@@ -153,7 +153,17 @@ def _observed(
         carried=read.carried,
         uncarried=read.uncarried,
         active=is_active(fields),
+        created_at=_created_at(details),
     )
+
+
+def _created_at(details: JsonObject) -> str:
+    """Return when an object was made; empty where that is not told.
+
+    The details of an action have only the time of its last event. That of sequence 1 made it.
+    """
+    name = "changeDate" if sequence_of(details) == 1 else "creationDate"
+    return text_of({name: "", **details}, name)
 
 
 def _details(fields: JsonObject) -> JsonObject:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,26 +66,27 @@ OTHER = replace(OFF, key="log", ref=ResourceRef(Kind.ACTION, "acme", "", "log"))
 JUST_NOW = datetime.now(UTC).isoformat()
 
 
-def begun(service: Connection, scope: Scope, changed_at: str = JUST_NOW) -> object:
+def begun(service: Connection, scope: Scope, created_at: str = JUST_NOW) -> object:
     """Return what the plan of a scope reads of creates that were begun against the service "1"."""
     read = with_journal(Allowances(), service, scope).read_begun
     assert read is not None
-    objects = [held(intent.ref, changed_at=changed_at) for intent in (OFF, OTHER)]
+    times: dict[str, Any] = {"created_at": created_at, "changed_at": JUST_NOW}
+    objects = [held(intent.ref, object_id=intent.key, **times) for intent in (OFF, OTHER)]
     return read(observed(*objects, instance="1"))
 
 
 def test_a_plan_reads_which_inactive_objects_a_run_was_about_to_make(service: Connection) -> None:
-    """In the journals of the tree, in which shard ever; of another tree in none."""
+    """In every shard of the tree, in none of another tree."""
     shard = Scope("prod", shard=Shard(1, 2))
     assert begun(service, Scope("prod")) == {}
     with open_journal(service, "1", shard, ["acme"], 0) as journal:
         journal.begin([INTENT, OFF])
-        assert begun(service, Scope("prod")) == {REF.key: OFF.spec}
+        assert begun(service, Scope("prod")) == {"off": OFF.spec}
     with Journal(journal_path(service, "1", Scope("prod")), "prod") as journal:
         journal.begin([OTHER])
 
     assert begun(service, shard) == begun(service, Scope("prod"))
-    assert begun(service, shard) == {REF.key: OFF.spec, OTHER.ref.key: OFF.spec}
+    assert begun(service, shard) == {"off": OFF.spec, "log": OFF.spec}
     assert begun(service, Scope("default")) == {}
 
 
@@ -98,17 +100,30 @@ def test_what_was_made_days_ago_is_no_longer_ended_without_a_word(
     """People may use by now what was to be inactive, and a journal can be of any pull request."""
     with Journal(journal_path(service, "1", Scope())) as journal:
         journal.begin([OFF])
-    changed = (datetime.now(UTC) - ago).replace(tzinfo=None).isoformat()
+    created = (datetime.now(UTC) - ago).replace(tzinfo=None).isoformat()
 
-    assert begun(service, Scope(), f"{changed}Z") == ({REF.key: OFF.spec} if is_new else {})
+    assert begun(service, Scope(), f"{created}Z") == ({"off": OFF.spec} if is_new else {})
 
 
-@pytest.mark.parametrize("changed_at", ["", "yesterday", "2999-01-01T00:00:00"])
-def test_an_object_of_no_certain_age_is_not_new(service: Connection, changed_at: str) -> None:
+def test_of_two_objects_of_one_name_only_the_new_one_was_begun(service: Connection) -> None:
+    """The older one may be pinned by ``metadata.id``, and is not what the run made."""
+    with Journal(journal_path(service, "1", Scope())) as journal:
+        journal.begin([OFF])
+    read = with_journal(Allowances(), service, Scope()).read_begun
+    assert read is not None
+    new, old = held(REF, object_id="8", created_at=JUST_NOW), held(REF, object_id="9")
+
+    for first, second in ((new, old), (old, new)):
+        found = replace(observed(first, instance="1"), name_clashes=(second,))
+        assert read(found) == {"8": OFF.spec}
+
+
+@pytest.mark.parametrize("created_at", ["", "yesterday", "2999-01-01T00:00:00"])
+def test_an_object_of_no_certain_age_is_not_new(service: Connection, created_at: str) -> None:
     with Journal(journal_path(service, "1", Scope())) as journal:
         journal.begin([OFF])
 
-    assert begun(service, Scope(), changed_at) == {}
+    assert begun(service, Scope(), created_at) == {}
 
 
 def test_what_is_not_held_was_not_made(service: Connection) -> None:

@@ -152,6 +152,14 @@ def test_a_service_of_ours_has_a_snapshot_that_older_versions_read() -> None:
     assert project["spec"] == {}
 
 
+def test_no_object_has_the_time_of_its_creation() -> None:
+    """Older versions refuse it. Without it no object is taken for a new one."""
+    new = [replace(each, created_at="2026-01-01T00:00:00Z") for each in HOUSE]
+    content = snapshot_content(replace(FILE, state=observed(*new)))
+
+    assert content == snapshot_content(replace(FILE, state=observed(*HOUSE)))
+
+
 def test_a_file_of_an_older_version_is_read() -> None:
     """Version 0.1.0 wrote it; its objects get the fields that are known today."""
     state = read_snapshot((OLDER / "snapshot-0.1.0.json").read_bytes()).state

@@ -12,7 +12,7 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.risk import risks_of
 from reconciler.resources.fields import Spec
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import Kind
 from reconciler.state import Resource
 from tests.builders import (
     GREET,
@@ -28,7 +28,7 @@ from tests.builders import (
 from tests.rows import each_row
 
 OFF = replace(declared(WEB, critical=True), active=False)
-BEGUN = {WEB.key: OFF.spec}
+BEGUN = {held(WEB).id: OFF.spec}
 OTHER = an_application(devMode=True)
 
 
@@ -36,9 +36,7 @@ def codes(plan: Plan) -> list[str]:
     return [block.code for block in plan.blocks]
 
 
-def after_a_kill(
-    resource: Resource = OFF, begun: Mapping[ResourceRef, Spec] = BEGUN, **found: Any
-) -> Plan:
+def after_a_kill(resource: Resource = OFF, begun: Mapping[str, Spec] = BEGUN, **found: Any) -> Plan:
     """Return the plan of a run that comes after; the object is held as it was made."""
     objects = [held(WEB, **{"critical": True, **found})]
     return plan_of([resource], objects, allowed=Allowances(begun=begun))
@@ -60,17 +58,22 @@ def test_a_service_that_tells_no_owners_is_believed_the_content() -> None:
     ("resource", "begun", "found"),
     [
         pytest.param(OFF, {}, {}, id="no run began it"),
-        pytest.param(OFF, {GREET.key: OFF.spec}, {}, id="a run began another"),
-        pytest.param(OFF, {WEB.key: declared(WEB, OTHER).spec}, {}, id="it is not as it was made"),
+        pytest.param(OFF, {held(GREET).id: OFF.spec}, {}, id="a run began another"),
+        pytest.param(
+            OFF, {held(WEB).id: declared(WEB, OTHER).spec}, {}, id="it is not as it was made"
+        ),
         pytest.param(
             replace(OFF, spec=declared(WEB, OTHER).spec), BEGUN, {}, id="more is declared"
         ),
         pytest.param(OFF, BEGUN, {"owner": "other"}, id="another tree owns it"),
+        pytest.param(
+            replace(OFF, pinned_id="9"), BEGUN, {"object_id": "9"}, id="another of its name"
+        ),
         pytest.param(replace(OFF, active=True), BEGUN, {"active": False}, id="switched on"),
     ],
 )
 def test_any_other_switch_of_a_critical_object_is_stopped(
-    resource: Resource, begun: Mapping[ResourceRef, Spec], found: dict[str, Any]
+    resource: Resource, begun: Mapping[str, Spec], found: dict[str, Any]
 ) -> None:
     """What the interrupted run was not about to do, it is no reason for."""
     assert codes(after_a_kill(resource, begun, **found)) == ["GUARD-CRITICAL"]
@@ -90,7 +93,7 @@ def test_many_halves_of_creates_are_not_many_updates(is_begun: int, expected: li
     refs = [GREET, *(a_ref(Kind.ACTION, f"a{at}") for at in range(11))]
     resources = [replace(declared(ref), active=False) for ref in refs]
     flow = declared(TOKEN, {"PRE_USERINFO_CREATION": ["greet"]}, critical=True)
-    begun = {ref.key: declared(ref, an_action()).spec for ref in refs} if is_begun else {}
+    begun = {held(ref).id: declared(ref, an_action()).spec for ref in refs} if is_begun else {}
 
     plan = plan_of([*resources, flow], [held(ref) for ref in refs], allowed=Allowances(begun=begun))
 

@@ -50,6 +50,15 @@ def test_a_listing_that_contradicts_itself_is_incomplete(
     assert found[0].ref.name == "acme"
 
 
+def test_an_object_has_the_time_of_its_creation_where_the_service_tells_it() -> None:
+    made = {**SHOP["details"], "creationDate": "2025-01-01T00:00:00Z"}
+
+    found = list(observed_objects(("1", "acme"), [ORG, {**SHOP, "details": made}], []))
+
+    assert [each.changed_at for each in found] == ["2026-01-01T00:00:00Z"] * 2
+    assert [each.created_at for each in found] == ["", "2025-01-01T00:00:00Z"]
+
+
 def test_an_organization_must_be_in_its_own_listing() -> None:
     """Otherwise it is the listing of another."""
     incomplete: list[str] = []

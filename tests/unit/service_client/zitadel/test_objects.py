@@ -46,11 +46,29 @@ def test_what_is_left_out_is_at_its_default() -> None:
         "1",
     )
     assert (action.id, action.sequence, action.active) == ("7", 9, True)
+    assert (action.changed_at, action.created_at) == ("2026-01-01T00:00:00Z", "")
     assert action.spec == {**DEFAULTS[Kind.ACTION], "script": "s"}
     assert (web.ref.project, web.project_id, web.client_id) == ("shop", "2", "c")
     assert (web.carried, web.uncarried) == ({}, ())
     assert organization(BASE).organization_id == "7"
     assert owner_of_item(BASE) == "1"
+
+
+@pytest.mark.parametrize(
+    ("details", "expected"),
+    [
+        ({"sequence": "9", "changeDate": "b"}, ""),
+        ({"sequence": "9", "changeDate": "b", "creationDate": "a"}, "a"),
+        ({"sequence": "1", "changeDate": "a"}, "a"),
+    ],
+)
+def test_the_time_of_the_creation_is_that_of_the_first_event(
+    details: JsonObject, expected: str
+) -> None:
+    """It is not told of actions; the last change is at the first event if there was no other."""
+    action = plain_object(Kind.ACTION, {**BASE, "script": "s", "details": details}, ACME)
+
+    assert action.created_at == expected
 
 
 @pytest.mark.parametrize(
