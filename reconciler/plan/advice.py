@@ -227,7 +227,7 @@ def unidentified(observed: ObservedState) -> Iterator[Diagnostic]:
             NOT_IDENTIFIED,
             "the service does not tell its id",
             f"{observed.unidentified} The id {observed.instance} is made of the address instead: "
-            "under another address, plan files do not fit, and journals and locks of this one are "
-            "not found. Which project is of its own console is not known, so no application is "
-            f"deleted. {LET_THROUGH}.",
+            "under another address, or once the service tells its id, plan files do not fit, and "
+            "journals and locks of this one are not found. Which project is of its own console is "
+            f"not known, so no application is deleted. {LET_THROUGH}.",
         )

@@ -200,7 +200,10 @@ def flows_that_lose(
 
 
 def emptied_flows(changes: Sequence[Change]) -> Iterator[Diagnostic]:
-    """Yield an error for each protected flow that would run nothing: it would be held no more."""
+    """Yield an error for each protected flow that would run nothing.
+
+    A flow without actions is no longer an object.
+    """
     for change in changes:
         if isinstance(change, Create | Delete) or not runs_nothing(change.resource):
             continue

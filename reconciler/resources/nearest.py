@@ -22,7 +22,7 @@ def nearest(written: str, known: Iterable[str]) -> str | None:
 class NearNames:
     """Finds the name of a group that one was probably meant to be.
 
-    Each is compared once, and only the first ``MOST_HINTS`` get a hint: it takes a while.
+    Each name is compared once, and only the first ``MOST_HINTS`` names: a comparison takes a while.
     """
 
     def __init__(self, known: Iterable[tuple[Hashable, str]]) -> None:

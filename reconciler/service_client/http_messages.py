@@ -181,7 +181,7 @@ def connection_failure(
     """
     origin, causes = endpoint.origin, tuple(_causes(failure))
     if is_untrusted(failure):
-        # OpenSSL takes a missing SSL_CERT_FILE for one without certificates, and tells nobody.
+        # OpenSSL takes a missing SSL_CERT_FILE for one without certificates, and reports no error.
         return unsent(
             f"the certificate of {origin} cannot be trusted",
             "Install the certificate authority that signed it on this machine, name its file in "

@@ -381,8 +381,8 @@ def test_a_service_that_does_not_tell_its_id_is_told_with_the_reason_and_the_way
             "SERVICE-NOT-IDENTIFIED",
             "the service does not tell its id",
             "It refused: no. The id made-up is made of the address instead: under another address, "
-            "plan files do not fit, and journals and locks of this one are not found. Which "
-            "project is of its own console is not known, so no application is deleted. Let GET "
-            "/management/v1/iam through to the service.",
+            "or once the service tells its id, plan files do not fit, and journals and locks of "
+            "this one are not found. Which project is of its own console is not known, so no "
+            "application is deleted. Let GET /management/v1/iam through to the service.",
         ),
     )
