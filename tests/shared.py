@@ -19,7 +19,7 @@ from pathlib import Path
 MEMORY = Path("/dev") / "shm"
 ROOM = 3 << 30  # bytes that must be free in it: three times what all tests together leave
 MEMINFO = Path("/proc") / "meminfo"
-_PREFIX = "reconciler-test-run-"  # no other program names a folder so
+_PREFIX = "recon-run-"  # no other program names a folder so; short, for the paths of sockets
 _VARIABLE = "PYTEST_SHARED_FOLDER"  # runs of pytest within tests are told nothing of this name
 
 

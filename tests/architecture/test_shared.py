@@ -75,7 +75,7 @@ def test_a_run_leaves_nothing_and_removes_what_a_killed_one_left(tmp_path: Path)
     """Files in memory would take it until the machine is started again."""
     theirs = tmp_path / "tests-of-others"
     theirs.mkdir()
-    running = tmp_path / "reconciler-test-run-running"  # perhaps in another container
+    running = tmp_path / f"{shared._PREFIX}running"  # perhaps in another container
     running.mkdir()
     descriptor = os.open(running, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -61,7 +61,8 @@ KILLED = """
 import os, signal, socket
 from reconciler.service.transport.grpc_front_end import private_folder
 with private_folder() as folder:
-    socket.socket(socket.AF_UNIX).bind(str(folder / "grpc"))
+    os.chdir(folder)  # the path of a socket must be short
+    socket.socket(socket.AF_UNIX).bind("grpc")
     print(folder, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
