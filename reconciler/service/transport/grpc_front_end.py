@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
@@ -33,6 +34,7 @@ from reconciler.service.transport.protobuf import SERVICES
 PREFIX = "reconciler-"
 SOCKET = "grpc"
 LOCK = "reconciler-serve.lock"
+MAX_SOCKET = 107 if sys.platform == "linux" else 103  # bytes that the path of a socket may have
 _UNLOCKED = "lock.new"  # has the other name once it is locked, so that no lock is found free early
 
 
@@ -92,7 +94,7 @@ def private_folder() -> Iterator[Path]:
     """Yield a new folder that is for this user alone; remove it, and those of killed servers.
 
     Raises:
-        ListenError: there is nowhere to make it.
+        ListenError: there is nowhere to make it, or its path is too long for a socket in it.
     """
     with ExitStack() as lock, ExitStack() as held:  # the lock is let go of last
         try:
@@ -104,6 +106,12 @@ def private_folder() -> Iterator[Path]:
                 "there is no folder for temporary files, where gRPC could listen",
                 "Name a writable one in TMPDIR, or mount one at /tmp.",
             ) from failure
+        spare = MAX_SOCKET - len(os.fsencode(folder / SOCKET))
+        if spare < 0:
+            raise ListenError(
+                "the folder for temporary files has too long a path for the socket of gRPC",
+                f"Name one in TMPDIR whose path is at least {-spare} bytes shorter, such as /tmp.",
+            )
         yield folder
 
 

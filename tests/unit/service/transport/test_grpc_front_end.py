@@ -15,10 +15,12 @@ from typing import NoReturn
 import pytest
 
 from reconciler.service.operations.dispatch import Incoming, Received
+from reconciler.service.transport import grpc_front_end
 from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.connections import ListenError
 from reconciler.service.transport.grpc_front_end import (
     LOCK,
+    PREFIX,
     SOCKET,
     grpc_front_ends,
     private_folder,
@@ -206,3 +208,21 @@ def test_a_server_without_room_for_the_socket_says_what_to_do(
         private_folder().__enter__()
 
     assert "TMPDIR" in caught.value.remedy
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_folder_whose_path_is_too_long_for_a_socket_is_refused(
+    monkeypatch: pytest.MonkeyPatch, over: int
+) -> None:
+    """A system that names a folder for each user and job has such paths."""
+    with tempfile.TemporaryDirectory() as folder:
+        needed = len(os.fsencode(folder)) + len(f"/{PREFIX}12345678/{SOCKET}")
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        monkeypatch.setattr(grpc_front_end, "MAX_SOCKET", needed - over)
+        if not over:
+            with private_folder():
+                return
+        with pytest.raises(ListenError, match="too long a path") as caught:
+            private_folder().__enter__()
+        assert "at least 1 bytes shorter" in caught.value.remedy
+        assert not any(Path(folder).iterdir())
