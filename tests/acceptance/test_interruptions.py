@@ -19,7 +19,7 @@ from reconciler.cli.settings import Connection
 from tests.acceptance.conftest import Run, an_action, write
 from tests.program import environment, started
 
-MANY = 500
+MANY = 3_000  # to apply them takes longer than to send a signal, on a fast and busy machine, too
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
