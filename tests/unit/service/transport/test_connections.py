@@ -226,22 +226,28 @@ def test_a_silent_handshake_makes_room(run: Run, certificate: tuple[Path, Path])
     run(main())
 
 
+async def left_in(protocol: Callable[[Room], asyncio.Protocol], sent: bytes, turns: int) -> int:
+    """Stop to listen some turns after a caller came; return how many connections are counted."""
+    room = Room(set(), Limits(), asyncio.get_running_loop().time)
+    with bind("127.0.0.1", 0) as listening, socket.socket() as caller:
+        acceptor = Acceptor(listening, lambda: protocol(room), None, room, Observer())
+        caller.connect(listening.getsockname())
+        caller.sendall(sent)
+        acceptor.start()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        acceptor.close()
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)
+    return room.count
+
+
 @pytest.mark.parametrize("turns", range(6))
 def test_a_connection_that_is_made_while_listening_ends_is_forgotten(run: Run, turns: int) -> None:
     """A server that ends waits for every connection it knows of, and would wait for this one."""
 
     async def main() -> None:
-        room = Room(set(), Limits(), asyncio.get_running_loop().time)
-        with bind("127.0.0.1", 0) as listening, socket.socket() as caller:
-            acceptor = Acceptor(listening, lambda: Hello(room), None, room, Observer())
-            caller.connect(listening.getsockname())
-            acceptor.start()
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            acceptor.close()
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.01)
-        assert room.count == 0
+        assert await left_in(Hello, b"", turns) == 0
 
     run(main())
 
@@ -251,17 +257,6 @@ def test_a_protocol_that_was_handed_a_connection_meanwhile_is_told(run: Run, tur
     """The first bytes can come in the same turn as the connection, and choose its protocol."""
 
     async def main() -> None:
-        room = Room(set(), Limits(), asyncio.get_running_loop().time)
-        with bind("127.0.0.1", 0) as listening, socket.socket() as caller:
-            acceptor = Acceptor(listening, lambda: HandsOver(room), None, room, Observer())
-            caller.connect(listening.getsockname())
-            caller.sendall(b"GET")
-            acceptor.start()
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            acceptor.close()
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.01)
-        assert room.count == 0
+        assert await left_in(HandsOver, b"GET", turns) == 0
 
     run(main())
