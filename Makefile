@@ -9,7 +9,7 @@ CORES := $(shell $(PYTHON) -c 'import os; print(os.cpu_count())')
 # Tests wait for servers, disks and databases half of their time; those of single modules do not.
 WORKERS ?= $(shell echo $$(($(CORES) * 2)))
 
-.PHONY: demo test unit coverage extras check lint types dead wheel dist schemas codes api protos bench metrics fuzz laws soak planted mutate lock clean
+.PHONY: demo test unit coverage extras check lint types dead wheel dist schemas codes api protos bench metrics fuzz laws soak planted mutate envoy lock clean
 
 DEMO := --service sqlite:.reconciler/identity.db
 
@@ -71,9 +71,11 @@ dist: $(RUNS)
 schemas: $(READY)
 	$(BIN)/python -m docs.kinds.make
 
-# The page of every code that the program prints, from its own table; a test keeps it in step.
+# The page of every code that the program prints, and the addresses that a ZITADEL is asked at, from
+# the program's own tables; tests keep them in step.
 codes: $(READY)
 	$(BIN)/python -m docs.codes.make
+	$(BIN)/python -m docs.zitadel.make
 
 # The description of the REST API, from the table of operations; a test keeps it in step.
 api: $(READY)
@@ -84,7 +86,7 @@ PROTOS := reconciler/service/transport/proto
 protos: $(READY)
 	$(BIN)/python -m grpc_tools.protoc --proto_path=$(PROTOS) --include_imports \
 		--descriptor_set_out=$(PROTOS)/descriptors.binpb \
-		$(sort $(wildcard $(PROTOS)/*/*.proto $(PROTOS)/*/*/*.proto))
+		$(sort $(shell find $(PROTOS) -name "*.proto"))
 
 # Takes a while; QUICK=1 leaves out the largest sizes.
 bench: $(READY)
@@ -127,6 +129,11 @@ PART ?=
 mutate: $(READY)
 	$(LOCKED) --requirement tests/mutation/requirements.txt
 	$(BIN)/python -m tests.mutation.run $(PART)
+
+# The example of a front door, docs/serving/envoy.yaml, with a real Envoy.
+envoy: $(READY)
+	$(LOCKED) --requirement tests/envoy/requirements.txt
+	$(BIN)/python -m pytest -q tests/envoy/front_door.py
 
 # Lock with hashes and without addresses; needs uv. Every file has the versions of the first.
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \

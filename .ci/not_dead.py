@@ -8,15 +8,25 @@ _.get_command
 _.shell_complete
 _.envvar_list_splitter
 
-# zipfile, sys and uvicorn read what is set here, and call what is defined.
-_.compress_type
-_.external_attr
+# sys and uvicorn read what is set here, and call what is defined.
 _.unraisablehook
 _.capture_signals
 _.force_exit
 _.send_400_response
 _.disconnected
 _.eof_received
+
+# h2 and hpack read what is set here, and call what is defined; uvicorn reads the last.
+_.MAX_CLOSED_STREAMS
+_._terminate_connection
+_.local_settings
+_.max_header_list_size
+_.limit_concurrency
+
+# Messages of protobuf, which are sent.
+_.valid_host
+_.base_type_name
+_.error_message
 
 # A task that is only held is kept from the garbage collector.
 _._task

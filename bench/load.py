@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import NamedTuple, Protocol
 
-from tests import h2
+from tests import http2
 
 NUMBER = b"9999999999999999"  # stands in a call where each one has another number
 ID = b"8888888888888888888"  # stands where an id goes, which has as many digits
@@ -37,14 +37,15 @@ class Burst(NamedTuple):
     Attributes:
         opening: The call that each connection begins with, which is not counted. It has a token:
             over gRPC, connections without one take turns for a few places.
-        call: In base64; of HTTP/1.1 the whole request, of HTTP/2 the header block and the data.
+        calls: Made in turns, each in base64: of HTTP/1.1 the whole request, of HTTP/2 the header
+            block and the data.
         first: The number of the first call.
     """
 
     port: int
     is_http2: bool
     opening: list[str]
-    call: list[str]
+    calls: list[list[str]]
     ids: list[str]
     first: int
     connections: int
@@ -105,9 +106,9 @@ class Http2:
         self.socket = _connected(port)
         settings = struct.pack(">HI", _INITIAL_WINDOW_SIZE, WINDOW)
         self.socket.sendall(
-            h2.PREFACE
-            + h2.frame(h2.SETTINGS, content=settings)
-            + h2.frame(_WINDOW_UPDATE, content=struct.pack(">I", WINDOW))
+            http2.PREFACE
+            + http2.frame(http2.SETTINGS, content=settings)
+            + http2.frame(_WINDOW_UPDATE, content=struct.pack(">I", WINDOW))
         )
         self.since = 0.0
         self._held = b""
@@ -121,8 +122,8 @@ class Http2:
         self._has_message = False
         self.since = time.perf_counter()
         self.socket.sendall(
-            h2.frame(h2.HEADERS, h2.END_HEADERS, stream, head)
-            + h2.frame(h2.DATA, h2.END_STREAM, stream, data)
+            http2.frame(http2.HEADERS, http2.END_HEADERS, stream, head)
+            + http2.frame(http2.DATA, http2.END_STREAM, stream, data)
         )
 
     def is_answered(self) -> bool:
@@ -130,14 +131,14 @@ class Http2:
         self._held += _received(self.socket)
         is_whole = False
         for kind, flags, content in self._frames():
-            if kind == h2.DATA:
+            if kind == http2.DATA:
                 self._has_message |= bool(content)
-            elif kind in {h2.SETTINGS, h2.PING} and not flags:
-                said = content if kind == h2.PING else b""
-                self.socket.sendall(h2.frame(kind, 1, content=said))
-            elif kind in {h2.RST_STREAM, h2.GOAWAY}:
+            elif kind in {http2.SETTINGS, http2.PING} and not flags:
+                said = content if kind == http2.PING else b""
+                self.socket.sendall(http2.frame(kind, 1, content=said))
+            elif kind in {http2.RST_STREAM, http2.GOAWAY}:
                 raise SystemExit(f"refused: frame {kind} {content!r}")
-            is_whole |= kind == h2.HEADERS and bool(flags & h2.END_STREAM)
+            is_whole |= kind == http2.HEADERS and bool(flags & http2.END_STREAM)
         if is_whole and not self._has_message:
             raise SystemExit("refused: an answer without a message")
         return is_whole
@@ -162,19 +163,19 @@ def _received(line: socket.socket) -> bytes:
     return data
 
 
-def calls(burst: Burst, call: list[str]) -> Iterator[list[bytes]]:
-    """Yield calls, each with another number and another id."""
-    parts = [b64decode(part) for part in call]
+def calls(burst: Burst, made: list[list[str]]) -> Iterator[list[bytes]]:
+    """Yield calls in turns, each with another number and another id."""
+    encoded = [[b64decode(part) for part in call] for call in made]
     ids = [name.encode() for name in burst.ids] or [ID]
     for number in count(burst.first):
-        name = ids[number % len(ids)]
+        name, parts = ids[number % len(ids)], encoded[number % len(encoded)]
         yield [part.replace(NUMBER, b"%016d" % number).replace(ID, name) for part in parts]
 
 
 def run(burst: Burst) -> dict[str, float]:
     """Make the calls, and say how many a second were answered, and how soon."""
-    asked = calls(burst, burst.call)
-    lines = _open_lines(burst, calls(burst, burst.opening))
+    asked = calls(burst, burst.calls)
+    lines = _open_lines(burst, calls(burst, [burst.opening]))
     began, busy = time.perf_counter(), time.process_time()
     took = list(_answered(lines, asked, began + burst.seconds))
     seconds = time.perf_counter() - began

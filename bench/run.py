@@ -21,6 +21,7 @@ from pathlib import Path
 from bench import aims, generate
 from bench.aims import Aim
 from bench.applies import applies_section
+from bench.attacks import attacks_section
 from bench.large_store import large_store_section
 from bench.layers import layers_section
 from bench.measure import Job, Series, interleaved
@@ -196,6 +197,10 @@ class Bench:
         """Measure the service against an empty route of the same server."""
         self.lines += service_sections(self._scratch, EFFORT, self.aims)
 
+    def attacks(self) -> None:
+        """Measure honest callers and memory while a server is attacked."""
+        self.lines += attacks_section(self._scratch, self.aims, is_quick=IS_QUICK)
+
     def large_store(self) -> None:
         """Measure a store of very many objects."""
         self.lines += large_store_section(self._scratch, LARGE)
@@ -236,7 +241,8 @@ def _slope(points: Sequence[tuple[int, float]]) -> float:
 
 PARTS = (
     Bench.start, Bench.reading, Bench.growth, Bench.layers, Bench.applying, Bench.peers,
-    Bench.remote, Bench.served_applies, Bench.service, Bench.large_store,
+    Bench.remote, Bench.served_applies, Bench.service, Bench.attacks,
+    Bench.large_store,
 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from bench.load import ID, NUMBER, Burst
 from bench.served import SQLITE, STORES, Store, served
 from reconciler.service.operations.table import operations
 from reconciler.service.transport.protobuf import METHODS
-from tests import h2, wires
+from tests import http2, wires
 from tests.running import Known
 
 ROOT = Path(__file__).parents[1]
@@ -73,25 +73,42 @@ class Asked(NamedTuple):
 
     Attributes:
         keyed: Whether it carries an idempotency key, as every create of the program does.
+        turns: Fields that differ from call to call: another page, another name.
     """
 
     operation: str
     fields: Mapping[str, Any]
     keyed: bool = False
+    turns: Sequence[Mapping[str, Any]] = ({},)
+
+    def in_turns(self) -> Iterator[Asked]:
+        """Yield one call for each of the turns."""
+        for turn in self.turns:
+            yield self._replace(fields={**self.fields, **turn})
 
 
-def kinds_of_call(known: Known) -> Mapping[str, Asked]:
-    """Return what is called, by the name it has in the results."""
+def kinds_of_call(known: Known, held: Sequence[str]) -> Mapping[str, Asked]:
+    """Return what is called, by the name it has in the results; ``held`` has ids in their order.
+
+    No two calls of a list that are made at the same time ask for the same page: calls that do are
+    answered once.
+    """
     application = {**APPLICATION, "projectId": known.project}
     everything = {"organizationId": known.organization, "limit": PAGE}
+    starts = range(len(held) - PAGE)
+    offsets = [{"query": {"offset": start, "limit": PAGE}} for start in starts]
+    names = [{"queries": [{"actionNameQuery": {"name": f"held-{start}"}}]} for start in starts]
     return {
         "CreateAction": Asked("CreateAction", ACTION),
         "AddOIDCApp": Asked("AddOIDCApp", application),
         "AddOIDCApp, keyed": Asked("AddOIDCApp", application, keyed=True),
         "UpdateAction": Asked("UpdateAction", CHANGED_ACTION),
         "GetAction": Asked("GetAction", {"id": ID.decode()}),
-        LIST_ACTIONS: Asked("ListActions", {"query": {"limit": PAGE}}),
-        LIST_OBJECTS: Asked("ListObjects", everything),
+        LIST_ACTIONS: Asked("ListActions", {}, turns=offsets),
+        "ListActions, by name": Asked("ListActions", {}, turns=names),
+        LIST_OBJECTS: Asked(
+            "ListObjects", everything, turns=[{"cursor": held[start]} for start in starts]
+        ),
     }
 
 
@@ -137,7 +154,7 @@ def _message(asked: Asked) -> tuple[str, bytes]:
 
 def _grpc(asked: Asked, token: str) -> list[bytes]:
     path, data = _message(asked)
-    return [h2.headers(path, _headers(asked, token)), data]
+    return [http2.headers(path, _headers(asked, token)), data]
 
 
 def _grpc_web(asked: Asked, token: str) -> list[bytes]:
@@ -149,7 +166,7 @@ def _grpc_web(asked: Asked, token: str) -> list[bytes]:
 HEALTHZ = _request("GET", "/healthz", ())
 TRANSPORTS = {
     "JSON": Transport(_json, HEALTHZ),
-    "gRPC": Transport(_grpc, [h2.headers(HEALTH), wires.frame(b"")], is_http2=True),
+    "gRPC": Transport(_grpc, [http2.headers(HEALTH), wires.frame(b"")], is_http2=True),
     "gRPC-web": Transport(_grpc_web, HEALTHZ),
 }
 
@@ -248,6 +265,7 @@ def _head(title: str, effort: Effort) -> list[str]:
         "",
         "Each cell: ratio to the empty route of the same transport and as many connections",
         "(requests a second; p50 and p99 in milliseconds). Above a third is the aim of creates.",
+        f"Each call of a list asks for another page of {PAGE}, or for another name.",
         "",
         "| call | " + " | ".join(["transport", *columns]) + " |",
         "|---" * (2 + len(columns)) + "|",
@@ -261,9 +279,9 @@ class _Bench:
         self._caller = caller
         self._port = port
         self._effort = effort
-        self._asked = kinds_of_call(store.known)
         self._token = store.known.tokens["editor"]
         self._ids = self._made(store)
+        self._asked = kinds_of_call(store.known, self._ids)
         self.busiest = 0.0
         self.ratios: dict[tuple[str, str, int], float] = {}
 
@@ -297,20 +315,20 @@ class _Bench:
     def _measured(self, transport: Transport, connections: int) -> Mapping[str, Rates]:
         """Make every kind of call in turns, so that what else happens falls on all alike."""
         rates: dict[str, Rates] = defaultdict(Rates)
-        bodies = {EMPTY: transport.empty} | {
-            name: transport.encode(asked, self._token)
+        bodies = {EMPTY: [transport.empty]} | {
+            name: [transport.encode(turn, self._token) for turn in asked.in_turns()]
             for name, asked in self._asked.items()
             if transport.encode is _json or operations()[asked.operation].grpc
         }
         opening = transport.encode(self._asked[OPENING], self._token)
         for _ in range(self._effort.rounds):
-            for name, body in bodies.items():
+            for name, calls in bodies.items():
                 made = self._caller.run(
                     Burst(
                         self._port,
                         transport.is_http2,
                         _as_text(opening),
-                        _as_text(body),
+                        [*map(_as_text, calls)],
                         self._ids,
                         0,
                         connections,

@@ -15,6 +15,7 @@ ReconcilerError
     ├── InvalidArgumentError         3
     ├── ObjectNotFoundError          5
     ├── AlreadyExistsError           6
+    │   └── NotListedError               and its lists do not show that object
     ├── AccessDeniedError            7 and 16
     │   ├── UnauthenticatedError         16
     │   └── UnseenOrganizationError      not seen with this token, which may not see all
@@ -27,6 +28,7 @@ The numbers are gRPC codes. Any other exception that reaches the user is a bug i
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -50,6 +52,19 @@ class ReconcilerError(Exception):
 
 class UsageError(ReconcilerError):
     """The command cannot be carried out as it was given."""
+
+
+def why_unwritten(failure: OSError) -> str:
+    """Return why a file cannot be written; of a full disk, in words that a user looks for."""
+    return _FULL.get(failure.errno or 0) or failure.strerror or str(failure)
+
+
+def remedy_of(failure: OSError, otherwise: str) -> str:
+    """Return what to do about a file that cannot be written."""
+    return "Free some space, then run the command again." if failure.errno in _FULL else otherwise
+
+
+_FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}
 
 
 class InvalidManifestsError(ReconcilerError):
@@ -141,6 +156,10 @@ class ObjectNotFoundError(ServiceError):
 
 class AlreadyExistsError(ServiceError):
     """The service holds another object of that name."""
+
+
+class NotListedError(AlreadyExistsError):
+    """The service says that a name is taken, and its lists show no object of that name."""
 
 
 class AccessDeniedError(ServiceError):

@@ -169,7 +169,7 @@ def look_for_drift(
         InvalidManifestsError: the manifests contradict what is held.
         ServiceError: the service cannot be read.
     """
-    from reconciler.plan.drift import find_drift, owners_to_ask, suspects
+    from reconciler.plan.drift import find_drift, owners_to_ask, replaced, suspects
 
     reading = Scope(tree=scope.tree, shard=scope.shard)
     plan, observed = preview(desired, service, reading, Allowances(), all_flows=True)
@@ -180,6 +180,8 @@ def look_for_drift(
     }
     owners = owners_to_ask(plan, observed)
     removals = [removal for owner in owners for removal in service.removals(owner)]
+    for gone, held in replaced(plan, observed, removals):
+        histories[gone.id] = history_of(service, gone.id, held.organization_id, names)
     return find_drift(plan, observed, histories, removals), observed
 
 
@@ -213,7 +215,7 @@ def carry_out(
             f"What was done is still reported. {failure.remedy}",
         )
         return replace(report, notes=(*report.notes, note))
-    kept = (*_not_shown(seen), *_remaining(report, again))
+    kept = (*_not_shown(seen), *_not_listed(seen), *_remaining(report, again))
     return replace(report, remaining=len(again.changes), notes=(*report.notes, *kept))
 
 
@@ -221,16 +223,34 @@ def _not_shown(seen: ObservedState) -> Iterator[Diagnostic]:
     """Yield an error where lists do not show in time what the service says it wrote."""
     if not seen.unshown:
         return
-    first, count = seen.unshown[0], len(seen.unshown)
-    others = f" and {count - 1} more" if count > 1 else ""
     yield error(
         "APPLY-NOT-SHOWN",
-        f"the service acknowledged writes that its lists do not show yet: {first}{others}",
-        "Nothing is lost. Until they show, the next plan may want to make them again; an apply "
-        "looks for an object of the same name before it keeps a second one. Run `reconciler plan` "
-        "again later, or wait longer: reconciler apply --settle 5m.",
-        ref=first,
+        f"the service acknowledged writes that its lists do not show yet: {_first(seen.unshown)}",
+        "Lists lag, and in rare cases a server loses a row of them for good. Run `reconciler plan` "
+        "again later, or wait longer: reconciler apply --settle 5m. Until they show, the next plan "
+        "may want to make them again; an apply looks for an object of the same name before it "
+        "keeps a second one, and tells a lost row from a late one.",
+        ref=seen.unshown[0],
     )
+
+
+def _not_listed(seen: ObservedState) -> Iterator[Diagnostic]:
+    """Yield an error where a name is taken by an object that lists still do not show."""
+    if seen.unlisted:
+        yield error(
+            "APPLY-ROW-LOST",
+            f"the service refuses a name as taken, and its lists lost it: {_first(seen.unlisted)}",
+            "No list showed an object of the name within the time of --settle. An earlier run, or "
+            "somebody else, made it: its event is stored, and the server's projection has no row "
+            "of it. Waiting does not bring it back. The operator of the server must rebuild that "
+            "projection from the events; then plan again. Only what was made within that time can "
+            "still show by itself: reconciler apply --settle 5m.",
+            ref=seen.unlisted[0],
+        )
+
+
+def _first(refs: Sequence[ResourceRef]) -> str:
+    return f"{refs[0]} and {len(refs) - 1} more" if len(refs) > 1 else str(refs[0])
 
 
 def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:

@@ -11,7 +11,7 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.capabilities import SOURCE, Capabilities, Use, refusal
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.resources.strict_json import LATER, SequenceNumber
+from reconciler.resources.strict_json import SequenceNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +176,9 @@ class ObservedObject:
     uncarried: tuple[str, ...] = ()
     owner: str | None = None
     has_secret: bool | None = None
-    active: bool = field(default=True, metadata=LATER)
-    can_be_inactive: bool = field(default=True, metadata=LATER)
-    created_at: str = field(default="", metadata=LATER)
+    active: bool = True
+    can_be_inactive: bool = True
+    created_at: str = ""
 
 
 def is_in_step(declared: Declared, held: ObservedObject) -> bool:
@@ -249,6 +249,10 @@ class OwedSecret:
     lost: bool = False
 
 
+UPGRADE = "upgrade this program."
+"""Ends a reason for an incomplete listing that another run would find again."""
+
+
 @dataclass(frozen=True, slots=True)
 class ObservedState:
     """Everything the service holds within the scope of a run.
@@ -272,6 +276,8 @@ class ObservedState:
         missing_role: What the caller lacks to see those, and how to get it; empty where only the
             token tells.
         unshown: Refs of what this client wrote and the listing does not show as it was written.
+        unlisted: Refs of names that the service refused as taken, and whose objects its listing
+            does not show after the same wait.
         own_project: Id of the project that the service's own console signs in with; empty where
             there is none, or it is not known.
         unidentified: Why the service does not tell its id, nor that project; empty where it does.
@@ -284,6 +290,7 @@ class ObservedState:
         find_generation: Asks a ZITADEL for its generation; None for every other service. It is
             called only where a plan depends on it, since it is a request.
         capabilities: Name of what the service takes (``resources.capabilities``).
+        new_store: Address of the store that is to be made; empty where there is one.
     """
 
     instance: str
@@ -299,6 +306,7 @@ class ObservedState:
     unseen: tuple[str, ...] = ()
     missing_role: str = ""
     unshown: tuple[ResourceRef, ...] = ()
+    unlisted: tuple[ResourceRef, ...] = ()
     own_project: str = ""
     unidentified: str = ""
     keeps_history: bool = True
@@ -307,6 +315,7 @@ class ObservedState:
     find_generation: Callable[[], int] | None = field(default=None, compare=False)
     capabilities: str = SOURCE
     only_active: frozenset[Kind] = frozenset()
+    new_store: str = ""
 
     @property
     def everything(self) -> Iterator[ObservedObject]:

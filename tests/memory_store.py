@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,14 +13,19 @@ from typing import Any, NoReturn
 import pyrage
 
 from reconciler.service.build import IdentityService, microseconds
+from reconciler.service.eventstore import tables
 from reconciler.service.eventstore.errors import NameTakenError, StoreError, StreamConflictError
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import (
-    Author,
+    NO_LOOKUPS,
+    EventKey,
+    EventTrace,
     Head,
     LeaseRow,
     Lookups,
-    NewEvent,
+    NameFilter,
+    ObjectKey,
+    ObjectQuery,
     ObjectRow,
     OwedRow,
     Record,
@@ -28,15 +33,23 @@ from reconciler.service.eventstore.rows import (
     StoredEvent,
     StreamAt,
     TokenRow,
-    chained,
     first_head,
+    length_of_page,
 )
-from reconciler.service.eventstore.sql import PAGE
+from reconciler.service.eventstore.sql import PAGE, Values
 from reconciler.service.eventstore.sqlite_tables import DIALECT
-from reconciler.service.projections.maintenance import ReplayedSnapshot
+from reconciler.service.eventstore.tables import Table
+from reconciler.service.eventstore.writers import WRITERS, WRITERS_VERSION
+from reconciler.service.projections.objects import is_active
 from reconciler.service.seal import SealingKey
 
 _ABSENT = object()
+_NAME_TESTS: Mapping[str, Callable[[str, str], bool]] = {
+    "equals": str.__eq__,
+    "starts": str.startswith,
+    "contains": str.__contains__,
+    "ends": str.endswith,
+}
 
 
 def new_key() -> SealingKey:
@@ -49,7 +62,7 @@ def open_memory(*, now: Callable[[], int] = microseconds) -> IdentityService:
     return IdentityService(MemoryEventStore(now), new_key(), now)
 
 
-class MemoryEventStore(ReplayedSnapshot, Transaction):
+class MemoryEventStore(Transaction):
     """An ``EventStore`` that ends with the process. It is also its own only transaction."""
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -60,17 +73,24 @@ class MemoryEventStore(ReplayedSnapshot, Transaction):
         self._heads: dict[str, Head] = {}
         self._streams: dict[str, list[StoredEvent]] = {}
         self._objects: dict[str, ObjectRow] = {}
-        super().__init__(_no_sql, DIALECT, self._objects)
+        super().__init__(_no_sql, DIALECT)
         self._names: dict[tuple[str, str, str], str] = {}
         self._records: dict[tuple[str, str], Record] = {}
         self._seals: dict[str, SealRow] = {}
         self._owed: dict[str, OwedRow] = {}
         self._leases: dict[str, LeaseRow] = {}
         self._tokens: dict[str, TokenRow] = {}
-        self._meta = {"instance": os.urandom(16).hex()}
+        self._meta = {"instance": os.urandom(16).hex(), WRITERS: str(WRITERS_VERSION)}
+        self._tables: dict[str, dict[Any, Any]] = {
+            tables.RECORDS.name: self._records,
+            tables.SEALS.name: self._seals,
+            tables.OWED.name: self._owed,
+            tables.LEASES.name: self._leases,
+            tables.TOKENS.name: self._tokens,
+        }
 
     @contextmanager
-    def transaction(self) -> Iterator[MemoryEventStore]:
+    def transaction(self, asked: Lookups = NO_LOOKUPS) -> Iterator[MemoryEventStore]:
         """Write: keep what the block did, or undo it when an exception leaves it."""
         with self._lock:
             self._undo.clear()
@@ -93,14 +113,6 @@ class MemoryEventStore(ReplayedSnapshot, Transaction):
         """Read; writers wait."""
         with self._lock:
             yield self
-
-    def is_outdated(self) -> bool:
-        """Return False: the memory is of this process."""
-        return False
-
-    def upgrade(self) -> bool:
-        """Do nothing: there is no earlier version."""
-        return False
 
     def damage(self) -> Sequence[str]:
         """Return nothing: there is no file to be damaged."""
@@ -133,12 +145,18 @@ class MemoryEventStore(ReplayedSnapshot, Transaction):
         start = bisect_right(self._events, after, key=lambda event: event.position)
         return self._events[start : start + limit]
 
-    def read_organization(
+    def event_keys(
         self, organization: str, *, after: int = 0, limit: int = PAGE
-    ) -> Sequence[StoredEvent]:
-        """Return an organization's events past a sequence, oldest first."""
+    ) -> Sequence[EventKey]:
+        """Return the keys of an organization's events past a sequence, oldest first."""
         own = (each for each in self._events if each.organization == organization)
-        return [event for event in own if event.sequence > after][:limit]
+        keys = (EventKey(each.sequence, each.stream, each.version, each.type) for each in own)
+        return [key for key in keys if key.sequence > after][:limit]
+
+    def traces_before(self, stream: str, version: int, limit: int = PAGE) -> Sequence[EventTrace]:
+        """Return traces of a stream's events before a version, newest first."""
+        found = self._streams.get(stream, [])[: version - 1][::-1][:limit]
+        return [EventTrace(each.version, each.type, each.context) for each in found]
 
     def heads(self) -> Sequence[Head]:
         """Return where every organization's chain ends, by organization."""
@@ -147,6 +165,51 @@ class MemoryEventStore(ReplayedSnapshot, Transaction):
     def head(self, organization: str) -> Head:
         """Return where an organization's chain ends; of none yet, the first head."""
         return self._heads.get(organization) or first_head(organization)
+
+    def get_object(self, object_id: str) -> ObjectRow | None:
+        """Return the object of an id."""
+        return self._objects.get(object_id)
+
+    def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
+        """Return the objects of these ids, less those that are missing."""
+        return [self._objects[name] for name in ids if name in self._objects]
+
+    def objects_page(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[ObjectRow]:
+        """Return objects of an organization, less itself, with ids past one, by id."""
+        found = [
+            row
+            for row in self._objects.values()
+            if row.organization == organization and organization != row.id > after
+        ]
+        return sorted(found)[:limit]
+
+    def page_keys(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[ObjectKey]:
+        """Return the keys of what ``objects_page`` returns."""
+        rows = self.objects_page(organization, after=after, limit=limit)
+        return [(row.id, row.sequence) for row in rows]
+
+    def page_marks(self, organization: str, limit: int = PAGE) -> Sequence[str]:
+        """Return the marks of the first objects of an organization, less itself."""
+        return [row.marks for row in self.objects_page(organization, limit=limit)]
+
+    def list_objects(
+        self, query: ObjectQuery, total: int | None = None
+    ) -> tuple[int, Sequence[ObjectKey]]:
+        """Return how many objects a query finds, and the keys of those of its page."""
+        found = [row for row in self._objects.values() if _is_found(row, query)]
+        found.sort(
+            key=lambda row: (row.folded if query.by_name else "", row.id), reverse=query.descending
+        )
+        page = found[query.offset : query.offset + length_of_page(query, len(found))]
+        return len(found), [(row.id, row.sequence) for row in page]
+
+    def all_objects(self) -> Sequence[ObjectRow]:
+        """Return every object there is, by id."""
+        return sorted(self._objects.values())
 
     def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
         """Return the object of a folded name, which is looked up quickly."""
@@ -191,32 +254,18 @@ class MemoryEventStore(ReplayedSnapshot, Transaction):
         """Return a fact about the store itself: ``instance``."""
         return self._meta[name]
 
-    def prefetch(self, asked: Lookups) -> None:
-        """Do nothing: looking things up is free."""
-
-    def append(
-        self, stream: StreamAt, events: Sequence[NewEvent], author: Author
-    ) -> Sequence[StoredEvent]:
-        """Append events to a stream.
-
-        Raises:
-            StreamConflictError: the stream is not at this version.
-        """
-        written = self._streams.setdefault(stream.id, [])
-        if len(written) != stream.version:
+    def _head_for(self, stream: StreamAt) -> Head:
+        if len(self._streams.get(stream.id, ())) != stream.version:
             raise StreamConflictError
-        stored = []
-        for new in events:
-            head = self.head(stream.organization)
-            event, head = chained(head, stream, new, author, self._now())
-            event = event._replace(position=len(self._events) + 1)
-            for log in (self._events, written):
-                log.append(event)
-                self._undo.append(log.pop)
-            self._put(self._heads, stream.organization, head)
-            stream = stream._replace(version=event.version)
-            stored.append(event)
-        return stored
+        return self.head(stream.organization)
+
+    def _added(self, event: StoredEvent, head: Head) -> StoredEvent:
+        event = event._replace(position=len(self._events) + 1)
+        for log in (self._events, self._streams.setdefault(event.stream, [])):
+            log.append(event)
+            self._undo.append(log.pop)
+        self._set(self._heads, head.organization, head)
+        return event
 
     def put_object(self, row: ObjectRow) -> None:
         """Insert an object, or change the one of its id.
@@ -229,8 +278,8 @@ class MemoryEventStore(ReplayedSnapshot, Transaction):
         if self._names.get(name, row.id) != row.id:
             raise NameTakenError
         self.remove_object(row.id)
-        self._put(self._names, name, row.id)
-        self._put(self._objects, row.id, row)
+        self._set(self._names, name, row.id)
+        self._set(self._objects, row.id, row)
 
     def remove_object(self, object_id: str) -> None:
         """Remove an object; its events stay."""
@@ -244,28 +293,15 @@ class MemoryEventStore(ReplayedSnapshot, Transaction):
         for object_id in list(self._objects):
             self.remove_object(object_id)
 
-    def put_record(self, record: Record) -> None:
-        """Keep an answer. The seal it names may follow, up to the commit."""
-        self._put(self._records, (record.caller, record.key), record)
+    def _put(self, table: Table, row: Values) -> None:
+        width = len(table.key)
+        key = row[0] if width == 1 else tuple(row[:width])
+        self._set(self._tables[table.name], key, row)
 
-    def put_seal(self, seal: SealRow) -> None:
-        """Keep a seal, in the place of one of its id."""
-        self._put(self._seals, seal.id, seal)
-
-    def remove_seal(self, seal_id: str) -> None:
-        """Remove a seal for good; what refers to it finds nothing."""
-        if seal_id in self._seals:
-            self._drop(self._seals, seal_id)
-
-    def put_owed(self, row: OwedRow) -> None:
-        """Keep that a secret is owed, in the place of another of the same application."""
-        self._put(self._owed, row.id, row)
-
-    def remove_owed(self, row: OwedRow) -> None:
-        """Remove an owed secret, unless a newer one has taken its place."""
-        known = self._owed.get(row.id)
-        if known is not None and known.made_at == row.made_at:
-            self._drop(self._owed, row.id)
+    def _remove(self, table: Table, row: Values) -> None:
+        known = self._tables[table.name].get(row[0])
+        if known is not None and table.known_in(known) == table.known_in(row):
+            self._drop(self._tables[table.name], row[0])
 
     def expire(self, now: int) -> None:
         """Drop records and seals whose time has come."""
@@ -281,15 +317,7 @@ class MemoryEventStore(ReplayedSnapshot, Transaction):
             if seal.expires_at <= now and seal.id not in used:
                 self._drop(self._seals, seal.id)
 
-    def put_lease(self, lease: LeaseRow) -> None:
-        """Make this the lease of its organization name."""
-        self._put(self._leases, lease.organization, lease)
-
-    def put_token(self, token: TokenRow) -> None:
-        """Insert a token, or change the one of its name."""
-        self._put(self._tokens, token.name, token)
-
-    def _put(self, table: dict[Any, Any], key: object, value: object) -> None:
+    def _set(self, table: dict[Any, Any], key: object, value: object) -> None:
         before = table.get(key, _ABSENT)
         table[key] = value
         self._undo.append(lambda: _put_back(table, key, before))
@@ -308,3 +336,16 @@ def _put_back(table: dict[Any, Any], key: object, before: object) -> None:
         table.pop(key, None)
     else:
         table[key] = before
+
+
+def _is_found(row: ObjectRow, query: ObjectQuery) -> bool:
+    return (
+        (row.kind, row.parent) == (query.kind, query.parent)
+        and (query.ids is None or row.id in query.ids)
+        and query.active in {None, is_active(row.marks)}
+        and all(_has_name(row, name) for name in query.names)
+    )
+
+
+def _has_name(row: ObjectRow, name: NameFilter) -> bool:
+    return _NAME_TESTS[name.match](row.folded if name.folded else row.name, name.text)

@@ -33,7 +33,10 @@ EMPTY = SQL("; ").join(
             SQL("DELETE FROM {}").format(Identifier(table))
             for table in sorted(postgres_schema.COLUMNS.keys() - {"reconciler_meta"})
         ),
-        SQL("DELETE FROM reconciler_meta WHERE name NOT IN ('schema', 'instance', 'program')"),
+        SQL(
+            "DELETE FROM reconciler_meta"
+            " WHERE name NOT IN ('schema', 'instance', 'writers', 'program')"
+        ),
         SQL("UPDATE reconciler_meta SET value = md5(random()::text) WHERE name = 'instance'"),
         SQL("SELECT setval('reconciler_positions', 1, false)"),
     ]
@@ -218,6 +221,23 @@ def a_server(*settings: str) -> Iterator[PostgresServer]:
             yield server
         finally:
             server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def a_standby(primary: PostgresServer) -> Iterator[PostgresServer]:
+    """Yield a running copy of a server that follows it, and remove it afterwards."""
+    folder = _new_folder()
+    try:
+        copy = [find_binaries() / "pg_basebackup", "-D", folder / "data", "-d", primary.address()]
+        _run([*copy, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"], folder)
+        standby = PostgresServer(folder, _free_port())
+        standby.start()
+        try:
+            yield standby
+        finally:
+            standby.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -23,13 +23,20 @@ COLUMNS = 100
 def on_terminal(
     folder: Path, *arguments: str, typed: str = "", prompt: str = "", **more: str
 ) -> Ran:
+    """Run the program on a terminal of the usual width."""
+    return on_terminal_of(COLUMNS, folder, *arguments, typed=typed, prompt=prompt, **more)
+
+
+def on_terminal_of(
+    columns: int, folder: Path, *arguments: str, typed: str = "", prompt: str = "", **more: str
+) -> Ran:
     """Run the program on a terminal; its ``out`` is what the terminal was sent.
 
     With a prompt the text is typed once that was shown: a question for a secret drops what was
     typed before it.
     """
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     settings = termios.tcgetattr(theirs)
     settings[1] &= ~termios.OPOST  # line ends as they were written
     settings[3] &= ~termios.ECHO

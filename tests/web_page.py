@@ -17,7 +17,8 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-WEB = Path(__file__).parent / "web"
+from tests.node_program import WEB
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     "--headless=new",

@@ -90,10 +90,15 @@ def _from_json(answer: httpx.Response) -> Outcome:
     fields = answer.json()
     if answer.status_code == 200:
         return Answered(fields)
+    assert answer.status_code == HTTP_STATUS[Code(fields["code"])]
+    return refusal_of(fields)
+
+
+def refusal_of(fields: Mapping[str, Any]) -> Refused:
+    """Return the refusal that a JSON body says."""
     (detail,) = fields["details"]
     assert detail["@type"] == "type.googleapis.com/zitadel.v1.ErrorDetail"
     assert detail["message"] == fields["message"]
-    assert answer.status_code == HTTP_STATUS[Code(fields["code"])]
     facts = {name: detail[name] for name in detail.keys() - {"@type", "id", "message"}}
     return Refused(fields["code"], fields["message"], detail["id"], facts)
 

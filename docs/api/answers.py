@@ -312,6 +312,13 @@ def _page(name: str, component: str) -> Callable[[], Schema]:
 
 _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "Healthz": _nothing,
+    "GetIAM": lambda: closed(
+        {
+            "globalOrgId": {"const": ""},
+            "iamProjectId": _TEXT,
+            "defaultOrgId": {"const": ""},
+        }
+    ),
     "AddOrg": _made("id"),
     "ListOrgs": _list("Organization"),
     "GetMyOrg": _one("org", "Organization"),
@@ -363,6 +370,11 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
             "custody": flag("Whether secrets are kept until their delivery is acknowledged."),
             "batch": {"type": "integer", "description": "How many orders a batch may have."},
             "allOrganizations": flag("Whether the caller sees every organization there is."),
+            "role": {"enum": ["viewer", "editor", "admin"], "description": "Of the token."},
+            "expires": {
+                "type": "string",
+                "description": "When the token ends, RFC 3339 in UTC; empty for never.",
+            },
         }
     ),
     "ListObjects": _page("objects", "Object"),

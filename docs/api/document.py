@@ -26,6 +26,7 @@ _IN_PATH = re.compile(r"\{(\w+)\}", re.ASCII)
 _OF_NO_ORGANIZATION = frozenset(
     {
         "Healthz",
+        "GetIAM",
         "GetServiceInfo",
         "AddOrg",
         "WriteBatch",

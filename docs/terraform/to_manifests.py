@@ -6,7 +6,8 @@
 
 Resources of the types below become manifests, found by name when they are applied. Everything else
 is named on stderr and left to Terraform. Only the fields of the tables are read: no client secret
-and no other sensitive value is written. Needs Python 3.11 and no library.
+and no other sensitive value is written. Exits with 1 where nothing was written. Needs Python 3.11
+and no library.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ APPLICATION = {
     "clock_skew": ("clockSkew", "0s"),
     "additional_origins": ("additionalOrigins", []),
     "skip_native_app_success_page": ("skipNativeAppSuccessPage", False),
+    # Of zitadel_application_v2 alone. A manifest that leaves them out leaves them as they are held.
+    "back_channel_logout_uri": ("backChannelLogoutUri", ""),
+    "login_version": ("loginVersion", None),
 }
 ACTION = {
     "script": ("script", None),
@@ -64,7 +68,12 @@ KINDS: Mapping[str, tuple[str, str, Mapping[str, tuple[str, Any]]]] = {
     "zitadel_application_oidc": ("OidcApplication", "applications", APPLICATION),
     "zitadel_action": ("Action", "actions", ACTION),
     "zitadel_org_idp_jwt": ("IdpJwtConfig", "identity-providers", JWT_PROVIDER),
-    "zitadel_idp_jwt": ("IdpJwtConfig", "identity-providers", JWT_PROVIDER),
+}
+# Newer resources of the same kind, by the attribute that has their configuration, if it is a block.
+NEWER = {
+    "zitadel_organization": ("zitadel_org", ""),
+    "zitadel_project_v2": ("zitadel_project", ""),
+    "zitadel_application_v2": ("zitadel_application_oidc", "oidc"),
 }
 TRIGGER = "zitadel_trigger_actions"  # several make one manifest: that of their flow
 FLOWS = {
@@ -93,9 +102,44 @@ class Resource:
 def resources_in(module: Values) -> Iterator[Resource]:
     """Yield the resources of a module and of the modules in it."""
     for one in module.get("resources", ()):
-        yield Resource(one["address"], one.get("mode", "managed"), one["type"], one["values"])
+        kind, values = as_first_known(one["type"], one["values"])
+        yield Resource(one["address"], one.get("mode", "managed"), kind, values)
     for child in module.get("child_modules", ()):
         yield from resources_in(child)
+
+
+def as_first_known(kind: str, values: Values) -> tuple[str, Values]:
+    """Return type and values of a newer resource as those of the older one of its kind.
+
+    An application of another type (``api``, ``saml``) has none, and stays what it is.
+    """
+    older, block = NEWER.get(kind, (kind, ""))
+    if not block:
+        return older, values
+    if not values.get(block):
+        return kind, values
+    (config,) = values[block]
+    login = login_version(config.get("login_version"))
+    return older, {**values, **config, "login_version": login}
+
+
+def login_version(blocks: Sequence[Values] | None) -> Values | None:
+    """Return the login version as a manifest says it; None where the state has none."""
+    for block in blocks or ():
+        for version in block.get("login_v2") or ():
+            address = (version or {}).get("base_uri")
+            return {"loginV2": {"baseUri": address} if address else {}}
+        if block.get("login_v1"):
+            return {"loginV1": {}}
+    return None
+
+
+def with_organization(one: Resource, projects: Mapping[str, str]) -> Resource:
+    """Return an application with the organization of its project, where it has none itself."""
+    project = one.values.get("project_id")
+    if one.values.get("org_id") or project not in projects:
+        return one
+    return replace(one, values={**one.values, "org_id": projects[project]})
 
 
 def manifests_of(
@@ -106,6 +150,12 @@ def manifests_of(
     ``organizations`` has names of organizations by id, for those that the state does not hold.
     """
     known = list(resources_in(state.get("values", {}).get("root_module", {})))
+    projects = {
+        one.values["id"]: one.values.get("org_id", "")
+        for one in known
+        if one.type == "zitadel_project"
+    }
+    known = [with_organization(one, projects) for one in known]
     names = {
         kind: {one.values["id"]: one.values["name"] for one in known if one.type == kind}
         for kind in ("zitadel_org", "zitadel_project", "zitadel_action")
@@ -170,7 +220,7 @@ def action_name(one: Resource, identifier: str, names: Mapping[str, str]) -> str
 
 
 def is_owned(one: Resource) -> bool:
-    """Return whether a manifest can name the owner: a provider of the whole instance has none."""
+    """Return whether a manifest can name the owner: without an id of one, nothing can."""
     return one.type == "zitadel_org" or bool(one.values.get("org_id"))
 
 
@@ -310,6 +360,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"wrote {target}")
     for address in left_out:
         print(f"left to Terraform: {address}", file=sys.stderr)
+    if not files:
+        return stop(
+            "nothing was written: the state holds nothing of a ZITADEL that a manifest can declare"
+        )
     return 0
 
 

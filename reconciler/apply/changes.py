@@ -12,6 +12,7 @@ from reconciler.apply.journal import Intent, secret_intent
 from reconciler.apply.sink import Delivery
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import REFUSED, ReconcilerError
+from reconciler.plan.diff import is_not_sent
 from reconciler.plan.model import (
     Adopt,
     Change,
@@ -44,6 +45,8 @@ class Status(StrEnum):
     MADE = "made"
     FAILED = "failed"
     NOT_TRIED = "not_tried"
+    # Nothing had to be sent: all that differs are lists that the server keeps.
+    UNTOUCHED = "untouched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,19 @@ class ApplyReport:
     def count(self, status: Status) -> int:
         """Return how many changes ended so."""
         return sum(outcome.status is status for outcome in self.outcomes)
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether all that was to be done is done, so that nothing is left or owed."""
+        return not (
+            self.interrupted
+            or self.remaining
+            or self.count(Status.FAILED)
+            or self.count(Status.NOT_TRIED)
+            or self.count(Status.UNTOUCHED)
+            or any(note.is_error for note in self.notes)
+            or any(delivered.error for delivered in self.delivered)
+        )
 
 
 class Progress(NamedTuple):
@@ -166,7 +182,8 @@ class ChangeRun:
         """Return its outcome as it is now."""
         result = self.result
         if result is None:
-            return Outcome(self.change, Status.NOT_TRIED)
+            is_left = is_not_sent(self.change)
+            return Outcome(self.change, Status.UNTOUCHED if is_left else Status.NOT_TRIED)
         if isinstance(result, ReconcilerError):
             return Outcome(self.change, Status.FAILED, error=result)
         if self.owed is not None:

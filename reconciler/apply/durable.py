@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from reconciler.errors import LocalFileError
+from reconciler.errors import LocalFileError, remedy_of, why_unwritten
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.process import crashpoint
+from reconciler.resources.regular_file import open_regular
 
 AT_ONCE = 8
 
@@ -137,7 +138,7 @@ def _write_whole(descriptor: int, content: bytes) -> None:
 
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[int]:
-    descriptor = os.open(path, flags | os.O_NOFOLLOW, 0o600)
+    descriptor = open_regular(path, flags | os.O_NOFOLLOW)
     try:
         yield descriptor
     finally:
@@ -147,6 +148,8 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 def cannot_write(folder: Path, failure: OSError, do: str = "write into") -> LocalFileError:
     """Return the error of a folder that cannot be written to, or made."""
     return LocalFileError(
-        f"cannot {do} {folder}: {failure.strerror or failure}",
-        remedy="Make it a folder this user may write to, with room on the disk.",
+        f"cannot {do} {folder}: {why_unwritten(failure)}",
+        remedy=remedy_of(
+            failure, "Make it a folder this user may write to, with room on the disk."
+        ),
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
@@ -32,6 +31,7 @@ from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import ResourceRef
+from reconciler.resources.regular_file import open_regular
 from reconciler.resources.secret import Secret
 
 _Search: TypeAlias = Callable[[], Mapping[str, Sequence[Path]]]
@@ -244,11 +244,10 @@ def file_name(ref: ResourceRef, client_id: str = "", suffix: str = FileSink.suff
 def _read(path: Path) -> JsonObject:
     """Return the content of a file of a secret; nothing if it is not one. Follow no link."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
         try:
-            about = os.fstat(descriptor)
-            is_ours = stat.S_ISREG(about.st_mode) and about.st_size <= MAX_BYTES
-            content = json.loads(os.read(descriptor, about.st_size)) if is_ours else None
+            size = os.fstat(descriptor).st_size
+            content = json.loads(os.read(descriptor, size)) if size <= MAX_BYTES else None
         finally:
             os.close(descriptor)
     except (OSError, ValueError, RecursionError):

@@ -7,11 +7,9 @@ short, the last line may be torn; it is then taken as never written.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
-import stat
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +23,7 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Spec
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.regular_file import open_regular
 from reconciler.resources.strict_json import read_as
 
 FORMAT = 1
@@ -158,12 +157,12 @@ _as_line = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def tree_of(path: Path) -> str:
-    """Return the tree that the head of a journal names; empty for one of an older version.
+    """Return the tree that the head of a journal names.
 
     A head that cannot be read names none: the error is left to the run that opens the journal.
     """
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             tree = json.loads(file.readline(_LONGEST_HEAD))["tree"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
@@ -177,7 +176,8 @@ def left_open(path: Path) -> Sequence[Intent]:
         LocalFileError: it cannot be read.
     """
     try:
-        return tuple(_open_intents(path.read_bytes(), path).values())
+        with os.fdopen(open_regular(path), "rb") as file:
+            return tuple(_open_intents(file.read(), path).values())
     except FileNotFoundError:
         return ()
     except OSError as failure:
@@ -263,10 +263,10 @@ def _damaged(path: Path, line: int) -> LocalFileError:
 
 def _open_locked(path: Path) -> tuple[int, bool]:
     """Return the open file, locked for this process alone, and whether it was missing."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     with _told_of(path):
         is_new = make_folder(path.parent) or not path.exists()
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = open_regular(path, flags)
         try:
             _lock(descriptor, path)
             sync_folder(path.parent)
@@ -277,8 +277,6 @@ def _open_locked(path: Path) -> tuple[int, bool]:
 
 
 def _lock(descriptor: int, path: Path) -> None:
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        raise OSError(errno.EINVAL, "it is not a file")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -301,7 +299,4 @@ def _told_of(path: Path) -> Iterator[None]:
 
 
 def _plain(intent: Intent) -> JsonObject:
-    fields = {name: getattr(intent, name) for name in Intent.__slots__}
-    if intent.active is None:  # as older versions write it
-        del fields["active"]
-    return fields
+    return {name: getattr(intent, name) for name in Intent.__slots__}

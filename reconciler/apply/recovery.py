@@ -101,7 +101,7 @@ class Recovery:
                 left.append(_Open(intent, held))
             elif held.id in delivered:
                 ended.append(intent)
-                if intent.run and owed[held.id].run != intent.run:
+                if owed[held.id].run != intent.run:
                     self._recovered.notes.append(_taken(held))
         self._journal.end([intent.key for intent in ended])
         if left:

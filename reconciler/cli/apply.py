@@ -29,6 +29,7 @@ from reconciler.cli.clients import (
     locked,
     open_client,
     open_for_plan,
+    prove_seal_key,
     secrets_option,
     sink_for,
     takes_writing_connection,
@@ -45,11 +46,18 @@ from reconciler.cli.configuration_options import (
 from reconciler.cli.configured import configured
 from reconciler.cli.journals import open_journal, with_journal
 from reconciler.cli.manifests import read_whole, revision_of
-from reconciler.cli.options import format_option, full_option, option, paths_argument, takes_scope
-from reconciler.cli.output import timed
+from reconciler.cli.options import (
+    format_option,
+    full_option,
+    lock_timeout_option,
+    option,
+    paths_argument,
+    takes_scope,
+)
+from reconciler.cli.output import say, timed
 from reconciler.cli.parameter_types import settle_seconds
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
-from reconciler.cli.settings import Connection, require_seal_key
+from reconciler.cli.settings import Connection, place_of_store, require_seal_key
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
 from reconciler.loop import carry_out, explained
@@ -96,13 +104,7 @@ class Run:
 @format_option(*OUTPUTS)
 @full_option
 @auto_approve_option
-@option(
-    "--lock-timeout",
-    type=click.FloatRange(min=0),
-    default=0,
-    metavar="SECONDS",
-    help="How long to wait for another apply to end.",
-)
+@lock_timeout_option
 @option(
     "--settle",
     type=settle_seconds,
@@ -130,7 +132,6 @@ def apply_command(
     scope: Scope,
     allowed: Allowances,
     form: str,
-    full: bool,
     revision: str,
     digest: str,
     settle: float,
@@ -141,11 +142,13 @@ def apply_command(
     PATHS are files and folders; the default is the folder manifests. A plan file before them, or
     --digest, is the approval: the plan is made anew and applied if it is the same.
     """
-    output = OUTPUTS[form](full=full)
+    output = OUTPUTS[form]()
     with output.of_a_run():
         require_seal_key(connection)
         chosen = configured()
-        approval, paths = take_approval(paths, digest, chosen.name)
+        approval, paths = take_approval(
+            paths, digest, chosen.name, place_of_store(connection.service)
+        )
         check_protection(chosen, connection.service, auto_approve=rest["auto_approve"])
         if chosen.is_protected and not approval.is_given:
             raise UsageError(
@@ -214,8 +217,8 @@ def _approve(run: Run, plan: Plan) -> Plan:
     plan, service = warn_without_sink(plan, run.sink), run.connection.service
     is_approved = run.auto_approve or run.approval.is_given
     asks = bool(plan.changes or plan.deliverable) and not is_approved
-    unasked = Extent.SUMMARY if run.approval.is_given else Extent.FOLDED
-    extent = Extent.WHOLE if asks else unasked
+    extent = Extent.SUMMARY if run.approval.is_given else Extent.CHANGES
+    extent = Extent.ASKED if asks else extent
     run.output.show_plan(plan, service, run.warnings, extent)
     if lost := lost_output():
         raise OutputError(
@@ -248,6 +251,8 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     tree, instance, desired = run.scope.tree, observed.instance, run.desired
     context = {"tree": tree, "revision": run.revision, "plan": run.approval.digest_of(plan)}
     place = Place(run.connection.service, instance, tree, run.scope.environment)
+    if why_a_sink(plan):
+        prove_seal_key(run.connection)
     opened = open_journal(
         run.connection, instance, run.scope, desired.organizations, run.lock_timeout
     )
@@ -260,7 +265,7 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     else:
         run.output.show_no_changes(place)
     if lost_output():  # the report must not be lost
-        click.echo(report_as_text(report, place), err=True)
+        say(report_as_text(report, place), err=True)
     return exit_code(report)
 
 
@@ -277,7 +282,4 @@ def exit_code(report: ApplyReport) -> int:
     )
     if errors and not written:
         return exit_code_of(errors[0])
-    missing = any(note.is_error for note in report.notes)
-    if errors or missing or report.count(Status.NOT_TRIED) or report.remaining:
-        return ExitCode.PARTLY
-    return ExitCode.DONE
+    return ExitCode.DONE if report.is_complete else ExitCode.PARTLY

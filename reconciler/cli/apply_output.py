@@ -17,9 +17,17 @@ from typing import IO, Self
 import click
 
 from reconciler.apply.changes import ApplyReport, Progress
-from reconciler.cli.output import is_folded, print_json, show_warnings, stdout_style, style_on
+from reconciler.cli.output import (
+    is_folded,
+    print_json,
+    say,
+    show_warnings,
+    stdout_style,
+    style_on,
+    width_of,
+)
 from reconciler.cli.process import chosen
-from reconciler.cli.signals import SIGNALS
+from reconciler.cli.signals import heeded
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InterruptedRunError, ReconcilerError
 from reconciler.plan.model import Change, Plan
@@ -48,13 +56,13 @@ _REST_OF_LINE = "\x1b[K"  # clears it
 class Extent(Enum):
     """The part of its plan that an apply shows: a summary of one that was approved before."""
 
-    WHOLE = "whole, because the next line asks about it"
-    FOLDED = "on a terminal without the creates above a limit"
-    SUMMARY = "the counts; whole where it is blocked"
+    ASKED = "the changes, in every form of output: the next line asks about them"
+    CHANGES = "the changes, where text is the form of output"
+    SUMMARY = "the counts; the changes where it is blocked"
 
 
 class TerminalWatch:
-    """Display of progress; takes the first SIGINT or SIGTERM as a request to stop.
+    """Display of progress; takes the first signal as a request to stop.
 
     A second signal ends the run at once; what is in flight is then in the journal.
     """
@@ -67,7 +75,7 @@ class TerminalWatch:
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._take) for number in SIGNALS}
+        self._before = {number: signal.signal(number, self._take) for number in heeded()}
         return self
 
     def __exit__(
@@ -112,13 +120,7 @@ class TerminalWatch:
 
 
 class TextOutput:
-    """Output for a person: the plan, then the report.
-
-    ``full`` shows long lists whole on a terminal too.
-    """
-
-    def __init__(self, *, full: bool = False) -> None:
-        self._full = full
+    """Output for a person: the plan, then the report."""
 
     @contextmanager
     def of_a_run(self) -> Iterator[None]:
@@ -130,14 +132,14 @@ class TextOutput:
     ) -> None:
         """Show what is about to be done."""
         show_warnings((*findings, *plan.warnings, *plan.blocks))
-        click.echo(self._plan(plan, service, extent, sys.stdout))
+        say(self._plan(plan, service, extent, sys.stdout))
 
     def _plan(self, plan: Plan, service: str, extent: Extent, stream: IO[str]) -> str:
         style = style_on(stream)
         if extent is Extent.SUMMARY and not plan.blocks:
             return plan_in_short(plan, service, style)
-        folded = extent is not Extent.WHOLE and is_folded(stream, full=self._full)
-        return plan_as_text(plan, service, style, folded=folded)
+        folded, width = is_folded(stream), width_of(stream)
+        return plan_as_text(plan, service, style, folded=folded, width=width, for_apply=True)
 
     def watch(self) -> TerminalWatch:
         """Return the display of progress."""
@@ -148,8 +150,8 @@ class TextOutput:
 
     def show_report(self, report: ApplyReport, place: Place) -> None:
         """Print the report."""
-        folded = is_folded(sys.stdout, full=self._full)
-        click.echo("\n" + report_as_text(report, place, stdout_style(), folded=folded))
+        folded = is_folded(sys.stdout)
+        say("\n" + report_as_text(report, place, stdout_style(), folded=folded))
         sys.stdout.flush()
 
 
@@ -161,8 +163,8 @@ class JsonOutput(TextOutput):
     ) -> None:
         """Print the plan; its changes only if the run asks for approval or is blocked."""
         show_warnings((*findings, *plan.warnings, *plan.blocks))
-        extent = extent if extent is Extent.WHOLE else Extent.SUMMARY
-        click.echo(self._plan(plan, service, extent, sys.stderr), err=True)
+        extent = extent if extent is Extent.ASKED else Extent.SUMMARY
+        say(self._plan(plan, service, extent, sys.stderr), err=True)
 
     def show_no_changes(self, place: Place) -> None:
         """Print a document that says that nothing remains."""

@@ -9,12 +9,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import click
-
 from reconciler import __version__
 from reconciler.cli.configured import Configured
 from reconciler.cli.options import option
-from reconciler.cli.output import age_in_words, hint, show_warnings, time_in_words
+from reconciler.cli.output import age_in_words, hint, say, show_warnings, time_in_words
+from reconciler.cli.settings import is_same_store
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
 from reconciler.loop import preview
@@ -30,7 +29,7 @@ from reconciler.plan.approved_plan import (
 from reconciler.plan.digest import declared_digest, plan_digest
 from reconciler.plan.guards import LET_THROUGH, Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.service_client.port import HistoryReader, ServiceReader
+from reconciler.service_client.port import HistoryReader
 from reconciler.state import DesiredState, ObservedState
 
 if TYPE_CHECKING:
@@ -48,10 +47,14 @@ class Approval:
     """An approved plan: as a file, by its digest, or both.
 
     An approval orders nothing. It is held against the plan that is made anew.
+
+    Attributes:
+        store: Place of the store that is written to, if it is embedded.
     """
 
     file: PlanFile | None = None
     digest: str = ""
+    store: str = ""
 
     @property
     def is_given(self) -> bool:
@@ -82,7 +85,9 @@ class Approval:
             plan, observed = preview(desired, service, scope, allowed)
             known = plan_digest(plan)
         else:
-            plan, observed = _preview_again(self.file, desired, service, (scope, allowed))
+            plan, observed = _preview_again(
+                self.file, desired, _OneService(service, self.file, self.store), (scope, allowed)
+            )
             known = self.file.digest
         if self.digest and self.digest != known:
             raise _other_digest(self.digest, known, written_for(observed, self.digest))
@@ -106,11 +111,11 @@ def _other_digest(approved: str, now: str, begun: int) -> StalePlanError:
 def _preview_again(
     file: PlanFile,
     desired: DesiredState,
-    service: HistoryReader,
+    service: _OneService,
     options: tuple[Scope, Allowances],
 ) -> tuple[Plan, ObservedState]:
     try:
-        plan, observed = preview(desired, _OneService(service, file), *options)
+        plan, observed = preview(desired, service, *options)
     except InvalidManifestsError as failure:
         if file.declared != declared_digest(desired):
             raise
@@ -119,25 +124,29 @@ def _preview_again(
             "the service has changed so that the manifests no longer fit what it holds",
             remedy=PLAN_AGAIN,
         ) from failure
-    return _same_or_rest(file, plan, desired, observed, service), observed
+    return _same_or_rest(file, plan, desired, observed, service.history), observed
 
 
 class _OneService:
     """A service that is observed only if it is the one a plan was made for."""
 
-    def __init__(self, service: ServiceReader, file: PlanFile) -> None:
-        self._service = service
+    def __init__(self, history: HistoryReader, file: PlanFile, store: str) -> None:
+        self.history = history
         self._file = file
+        self._store = store
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return what is held, unless it is another service."""
-        observed = self._service.observe(organizations, flows=flows)
+        observed = self.history.observe(organizations, flows=flows)
         approved, now = self._file.plan.instance, observed.instance
-        if approved == now or (not approved and self._was_made_for(observed)):
+        is_new = not approved
+        if self._was_made_for(observed) if is_new else approved == now:
             return observed
         was_told = all(each.code != NOT_IDENTIFIED for each in self._file.plan.warnings)
         give = f"Give the --service it was made for ({self._file.service})."
-        if not approved:
+        if is_new and not is_same_store(self._file.plan.new_store, self._store):
+            problem = "the plan was made for another store, which was not there yet"
+        elif is_new:
             problem = f"the plan was made before there was a service; now it is {now}"
         elif was_told or observed.unidentified or not now:
             problem = f"the plan was made for service {approved}, and this is {now or 'none yet'}"
@@ -150,19 +159,21 @@ class _OneService:
         raise StalePlanError(problem, remedy=f"{give} {PLAN_AGAIN}")
 
     def _was_made_for(self, observed: ObservedState) -> bool:
-        """Return whether a store was made by an earlier run of this very plan, or holds nothing."""
+        """Return whether a store is the one that an approved plan makes, or has begun to make."""
+        if not is_same_store(self._file.plan.new_store, self._store):
+            return False
         if written_for(observed, self._file.digest):
             return True
         return not observed.objects and not observed.elsewhere
 
 
 def take_approval(
-    paths: Sequence[str], digest: str, environment: str
+    paths: Sequence[str], digest: str, environment: str, store: str
 ) -> tuple[Approval, tuple[str, ...]]:
     """Return what was approved, and the paths that are left: those of the manifests.
 
     ``paths`` begin with a plan file, or are those of manifests alone. ``digest`` and
-    ``environment`` may be empty.
+    ``environment`` may be empty. ``store`` is the place of the store that is written to.
 
     Raises:
         UsageError: the digest is none.
@@ -184,7 +195,7 @@ def take_approval(
     file = open_plan_file(paths[0])
     _check_use(file, int(time.time()))
     _check_environment(file.plan.scope.environment, environment)
-    return Approval(file, digest), tuple(paths[1:])
+    return Approval(file, digest, store), tuple(paths[1:])
 
 
 def _check_use(file: PlanFile, now: int) -> None:
@@ -242,7 +253,7 @@ def _same_or_rest(
             remedy=f"It was made {', '.join(options)}: give the same to apply it. {PLAN_AGAIN}",
         )
     is_declared = file.declared == declared_digest(desired)
-    if is_declared and file.digest == plan_digest(replace(plan, instance=file.plan.instance)):
+    if is_declared and file.digest == plan_digest(_as_approved(plan, file.plan)):
         return plan
     state = partly_applied(
         file.plan, file.digest, plan, observed, _traces(file, plan, observed, service)
@@ -265,6 +276,11 @@ def _same_or_rest(
         problem = "the manifests declare something else than when the plan was approved"
     paths = " ".join(file.paths)
     raise StalePlanError(problem, remedy=f"It was made from the manifests in {paths}. {PLAN_AGAIN}")
+
+
+def _as_approved(plan: Plan, approved: Plan) -> Plan:
+    """Return a plan for a service that was made meanwhile as it was before there was one."""
+    return replace(plan, instance=approved.instance, new_store=approved.new_store)
 
 
 def _traces(file: PlanFile, plan: Plan, observed: ObservedState, service: HistoryReader) -> Traces:
@@ -315,9 +331,9 @@ def ask_for_yes(deed: str, command: str, about: Iterable[str] = ()) -> None:
             f"there is no terminal to ask whether to {deed}",
             remedy=f"Give --auto-approve, or run {command} in a terminal. Nothing was written.",
         )
-    click.echo("".join(f"\n{line}" for line in about), err=True)
+    say("".join(f"\n{line}" for line in about), err=True)
     question = f"{deed[0].upper()}{deed[1:]}? Only the word yes will do: "
-    click.echo(question, err=True, nl=False)
+    say(question, err=True, nl=False)
     if sys.stdin.readline().strip() != "yes":
         raise UsageError(
             "not approved: the answer was not the word yes", remedy="Nothing was written."

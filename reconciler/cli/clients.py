@@ -6,6 +6,7 @@ What only a service elsewhere needs is imported where it is used: an embedded pl
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -28,12 +29,14 @@ from reconciler.cli.settings import (
     Connection,
     is_database,
     is_embedded,
+    is_file,
     is_remote,
     no_store,
+    place_of_store,
     store_is_there,
 )
 from reconciler.diagnostics import warning
-from reconciler.errors import LocalFileError, LockHeldError
+from reconciler.errors import LocalFileError, LockHeldError, remedy_of, why_unwritten
 from reconciler.plan.model import Plan, makes_secret
 from reconciler.report.visible import visible
 from reconciler.resources.installation import STATE_FOLDER
@@ -44,6 +47,8 @@ from reconciler.service_client.read_only import EmptyService, OperationsReader, 
 
 if TYPE_CHECKING:
     from reconciler.service_client.client import RemoteService
+    from reconciler.service_client.credentials import Credentials
+    from reconciler.service_client.http_wire import HttpWire
 
 T = TypeVar("T")
 
@@ -140,7 +145,7 @@ def require_store(service: str) -> None:
 def open_for_plan(connection: Connection) -> Iterator[ReadOnlyService]:
     """Open a service for asking; a store that does not exist yet holds nothing."""
     if not holds_anything(connection.service):
-        yield EmptyService()
+        yield EmptyService(place_of_store(connection.service))
         return
     with open_reader(connection) as reader:
         yield reader
@@ -159,7 +164,7 @@ def open_reader(connection: Connection) -> Iterator[ReadOnlyService]:
     if is_remote(connection.service):
         from reconciler.service_client.client import read_only_client
 
-        with _remote_service(connection) as remote:
+        with remote_service(connection) as remote:
             yield read_only_client(remote)
         return
     from reconciler.cli.embedded import open_wire
@@ -176,7 +181,7 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
 
         for folder in (STATE, connection.state):
             _make_folder(folder)
-        with _remote_service(connection) as remote:
+        with remote_service(connection) as remote:
             yield client_of(remote)
         return
     from reconciler.cli.embedded import open_wire
@@ -186,31 +191,44 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
 
 
 @contextmanager
-def _remote_service(connection: Connection) -> Iterator[RemoteService]:
+def remote_service(connection: Connection) -> Iterator[RemoteService]:
+    """Open the way to a service over HTTP. Raises as for asking."""
     from reconciler.cli.login import credentials_of
     from reconciler.service_client.client import RemoteService
-    from reconciler.service_client.endpoint import parse_endpoint, parse_proxy
-    from reconciler.service_client.http_wire import HttpWire, Limits
+    from reconciler.service_client.endpoint import parse_endpoint
 
-    endpoint, per_second = parse_endpoint(connection.service), connection.max_rps
-    named = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
-    wire = HttpWire(
-        endpoint,
-        credentials_of(connection, endpoint),
-        Limits(per_second=per_second),
-        proxy=parse_proxy(named, endpoint) if connection.use_proxy else None,
-        observe=detail if chosen().verbose else None,
-    )
-    with closing(wire):
+    endpoint = parse_endpoint(connection.service)
+    with closing(http_wire(connection, credentials_of(connection, endpoint))) as wire:
         yield RemoteService(
             wire,
             this_process(),
             connection.service_kind,
             endpoint.address,
             STATE,
-            per_second,
+            connection.max_rps,
             connection.settle,
         )
+
+
+def http_wire(connection: Connection, credentials: Credentials) -> HttpWire:
+    """Return the wire to a service over HTTP, to be closed."""
+    from reconciler.service_client.endpoint import parse_endpoint, parse_proxy
+    from reconciler.service_client.http_wire import HttpWire, Limits
+
+    endpoint = parse_endpoint(connection.service)
+    named = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
+    return HttpWire(
+        endpoint,
+        credentials,
+        Limits(per_second=connection.max_rps),
+        proxy=parse_proxy(named, endpoint) if connection.use_proxy else None,
+        observe=detail if chosen().verbose else None,
+        tell_retry=_tell_retry if sys.stderr.isatty() else None,
+    )
+
+
+def _tell_retry(text: str) -> None:
+    hint(visible(text))
 
 
 def _make_folder(folder: Path) -> None:
@@ -218,8 +236,8 @@ def _make_folder(folder: Path) -> None:
         make_folder(folder)
     except OSError as failure:
         raise LocalFileError(
-            f"cannot make the folder {folder}: {failure.strerror}",
-            remedy="Run the command in a folder this user may write to.",
+            f"cannot make the folder {folder}: {why_unwritten(failure)}",
+            remedy=remedy_of(failure, "Run the command in a folder this user may write to."),
         ) from failure
 
 
@@ -259,12 +277,17 @@ def wait_for_lock(take: Callable[[], T], timeout: float) -> T:
 
 def sink_for(connection: Connection, secrets_to: str | None) -> SecretSink | None:
     """Return the sink that was asked for, or the one of an embedded service's state, or none."""
-    own = f"file:{connection.state}/secrets" if is_embedded(connection.service) else ""
-    address = secrets_to or own
+    address = sink_address(connection, secrets_to)
     if not address:
         return None
     sink = open_sink(address, os.environ)
     return _MaskingSink(sink) if os.environ.get("GITHUB_ACTIONS") == "true" else sink
+
+
+def sink_address(connection: Connection, secrets_to: str | None) -> str:
+    """Return the address of the sink; empty without a sink."""
+    own = f"file:{connection.state}/secrets" if is_embedded(connection.service) else ""
+    return secrets_to or own
 
 
 class _MaskingSink:
@@ -292,6 +315,20 @@ def why_a_sink(plan: Plan) -> str:
     if any(makes_secret(change) for change in plan.changes):
         return "the plan creates client secrets"
     return "client secrets are owed to this tree" if plan.deliverable else ""
+
+
+def prove_seal_key(connection: Connection) -> None:
+    """Prove that a new client secret can be sealed, before anything is written.
+
+    A database is opened with its key, and a service elsewhere looks after its own.
+
+    Raises:
+        ServiceError: the key cannot be used.
+    """
+    if is_file(connection.service):
+        from reconciler.cli.embedded import prove_seal_key
+
+        prove_seal_key(connection)
 
 
 def warn_without_sink(plan: Plan, sink: SecretSink | None) -> Plan:

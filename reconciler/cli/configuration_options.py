@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,10 +25,12 @@ from reconciler.cli.configured import (
     found_configuration,
 )
 from reconciler.cli.options import Decorator, EnvironmentOption, option, takes
-from reconciler.cli.settings import DEFAULT_SERVICE, is_ci
+from reconciler.cli.settings import DEFAULT_SERVICE, is_ci, store_path
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.errors import InvalidConfigurationError, UsageError
+from reconciler.manifests.files import git_root, leads_out
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
+from reconciler.resources.installation import STATE_FOLDER
 
 if TYPE_CHECKING:
     from reconciler.plan.model import Plan, Scope
@@ -233,14 +236,16 @@ def _checked_service(ctx: click.Context, parameter: click.Parameter, value: str)
             f"--service out for {DEFAULT_SERVICE}. A variable that CI did not set is empty.",
         )
     source = ctx.get_parameter_source("service")
-    # No shell replaces this ~, and a folder of that name is dangerous to remove. In reconciler.yaml
-    # paths start from its folder.
+    # No shell replaces this ~, and a folder of that name is dangerous to remove. The reader of
+    # reconciler.yaml has refused it already, and what is ./~ there is ~ from here.
     if value.startswith("sqlite:~") and source is not click.core.ParameterSource.DEFAULT_MAP:
         raise UsageError(
             f"{value}: ~ is not the home folder here",
             remedy=f"Write the path in full, or sqlite:./{value.removeprefix('sqlite:')} for a "
             "name that begins with ~.",
         )
+    if not ctx.resilient_parsing:
+        _check_state_folder()
     is_named = bool(untrusted()) or check_service(value, source)
     if (
         not is_named
@@ -254,6 +259,28 @@ def _checked_service(ctx: click.Context, parameter: click.Parameter, value: str)
             f"alone: --service {value}.",
         )
     return value
+
+
+def _check_state_folder() -> None:
+    """Refuse a state folder that is, or holds, a link out of the repository.
+
+    A pull request can add such a link, and direct the store, the journals and the secrets with it.
+
+    Raises:
+        UsageError: it leads out.
+    """
+    try:
+        here = Path(os.path.realpath("."))
+    except OSError:  # the current folder is gone, and what was in it
+        return
+    top = git_root(here) or here
+    for path in (Path(STATE_FOLDER), store_path(DEFAULT_SERVICE), Path(STATE_FOLDER, "secrets")):
+        if leads_out(path, top):
+            raise UsageError(
+                f"{path} leads out of the repository",
+                remedy="Remove the link: the store, the journals and the secrets are kept there. "
+                "Name a store elsewhere with --service, and a place for secrets with --secrets-to.",
+            )
 
 
 service_option = option(

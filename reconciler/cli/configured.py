@@ -7,8 +7,8 @@ this order: click looks into the ``default_map`` that is filled here before othe
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,13 @@ from reconciler.cli.settings import VARIABLE_PREFIX, is_database, is_file, is_re
 from reconciler.cli.settings import variable as value_of
 from reconciler.diagnostics import Diagnostic, SourceLocation, warning
 from reconciler.errors import InvalidConfigurationError, UsageError
-from reconciler.manifests.files import find_configuration
+from reconciler.manifests.files import (
+    CONFIGURATION_FILE,
+    MISNAMED_CONFIGURATION,
+    find_configuration,
+)
 from reconciler.manifests.placeholders import NO_LAYERS, Layers
-from reconciler.report.visible import without_credentials
+from reconciler.report.visible import shown_address
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.origin import as_localhost
 
@@ -106,7 +110,7 @@ class Configured:
         """
         if self.configuration is None:
             raise _no_file("environments")
-        environment = _chosen(self.configuration, name)
+        environment = environment_named(self.configuration, name)
         return _in_environment(self.configuration, environment, self.findings, self.given)
 
     def each(self) -> Sequence[Configured]:
@@ -167,7 +171,7 @@ def _read(path: str, name: str | None, given: Sequence[str], need: Need) -> Conf
     configuration, findings = read_configuration(path)
     if configuration is None:
         raise InvalidConfigurationError(findings)
-    environment = _chosen(configuration, name) if name else None
+    environment = environment_named(configuration, name) if name else None
     if need is Need.ONE and environment is None and configuration.environments:
         raise _no_environment(configuration)
     unread = _unread(configuration)
@@ -175,12 +179,21 @@ def _read(path: str, name: str | None, given: Sequence[str], need: Need) -> Conf
 
 
 def _found() -> str:
-    """Return the path of the configuration from the current folder, or nothing."""
+    """Return the path of the configuration from the current folder, or nothing.
+
+    Raises:
+        UsageError: a file nearby has nearly its name; without it another service would be meant.
+    """
     try:
         here = Path.cwd()
     except OSError:
         return ""  # the current folder is gone
-    path = find_configuration(here)
+    path, other = find_configuration(here), find_configuration(here, MISNAMED_CONFIGURATION)
+    if other and (path is None or path.parent in other.parent.parents):
+        raise UsageError(
+            f"{os.path.relpath(other, here)} is not read: its name is not {CONFIGURATION_FILE}",
+            remedy=f"Rename it to {CONFIGURATION_FILE}, or move it elsewhere.",
+        )
     return os.path.relpath(path, here) if path else ""
 
 
@@ -200,7 +213,33 @@ def found_configuration() -> Configuration | None:
     return read_configuration(path).configuration if path else None
 
 
-def _chosen(configuration: Configuration, name: str) -> Environment:
+def with_first_step(
+    findings: Iterable[Diagnostic], paths: Sequence[str], chosen: Configured
+) -> tuple[Diagnostic, ...]:
+    """Return findings; where the default folder holds no manifests, `init` is what to do."""
+    if paths or chosen.configuration is not None:
+        return tuple(findings)
+    return tuple(
+        replace(each, remedy=_FIRST_STEP) if _is_nothing_there(each) else each for each in findings
+    )
+
+
+def _is_nothing_there(finding: Diagnostic) -> bool:
+    place = finding.location.file if finding.location else ""
+    return finding.code in {"FILE-MISSING", "FILE-NONE"} and place in DEFAULT_PATHS
+
+
+_FIRST_STEP = (
+    "To begin with an example, run `reconciler init`. Otherwise give the folder of your manifests."
+)
+
+
+def environment_named(configuration: Configuration, name: str) -> Environment:
+    """Return an environment of a configuration.
+
+    Raises:
+        UsageError: there is none of this name; the remedy says which one was probably meant.
+    """
     environment = configuration.environments.get(name)
     if environment is not None:
         return environment
@@ -306,8 +345,7 @@ def check_service(address: str, source: ParameterSource | None) -> bool:
     if (found.service or not is_database(address)) and _normal(address) != _normal(own):
         fact = f"The environment names {own}." if found.service else f"Its own store is {own}."
         raise UsageError(
-            f"--service {without_credentials(address)} is not the service of environment "
-            f"{found.name}",
+            f"--service {shown_address(address)} is not the service of environment {found.name}",
             remedy=f"{fact} Leave --service out, or choose the environment of that service.",
         )
     return True

@@ -18,13 +18,14 @@ from reconciler.cli.settings import (
     require_seal_key,
     store_path,
 )
-from reconciler.errors import ServiceError
+from reconciler.errors import ServiceError, remedy_of, why_unwritten
 from reconciler.resources.call import Call, JsonObject
 from reconciler.service.build import (
     IdentityService,
     open_postgres,
     open_sqlite,
     postgres_holds_store,
+    seal_key_beside,
 )
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
@@ -130,6 +131,19 @@ def database_holds_store(service: str) -> bool:
         return postgres_holds_store(service)
 
 
+def prove_seal_key(connection: Connection) -> None:
+    """Prove that a store in a file can seal secrets; a key that is missing is made.
+
+    Raises:
+        ServiceError: the key cannot be used.
+    """
+    from reconciler.service.seal import KeyFile
+
+    path = connection.seal_key_file or seal_key_beside(store_path(connection.service))
+    with store_errors():
+        KeyFile(path).ready()
+
+
 @contextmanager
 def store_errors() -> Iterator[None]:
     """Turn the failure of a store into an error of the reconciler."""
@@ -165,6 +179,9 @@ def _make_folder(folder: Path) -> None:
             keep_out_of_git(folder)
     except OSError as failure:
         raise ServiceError(
-            f"cannot make the folder {folder}: {failure.strerror}",
-            remedy="Name a store in a folder this user may write to (--service sqlite:PATH).",
+            f"cannot make the folder {folder}: {why_unwritten(failure)}",
+            remedy=remedy_of(
+                failure,
+                "Name a store in a folder this user may write to (--service sqlite:PATH).",
+            ),
         ) from failure

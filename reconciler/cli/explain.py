@@ -12,7 +12,7 @@ import click
 
 from reconciler.cli.configuration_options import in_all_environments
 from reconciler.cli.configured import NOT_CONFIGURED, Configured, configured
-from reconciler.cli.output import stdout_style
+from reconciler.cli.output import say, stdout_style
 from reconciler.configuration.model import (
     Configuration,
     Environment,
@@ -83,8 +83,7 @@ def _beginning(texts: Iterable[str], letters: str) -> list[str]:
 @click.command("explain")
 @click.argument("path", required=False, metavar="[KIND[.FIELD]|CODE]", shell_complete=explainable)
 @in_all_environments
-@click.pass_context
-def explain_command(context: click.Context, path: str | None) -> None:
+def explain_command(path: str | None) -> None:
     """Tell what a kind or one of its fields means, and what may be written; or what a code means.
 
     FIELD is one of spec or of metadata: OidcApplication.appType, Action.metadata.id. CODE is that
@@ -92,15 +91,14 @@ def explain_command(context: click.Context, path: str | None) -> None:
     Configuration: reconciler.yaml, with fields such as Configuration.environments.service; or
     Defaults.
 
-    Without any of them, the variables of the environment are listed: their values, and where each
-    value comes from.
+    Without any of them, the kinds are listed; with --env, or where there is a reconciler.yaml, the
+    variables of the environment: their values, and where each value comes from.
     """
     style = stdout_style()
     if path is None:
-        if configured() is NOT_CONFIGURED:
-            hint = "'KIND[.FIELD]|CODE'"
-            raise click.MissingParameter(ctx=context, param_hint=hint, param_type="argument")
-        click.echo(_environments(configured(), style))
+        values = _environments(configured(), style) if configured() is not NOT_CONFIGURED else ""
+        kinds = "" if configured().environment else "\n".join(_kinds(style))
+        say("\n\n".join(filter(None, (kinds, values))))
         return
     kind, *steps = path.split(".")
     others = {name.lower(): schema for name, schema in _DOCUMENTS.items()}
@@ -109,7 +107,24 @@ def explain_command(context: click.Context, path: str | None) -> None:
         lines = _document(path, schema_of(), steps, style)
     elif not lines:
         lines = _resource(path, _schema(_kind_named(kind)), steps, style)
-    click.echo("\n".join(lines))
+    say("\n".join(lines))
+
+
+def _kinds(style: Style) -> Iterator[str]:
+    """Yield each kind of manifest with the first sentence of its meaning, and what to ask next."""
+    yield style("Kinds of manifests:", "bold")
+    for kind in Kind:
+        yield from _meaning(kind.value, _schema(kind), style)
+    yield style("Other documents:", "bold")
+    for name, schema_of in _DOCUMENTS.items():
+        yield from _meaning(name, schema_of(), style)
+    yield "`reconciler explain KIND` lists the fields of a kind, `explain KIND.FIELD` tells of one."
+    yield "`reconciler explain CODE` tells of the code of a finding, such as YAML-SYNTAX."
+
+
+def _meaning(name: str, schema: Schema, style: Style) -> Iterator[str]:
+    yield f"  {style(name, 'cyan')}"
+    yield f"      {schema['description'].partition('. ')[0].removesuffix('.')}."
 
 
 @click.command("schema")

@@ -6,7 +6,7 @@ it, so that a plan of the export is empty.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import click
 from reconciler.cli.clients import open_reader, takes_connection
 from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.options import option
-from reconciler.cli.output import hint, show_warnings
+from reconciler.cli.output import hint, say, show_warnings
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.plan_files import save_snapshot
 from reconciler.cli.render import (
@@ -39,12 +39,13 @@ from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.plan.advice import unidentified
+from reconciler.plan.diff import OPTIONS, OPTIONS_IN_WORDS
 from reconciler.report.visible import visible
-from reconciler.resources.capabilities import CAPABILITIES, uses
+from reconciler.resources.capabilities import CAPABILITIES, SOURCE, uses
 from reconciler.resources.nearest import one_of
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.service_client.port import ReadOnlyService
-from reconciler.state import ObservedObject, ObservedState, is_in_step
+from reconciler.state import UPGRADE, ObservedObject, ObservedState, is_in_step
 from reconciler.validation.desired import judge
 
 NOT_EXPORTED = "NOT-EXPORTED.txt"
@@ -119,14 +120,14 @@ def export_command(
 def _show_rest(export: Export) -> None:
     """Print what was left out, and which capabilities ``validate`` needs for the manifests."""
     for line in export.left_out:
-        click.echo(f"not exported: {visible(line)}", err=True)
+        say(f"not exported: {visible(line)}", err=True)
     used = [
         use
         for each in export.manifests
         for use in uses(each.ref.kind, each.document.get("spec") or {})
     ]
     names = [name for name, each in CAPABILITIES.items() if all(map(each.takes, used))]
-    if used and names:
+    if names and SOURCE not in names:
         hint(f"To check these manifests: reconciler validate --capabilities {one_of(names)}.")
 
 
@@ -148,10 +149,10 @@ def _observed(
             remedy="Correct the name, or use a token that may see it.",
         )
     if observed.incomplete:
+        again = "" if observed.incomplete[0].endswith(UPGRADE) else "Run the command again. "
         raise ServiceError(
             f"the service's listing is not complete: {observed.incomplete[0]}",
-            remedy="Run the command again. Nothing was written, because an incomplete export would "
-            "mislead.",
+            remedy=f"{again}Nothing was written, because an incomplete export would mislead.",
         )
     return with_generation(observed) if is_kept else observed
 
@@ -196,7 +197,7 @@ def _finish(folder: Path, export: Export) -> None:
     except OSError as failure:
         raise cannot_write(folder, failure) from failure
     for name in sorted(names - as_files(export.manifests).keys()):
-        click.echo(f"left alone, because it is not part of this export: {visible(name)}", err=True)
+        say(f"left alone, because it is not part of this export: {visible(name)}", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +269,7 @@ def export_of(observed: ObservedState) -> Export:
         (
             *observed.unexpressed,
             *(f"{candidates[key][0].ref}: {why}" for key, why in reasons.items()),
-            *_unsaid(objects),
+            *_unsaid(held for held in objects if held.ref.key not in reasons),
         ),
     )
 
@@ -287,6 +288,8 @@ def _refused(candidates: _Candidates) -> Mapping[ResourceRef, str]:
         if finding.is_error and place in by_file:
             reasons.setdefault(by_file[place], f"{finding.summary} ({finding.code})")
     for key, (held, written) in candidates.items():
+        if key in reasons and held.uncarried:
+            reasons[key] = f"it has {', '.join(held.uncarried)}, which no manifest can declare"
         resource = judgement.desired.resources.get(key)
         is_same = resource is not None and is_in_step(resource, held)
         if key not in reasons and not (
@@ -302,8 +305,10 @@ def _manifest(written: Written) -> Manifest:
     return Manifest(written.document, file)
 
 
-def _unsaid(objects: Sequence[ObservedObject]) -> Iterator[str]:
+def _unsaid(objects: Iterable[ObservedObject]) -> Iterator[str]:
+    """Yield what exported objects hold beside their manifests; an update keeps it."""
     for held in objects:
-        names = sorted({*held.carried, *held.uncarried})
-        if names:
+        if not OPTIONS.isdisjoint(held.carried):
+            yield f"{held.ref}: {OPTIONS_IN_WORDS}"
+        if names := sorted({*held.carried, *held.uncarried} - OPTIONS):
             yield f"{held.ref}: fields that this version does not know ({', '.join(names)})"

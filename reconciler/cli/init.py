@@ -2,26 +2,35 @@
 
 In a repository with environments each has jobs of its own. They are made from the same templates
 as those for one service, so that every step is stated once; ``environments.toml`` has the words
-that differ. An environment without protection is applied once it is merged. A protected one waits
-for approval, which GitHub asks for by the reviewers of its environment, and GitLab by a manual job.
+that differ. An environment without protection is applied once it is merged, if its plan is the one
+that was reviewed. A protected one waits for approval, which GitHub asks for by the reviewers of its
+environment, and GitLab by a manual job.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-import shutil
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
+from reconciler.cli.ci_place import FOLDER, Place, at_place, place_here
+from reconciler.cli.configured import environment_named
 from reconciler.cli.options import option
 from reconciler.cli.own_wheel import install_files
 from reconciler.configuration.model import Configuration, Environment
-from reconciler.errors import InvalidConfigurationError, LocalFileError, UsageError
+from reconciler.errors import (
+    InvalidConfigurationError,
+    LocalFileError,
+    UsageError,
+    remedy_of,
+    why_unwritten,
+)
 from reconciler.manifests.files import CONFIGURATION_FILE
 from reconciler.report.visible import visible
 from reconciler.resources.installation import (
@@ -39,11 +48,17 @@ TWO = _HERE / "starter-environments"
 TEMPLATES = _HERE / "templates"
 GITHUB = Path(".github", "workflows")
 GITLAB = Path(".gitlab", "reconciler.gitlab-ci.yml")
-_FOLDER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/-]*", re.ASCII)
 _GITHUB_JOB = re.compile(r"^(?=  [a-z]+:$)", re.MULTILINE)
 _GITLAB_JOB = re.compile(r"(?<=\n\n)(?=(?:# [^\n]*\n)*reconciler [a-z]+:$)", re.MULTILINE)
 _GITLAB_NAME = re.compile(r"^reconciler ([a-z]+):$", re.MULTILINE)
+_JOBS = "\njobs:\n"
 HOOKS = "githooks"
+HOOKS_NAME = "git-hooks"
+TARGETS = {"github": GITHUB.parent, "gitlab": GITLAB.parent, HOOKS_NAME: Path(HOOKS)}
+"""The folder of each set-up, by its flag."""
+ANSWERS = ("stop", "apply")
+"""The answers to ``--on-unreviewed``; the first is the default."""
+
 TOOL = "reconciler"
 """The folder, beside what a CI set-up reads, that its jobs install the tool from."""
 
@@ -58,12 +73,30 @@ TOOL = "reconciler"
     help="Write an organization in two environments instead, with reconciler.yaml, here.",
 )
 @option("--git-hooks", is_flag=True, help="Write Git hooks instead, for git push and nothing else.")
+@option(
+    "--on-unreviewed",
+    type=click.Choice(ANSWERS),
+    help="With --github or --gitlab: what the jobs do with a push that no pull request was merged "
+    "by. The default is stop: its plan is applied only by its digest.",
+)
+@click.option(
+    "--env",
+    "environment",
+    metavar="NAME",
+    help="With --git-hooks: the environment of reconciler.yaml that they judge and apply.",
+)
 @click.option(
     "--from",
-    "release",
-    metavar="URL#sha256=HASH",
-    help="With --github or --gitlab: the wheel of a release, for the jobs to install. Otherwise a "
-    "wheel of this installation is written beside them.",
+    "source",
+    metavar="FILE | URL#sha256=HASH",
+    help="With --github or --gitlab: the wheel of a release, for the jobs to install. A file is "
+    "written beside them. In a checkout it can be left out: then it is that of make dist.",
+)
+@click.option(
+    "--published",
+    is_flag=True,
+    help="With --github or --gitlab: let the jobs take that wheel from their package index, by "
+    "name, version and hash, once this version is there.",
 )
 def init_command(
     directory: str,
@@ -71,7 +104,10 @@ def init_command(
     gitlab: bool,
     environments: bool,
     git_hooks: bool,
-    release: str | None,
+    on_unreviewed: str | None,
+    environment: str | None,
+    source: str | None,
+    published: bool,
 ) -> None:
     """Write a small organization into DIR, to begin from.
 
@@ -80,28 +116,26 @@ def init_command(
     With --github, --gitlab or --git-hooks: write those into the current folder, and no manifests.
     Where reconciler.yaml has environments, each has jobs of its own.
     """
-    if release is not None and not (github or gitlab):
-        raise UsageError(
-            "--from is for --github and --gitlab: it says where their jobs install the tool from",
-            remedy="Add one of the two, or leave --from out.",
-        )
-    wanted = [
-        (github, "github", Path(".github")),
-        (gitlab, "gitlab", Path(".gitlab")),
-        (git_hooks, "git-hooks", Path(HOOKS)),
-    ]
-    chosen = [(name, target) for asked, name, target in wanted if asked]
+    ci_flags = {"--from": source, "--published": published, "--on-unreviewed": on_unreviewed}
+    _check_together(
+        ("--github or --gitlab", github or gitlab, ci_flags),
+        ("--git-hooks", git_hooks, {"--env": environment}),
+    )
+    asked = (github, gitlab, git_hooks)
+    chosen = [name for name, is_asked in zip(TARGETS, asked, strict=True) if is_asked]
     try:
         if environments:
             _write_new(_files_of(TWO, Path()) | _files_of(schema_folder(), Path(SCHEMAS)))
         if chosen:
-            _write_new(_files_for(chosen, release))
+            tool = partial(install_files, source, is_published=published)
+            files = _files_for(chosen, tool, environment)
+            _write_new(_deciding(files, on_unreviewed or ANSWERS[0]))
         if not (chosen or environments):
             _write_starter(Path(directory))
     except OSError as failure:
         raise LocalFileError(
-            f"cannot write {failure.filename or directory}: {failure.strerror}",
-            remedy="Name a folder this user may write to.",
+            f"cannot write {failure.filename or directory}: {why_unwritten(failure)}",
+            remedy=remedy_of(failure, "Name a folder this user may write to."),
         ) from failure
     if environments:
         click.echo("Next: reconciler validate, then plan --env staging, then apply --env staging.")
@@ -112,35 +146,146 @@ def init_command(
         click.echo(f"Next: reconciler validate{shown}, then plan{shown}, then apply{shown}.")
 
 
+def _check_together(*rows: tuple[str, bool, Mapping[str, object]]) -> None:
+    """Refuse a flag without the one that it belongs to."""
+    for belongs, is_there, flags in rows:
+        for flag, value in flags.items():
+            if value and not is_there:
+                raise UsageError(
+                    f"{flag} is for {belongs}",
+                    remedy=f"Add {belongs}, or leave {flag} out.",
+                )
+
+
 def _files_of(folder: Path, target: Path) -> dict[Path, bytes]:
     """Return the files of a folder by where they are to be beneath another one."""
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {target / path.relative_to(folder): path.read_bytes() for path in paths}
 
 
-def _files_for(chosen: Sequence[tuple[str, Path]], release: str | None) -> Mapping[Path, bytes]:
+def _files_for(
+    chosen: Sequence[str],
+    tool: Callable[[], Mapping[str, bytes]],
+    environment: str | None,
+) -> Mapping[Path, bytes]:
     """Return each file that the chosen set-ups need, by path."""
     files: dict[Path, bytes] = {}
-    for name, target in chosen:
-        files |= _files_of(TEMPLATES / name, target)
-    if (configuration := _environments()) is not None:
-        files = for_environments(files, configuration)
-    for name, target in chosen:
-        if name != "git-hooks":
-            files |= {target / TOOL / file: text for file, text in install_files(release).items()}
+    place = place_here()
+    configuration = _configuration(place)
+    for name in chosen:
+        target = TARGETS[name]
+        made = _files_of(TEMPLATES / name, target)
+        if name == HOOKS_NAME:
+            files |= _hooks(made, configuration, environment, place.folder or ".")
+            continue
+        made = _of_place(made, configuration, place)
+        made |= {target / TOOL / file: text for file, text in tool().items()}
+        files |= {place.top / path: text for path, text in made.items()}
     return files
 
 
-def _environments() -> Configuration | None:
-    """Return the configuration in this folder, if it has environments."""
-    if not Path(CONFIGURATION_FILE).exists():
+def _of_place(
+    files: Mapping[Path, bytes], configuration: Configuration | None, place: Place
+) -> dict[Path, bytes]:
+    """Return CI files for the environments and the folder of a tree."""
+    made = dict(files)
+    if configuration is not None and configuration.environments:
+        made = for_environments(made, configuration)
+    return at_place(made, place)
+
+
+class SetUp(NamedTuple):
+    """A set-up.
+
+    Attributes:
+        target: The folder that its files are in.
+        forms: Its files by path, once for each answer to what its flags ask.
+    """
+
+    name: str
+    target: Path
+    forms: Sequence[Mapping[Path, bytes]]
+
+
+def set_ups() -> Iterator[SetUp]:
+    """Yield each set-up as this version writes it, paths from the current folder.
+
+    What the jobs install the tool from is not among the files.
+    """
+    place = place_here()
+    configuration = _configuration(place)
+    named = configuration.environments if configuration else [None]
+    for name, target in TARGETS.items():
+        made = _files_of(TEMPLATES / name, target)
+        if name == HOOKS_NAME:
+            folder = place.folder or "."
+            yield SetUp(name, target, [_hooks(made, configuration, each, folder) for each in named])
+        else:
+            made = _of_place(made, configuration, place)
+            made = {place.top / path: text for path, text in made.items()}
+            forms = [_deciding(made, answer) for answer in ANSWERS]
+            yield SetUp(name, place.top / target, forms)
+
+
+def _hooks(
+    files: Mapping[Path, bytes],
+    configuration: Configuration | None,
+    name: str | None,
+    folder: str,
+) -> dict[Path, bytes]:
+    """Return Git hooks, which are for one environment where there is a configuration.
+
+    Raises:
+        UsageError: the configuration has no such environment, or none is named.
+    """
+    if configuration is None and name is None:
+        return dict(files)
+    if configuration is None:
+        raise UsageError(
+            "there is no reconciler.yaml for --env",
+            remedy="Run it in the folder of reconciler.yaml, or leave --env out.",
+        )
+    if name is None:
+        names = ", ".join(configuration.environments)
+        known = f"The environments are {names}." if names else "Declare an environment first."
+        raise UsageError(
+            f"hooks are for one environment, and {configuration.file} has a say in it",
+            remedy=f"Give --env NAME: hooks without it would apply the tree default, without "
+            f"variables and overlays. {known}",
+        )
+    chosen = environment_named(configuration, name)
+    said = (
+        (b"\nenvironment=\n", f"\nenvironment={name}\n"),
+        (b"\nfolder=.\n", f"\nfolder={folder}\n"),
+        (b"\napproval=\n", f"\napproval={'digest' if chosen.protected else ''}\n"),
+    )
+    made = dict(files)
+    for path in files:
+        for old, new in said:
+            made[path] = made[path].replace(old, new.encode())
+    return made
+
+
+def _deciding(files: Mapping[Path, bytes], on_unreviewed: str) -> Mapping[Path, bytes]:
+    """Return files whose jobs do this with a push that no pull request was merged by."""
+    answer = f"ON_UNREVIEWED: {on_unreviewed}".encode()
+    return {
+        path: content.replace(b"ON_UNREVIEWED: stop", answer) if path.suffix == ".yml" else content
+        for path, content in files.items()
+    }
+
+
+def _configuration(place: Place) -> Configuration | None:
+    """Return the configuration of the tree, if it has one."""
+    file = place.tree / CONFIGURATION_FILE
+    if not file.exists():
         return None
     from reconciler.configuration.reading import read_configuration
 
-    configuration, findings = read_configuration(CONFIGURATION_FILE)
+    configuration, findings = read_configuration(str(file))
     if configuration is None:
         raise InvalidConfigurationError(findings)
-    return configuration if configuration.environments else None
+    return configuration
 
 
 def _write_starter(target: Path) -> None:
@@ -149,15 +294,13 @@ def _write_starter(target: Path) -> None:
             f"{target} is there already and is not an empty folder",
             remedy="Name a folder that does not exist yet: reconciler init DIR.",
         )
-    shutil.copytree(ONE, target, dirs_exist_ok=True)
-    shutil.copytree(schema_folder(), target / SCHEMAS)
-    _show_written(path for path in sorted(target.rglob("*")) if SCHEMAS not in path.parts)
+    _write_new(_files_of(ONE, target) | _files_of(schema_folder(), target / SCHEMAS))
 
 
 def _write_new(files: Mapping[Path, bytes]) -> None:
     """Write files, if none of them is there yet."""
-    for path in files:
-        if path.exists():
+    for path, content in files.items():
+        if path.exists() and not _is_kept(path, content):
             raise LocalFileError(
                 f"{path} is there already",
                 remedy="Move it away first; nothing was written.",
@@ -168,6 +311,14 @@ def _write_new(files: Mapping[Path, bytes]) -> None:
         if path.parts[0] == HOOKS:
             path.chmod(0o755)
     _show_written(path for path in files if SCHEMAS not in path.parts)
+
+
+def _is_kept(path: Path, content: bytes) -> bool:
+    """Return whether a file of the tool's folder is there as it would be written.
+
+    The trees of one repository share that folder.
+    """
+    return path.parts[-2:-1] == (TOOL,) and path.is_file() and path.read_bytes() == content
 
 
 def _show_written(paths: Iterable[Path]) -> None:
@@ -194,29 +345,104 @@ def _github(texts: Mapping[str, str], configuration: Configuration) -> dict[str,
     """Return workflows by the names of their files.
 
     Pull requests have one workflow, so that they are validated once. Each environment has workflows
-    of its own to apply and to look for drift: one that waits for approval holds up no other.
+    of its own to apply and to look for drift: one that waits for approval holds up no other. Those
+    that come ``after`` each other are applied by one workflow: a job can wait for jobs of its own
+    workflow only.
     """
-    named = configuration.environments.values()
     files = {"reconciler-plan.yml": _github_plan(texts["reconciler-plan.yml"], configuration)}
-    for each in named:
+    for each in configuration.environments.values():
         words = _words(configuration, [each])
-        apply = _replaced(texts["reconciler-apply.yml"], "github-apply", words)
-        if not each.protected:
-            apply = _replaced(apply, "github-apply-unprotected", words)
-        files[f"reconciler-apply-{each.name}.yml"] = apply
         drift = _replaced(texts["reconciler-drift.yml"], "github-drift", words)
         files[f"reconciler-drift-{each.name}.yml"] = drift
+        if not each.after:
+            made = _github_apply(texts["reconciler-apply.yml"], configuration, each)
+            files[f"reconciler-apply-{each.name}.yml"] = made
     return files
+
+
+def _github_apply(text: str, configuration: Configuration, first: Environment) -> str:
+    """Return the workflow that applies an environment, and then all that come after it."""
+    named = _with_later(configuration, first)
+    made = [_github_apply_alone(text, configuration, each) for each in named]
+    if len(named) == 1:
+        return made[0]
+    shared = _replaced(text, "github-apply", _words(configuration, named))
+    words = {
+        "@FIRST@": first.name,
+        "@NAMES@": ", ".join(each.name for each in named),
+    }
+    head = _replaced(shared[: shared.index(_JOBS)], "github-apply-several", words)
+    jobs = [
+        _github_apply_after(
+            one[one.index(_JOBS) + len(_JOBS) :],
+            {**words, "@NAME@": each.name},
+            _before(named, each),
+        )
+        for one, each in zip(made, named, strict=True)
+    ]
+    return head + _JOBS + "\n".join(jobs)
+
+
+def _github_apply_alone(text: str, configuration: Configuration, environment: Environment) -> str:
+    words = _words(configuration, [environment])
+    apply = _replaced(text, "github-apply", words)
+    if environment.protected:
+        return apply
+    return _replaced(apply, "github-apply-unprotected", words)
+
+
+def _github_apply_after(jobs: str, words: Mapping[str, str], before: Sequence[str]) -> str:
+    """Return the jobs of one environment for a workflow that has those of others as well.
+
+    A job that is skipped has nothing to apply, or waits for one that failed: so each environment
+    ``before`` this one is asked about.
+    """
+    jobs = _replaced(jobs, "github-apply-together", words)
+    if not before:
+        return jobs
+    more = {
+        "@NEEDS@": "".join(f", review-{each}, apply-{each}" for each in before),
+        "@APPLIED@": "".join(map(_applied, before)),
+    }
+    return _replaced(jobs, "github-apply-after", {**words, **more})
+
+
+def _applied(name: str) -> str:
+    """Return the lines of a condition: an environment is applied, or has nothing to apply."""
+    result = f"needs.apply-{name}.result"
+    return (
+        f"      needs.review-{name}.result == 'success' &&\n"
+        f"      ({result} == 'success' || {result} == 'skipped') &&\n"
+    )
+
+
+def _before(named: Iterable[Environment], environment: Environment) -> Sequence[str]:
+    """Return the names of the environments that are applied before one, the nearest first."""
+    after = {each.name: each.after for each in named}
+    names, name = [], environment.after
+    while name:
+        names.append(name)
+        name = after[name]
+    return names
+
+
+def _with_later(configuration: Configuration, first: Environment) -> Sequence[Environment]:
+    """Return an environment and all that come after it, each behind the one it waits for."""
+    named = [first]
+    for each in named:  # grows while it is read
+        named += [one for one in configuration.environments.values() if one.after == each.name]
+    return named
 
 
 def _github_plan(text: str, configuration: Configuration) -> str:
     named = configuration.environments.values()
     shared = _replaced(text, "github-plan-shared", _words(configuration, named))
-    head, validate, *jobs = _GITHUB_JOB.split(shared[(at := shared.index("\njobs:\n")) :])
+    head, validate, *jobs, verdict = _GITHUB_JOB.split(shared[(at := shared.index("\njobs:\n")) :])
     made = [
         _replaced("".join(jobs), "github-plan", _words(configuration, [each])) for each in named
     ]
-    return "\n".join([shared[:at] + head + validate.rstrip("\n") + "\n", *made])
+    made = [job.rstrip("\n") + "\n" for job in made]
+    return "\n".join([shared[:at] + head + validate.rstrip("\n") + "\n", *made, verdict])
 
 
 def _gitlab(text: str, configuration: Configuration) -> str:
@@ -234,31 +460,47 @@ def _gitlab_job(job: str, configuration: Configuration, environment: Environment
     found = _GITLAB_NAME.search(job)
     kind = found[1] if found else ""
     made = _replaced(job, f"gitlab-{kind}", words)
-    is_manual = kind == "apply" and not environment.protected
-    return _replaced(made, "gitlab-apply-unprotected", words) if is_manual else made
+    if kind in {"apply", "approve"} and environment.after:
+        made = _replaced(made, f"gitlab-{kind}-after", {**words, "@AFTER@": environment.after})
+    is_manual = kind == "apply" and environment.protected
+    return _replaced(made, "gitlab-apply-protected", words) if is_manual else made
 
 
 def _words(configuration: Configuration, named: Iterable[Environment]) -> Mapping[str, str]:
     """Return what the names in ``environments.toml`` stand for in some environments."""
     chosen = list(named)
-    overlays = [each.overlay for each in chosen if each.overlay]
-    folders: Sequence[str] = list(
-        dict.fromkeys(posixpath.normpath(each) for each in (configuration.manifests, *overlays))
-    )
-    for folder in folders:
-        if not _FOLDER.fullmatch(folder) or folder.split("/")[0] == "..":
+    folders = _folders(configuration, chosen)
+    # A job that stops because the branch has moved on stops those that come after it, too.
+    known = configuration.environments
+    earlier = [known[name] for each in chosen for name in _before(known.values(), each)]
+    judged = _folders(configuration, [*chosen, *earlier])
+    for folder in judged:
+        if not FOLDER.fullmatch(folder) or folder.split("/")[0] == "..":
             raise UsageError(
                 f"no jobs can be written for the folder {visible(folder)}",
                 remedy="Give it a name of letters, digits and . _ - /: it stands in their scripts.",
             )
-    tops = sorted({CONFIGURATION_FILE, *(each.split("/")[0] for each in folders)})
+    above = configuration.folder.relative_to(configuration.repository).as_posix()
+    top = "" if above == "." else f"{above}/"
+    tops = sorted({CONFIGURATION_FILE, *(each.split("/")[0] for each in judged)})
     return {
         "@NAME@": chosen[0].name if len(chosen) == 1 else "NAME",
+        "@FOLDERS@": " ".join(folders),
+        "@PLANS@": ", ".join(f"plan-{each.name}" for each in chosen),
         "@TOPS@": " ".join(tops),
         "@IS_TOP@": " or ".join(f'.path == "{each}"' for each in tops),
-        "@GITHUB_PATHS@": "".join(f'      - "{each}/**"\n' for each in folders),
-        "@GITLAB_PATHS@": "".join(f"        - {each}/**/*\n" for each in folders),
+        "@FOLDER@": top,
+        "@GITHUB_PATHS@": "".join(f'      - "{top}{each}/**"\n' for each in folders),
+        "@GITLAB_PATHS@": "".join(f"  - {top}{each}/**/*\n" for each in folders),
     }
+
+
+def _folders(configuration: Configuration, named: Iterable[Environment]) -> Sequence[str]:
+    """Return the folders of the manifests of some environments."""
+    overlays = [each.overlay for each in named if each.overlay]
+    return list(
+        dict.fromkeys(posixpath.normpath(each) for each in (configuration.manifests, *overlays))
+    )
 
 
 @cache
@@ -274,10 +516,10 @@ def _replaced(text: str, section: str, words: Mapping[str, str]) -> str:
         ValueError: the template lacks some of them: it was changed, and the section was not.
     """
     for pair in _sections()[section]:
-        if pair["of"] not in text:
-            raise ValueError(f"the template has no {pair['of']!r}, which {section} replaces")
-        new = pair["by"]
+        old, new = pair["of"], pair["by"]
         for name, word in words.items():
-            new = new.replace(name, word)
-        text = text.replace(pair["of"], new)
+            old, new = old.replace(name, word), new.replace(name, word)
+        if old not in text:
+            raise ValueError(f"the template has no {old!r}, which {section} replaces")
+        text = text.replace(old, new)
     return text

@@ -66,14 +66,8 @@ def journal_path(connection: Connection, instance: str, scope: Scope) -> Path:
 
 
 def _others(path: Path, whole: Path, tree: str) -> Sequence[Path]:
-    """Return the journals of the same tree under other shards, and of the whole, but for one.
-
-    Versions before gave trees whose names differ in case alone one journal, and no tree at its
-    head. Such a journal may be of this tree, too.
-    """
-    stems = {whole.stem, whole.stem.partition(_EXACT)[0]}
-    names = "|".join(map(re.escape, sorted(stems)))
-    ours = re.compile(f"(?:{names}){_SHARD}{re.escape(whole.suffix)}", re.ASCII)
+    """Return the journals of the same tree under other shards, and of the whole, but for one."""
+    ours = re.compile(f"{re.escape(whole.stem)}{_SHARD}{re.escape(whole.suffix)}", re.ASCII)
     found = (each for each in path.parent.iterdir() if ours.fullmatch(each.name))
     journals = (each for each in found if each != path and each.is_file() and not each.is_symlink())
     return sorted(each for each in journals if tree_of(each) in {"", tree})

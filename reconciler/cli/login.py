@@ -118,6 +118,17 @@ def credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
     return FixedToken(stored) if stored else NoToken()
 
 
+def way_to_sign_in(connection: Connection) -> str:
+    """Return where the credentials of a service are from, in words; they are there."""
+    if connection.key_file:
+        return f"the key file {connection.key_file}"
+    if connection.token_file:
+        return f"the file {connection.token_file}"
+    if connection.is_named_outside and os.environ.get(TOKEN):
+        return TOKEN
+    return "`reconciler login` for this origin"
+
+
 def _named_by_a_file(
     connection: Connection, endpoint: Endpoint, given: Sequence[str]
 ) -> AccessDeniedError:

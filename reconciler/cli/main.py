@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import signal
 import sys
 from collections.abc import Callable
@@ -45,6 +46,7 @@ COMMANDS = {
     "explain": "reconciler.cli.explain:explain_command",
     "schema": "reconciler.cli.explain:schema_command",
     "init": "reconciler.cli.init:init_command",
+    "doctor": "reconciler.cli.doctor:doctor_command",
     "store": "reconciler.cli.store:store_group",
     "serve": "reconciler.cli.serve:serve_command",
     "secret": "reconciler.cli.secret:secret_group",
@@ -135,7 +137,7 @@ def run(arguments: list[str] | None = None, on_command: Callable[[], None] = lam
     except click.ClickException as failure:
         from reconciler.cli.suggestions import in_words
 
-        in_words(failure, sys.argv[1:] if arguments is None else arguments).show()
+        _show_usage(in_words(failure, sys.argv[1:] if arguments is None else arguments))
         return 1
     except ReconcilerError as failure:
         return _show_failure(failure)
@@ -145,6 +147,15 @@ def run(arguments: list[str] | None = None, on_command: Callable[[], None] = lam
             cause = InterruptedRunError(signal.SIGINT)
         return _show_failure(cause)
     return _after_printing(result if isinstance(result, int) else 0)
+
+
+def _show_usage(failure: click.ClickException) -> None:
+    """Print a failure of click's on stderr."""
+    from reconciler.cli.output import say
+
+    told = io.StringIO()
+    failure.show(told)
+    say(told.getvalue(), err=True, nl=False)
 
 
 def _after_printing(code: int) -> int:

@@ -1,11 +1,13 @@
 """The manifests that PATHS name: read and judged, and the commit that they are of.
 
-Git's files are read as they are; no program is run. A revision is a remark about a write and never
-a condition of it: where it cannot be read it is left out.
+Git's files are read as they are; Git itself is run only to tell whether the manifests were edited
+since. A revision is a remark about a write and never a condition of it: where it cannot be read it
+is left out.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,16 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconciler.cli.configuration_options import chosen_capabilities, judging_capabilities
-from reconciler.cli.configured import Configured
+from reconciler.cli.configured import Configured, with_first_step
 from reconciler.cli.output import timed
 from reconciler.cli.process import keep_until_exit
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InvalidManifestsError, UsageError
 from reconciler.manifests.discovery import in_one_order
 from reconciler.manifests.extent import is_within
+from reconciler.manifests.files import git_root
 from reconciler.manifests.loader import load
 from reconciler.plan.model import Scope
+from reconciler.report.plan_parts import EDITED
 from reconciler.resources.ref import Shard
+from reconciler.resources.regular_file import open_regular
 from reconciler.state import DesiredState
 from reconciler.validation.desired import judge, unmet_needs
 
@@ -55,8 +60,9 @@ def read_whole(
     from reconciler.manifests.repository import repository_of
 
     read, layers = paths or chosen.manifests, chosen.layers
+    own = [layers.overlay] if layers.overlay else []
     # Overlays of other environments belong to other services.
-    repository = repository_of([*read, *layers.overlays])
+    repository = repository_of([*read, *own], layers.other_overlays)
     names = tuple(sorted({_other_tree(repository, path) for path in scope.other_tree}))
     if layers.overlay and not is_within(layers.root, read):
         repository = repository.searching(layers.overlay)  # what it adds was not read
@@ -89,7 +95,7 @@ def read_desired(
         judgement = judge(load(paths or chosen.manifests, shard, chosen.layers))
     keep_until_exit(judgement)
     if any(finding.is_error for finding in judgement.diagnostics):
-        raise InvalidManifestsError(judgement.diagnostics)
+        raise InvalidManifestsError(with_first_step(judgement.diagnostics, paths, chosen))
     desired = replace(judgement.desired, capabilities=chosen_capabilities(chosen))
     return desired, (*chosen.findings, *judgement.diagnostics)
 
@@ -116,11 +122,25 @@ _MAX_PACKED = 16 * 1024 * 1024
 
 
 def revision_of(paths: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Return the commit that manifests are of, or nothing."""
-    for variable in CI_VARIABLES:
-        if _COMMIT.fullmatch(environ.get(variable, "")):
-            return environ[variable]
-    return commit_of(Path(in_one_order(paths)[0])) if paths else ""
+    """Return the commit that manifests are of, with a remark if they were edited; or nothing."""
+    if not paths:
+        return ""
+    first = Path(in_one_order(paths)[0])
+    given = (environ.get(variable, "") for variable in CI_VARIABLES)
+    commit = next(filter(_COMMIT.fullmatch, given), "") or commit_of(first)
+    return f"{commit}{EDITED}" if commit and _is_edited(first.resolve(), paths) else commit
+
+
+def _is_edited(first: Path, paths: Sequence[str]) -> bool:
+    try:
+        top, git = git_root(first), _git_folder(first)
+    except (OSError, ValueError):
+        return False
+    if top is None or git is None:
+        return False
+    from reconciler.cli.git import is_edited
+
+    return is_edited(paths, git, top)
 
 
 def commit_of(path: Path) -> str:
@@ -132,15 +152,53 @@ def commit_of(path: Path) -> str:
         return ""
 
 
+def branch_of(path: Path) -> str:
+    """Return the branch that is checked out where a path is; empty for none, or without Git."""
+    try:
+        git = _git_folder(path.resolve())
+        found = _REF.fullmatch(_read(git / "HEAD").strip()) if git else None
+    except (OSError, ValueError):
+        return ""
+    return found.group(1).removeprefix("refs/heads/") if found else ""
+
+
+_HEADS = "ref: refs/heads/"
+_OF_ORIGIN = "ref: refs/remotes/origin/"
+
+
+def default_branch(path: Path) -> str:
+    """Return the default branch of the repository that a path is in; empty where it is not known.
+
+    It is the one that ``origin`` was cloned with, else ``main`` or ``master`` if there is one, else
+    the branch that is checked out.
+    """
+    try:
+        git = _git_folder(path.resolve())
+        return _default_branch(git) if git else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _default_branch(git: Path) -> str:
+    top = git / _read(git / "commondir").strip() if (git / "commondir").is_file() else git
+    of_origin = top / "refs" / "remotes" / "origin" / "HEAD"
+    if of_origin.is_file() and (told := _read(of_origin).strip()).startswith(_OF_ORIGIN):
+        return told.removeprefix(_OF_ORIGIN)
+    for name in ("main", "master"):
+        refs = (f"refs/heads/{name}", f"refs/remotes/origin/{name}")
+        if any((top / ref).is_file() or _packed(top / "packed-refs", ref) for ref in refs):
+            return name
+    head = _read(git / "HEAD").strip()
+    return head.removeprefix(_HEADS) if head.startswith(_HEADS) else ""
+
+
 def _git_folder(path: Path) -> Path | None:
-    for folder in (path, *path.parents):
-        git = folder / ".git"
-        if git.is_dir():
-            return git
-        if git.is_file():  # a worktree or a submodule: the file says where
-            named = _read(git).removeprefix("gitdir:").strip()
-            return folder / named
-    return None
+    """Return the folder of Git for a path; in a worktree or a submodule a file says where it is."""
+    top = git_root(path)
+    if top is None:
+        return None
+    git = top / ".git"
+    return git if git.is_dir() else top / _read(git).removeprefix("gitdir:").strip()
 
 
 def _head(git: Path) -> str:
@@ -164,13 +222,13 @@ def _head(git: Path) -> str:
 def _packed(path: Path, ref: str) -> str:
     if not path.is_file() or path.stat().st_size > _MAX_PACKED:
         return ""
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in _read(path, _MAX_PACKED).splitlines():
         commit, _, name = line.partition(" ")
         if name == ref and _COMMIT.fullmatch(commit):
             return commit
     return ""
 
 
-def _read(path: Path) -> str:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return file.read(4096)
+def _read(path: Path, most: int = 4096) -> str:
+    with os.fdopen(open_regular(path), encoding="utf-8", errors="replace") as file:
+        return file.read(most)

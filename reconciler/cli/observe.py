@@ -20,7 +20,7 @@ from reconciler.cli.configuration_options import (
 from reconciler.cli.configured import configured
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, option, paths_argument, shard_option, tree_option
-from reconciler.cli.output import print_json, show_warnings, stdout_style
+from reconciler.cli.output import print_json, say, show_warnings, stdout_style
 from reconciler.cli.parameter_types import declared_refs, ref_named
 from reconciler.cli.process import ExitCode
 from reconciler.cli.settings import Connection
@@ -43,7 +43,7 @@ from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.plan_parts import Place
 from reconciler.report.visible import visible
-from reconciler.resources.ref import Kind, ResourceRef, Shard
+from reconciler.resources.ref import Kind, ResourceRef, Shard, fold
 from reconciler.service_client.port import ReadOnlyService
 from reconciler.state import ObservedObject, ObservedState
 
@@ -62,12 +62,12 @@ def _declared(context: click.Context, parameter: click.Parameter, incomplete: st
 def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> None:
     """List every change of one object: when, by whom, why, and which fields.
 
-    REF is a kind and names, as plans write them (OidcApplication acme/shop/storefront), or an id.
-    A slash inside a name is written %2F.
+    REF is a kind and names, as plans write them (OidcApplication acme/shop/storefront), the names
+    of an application alone, as outputs prints them, or an id. A slash inside a name is written %2F.
     """
     text = " ".join(ref).strip()
     with open_reader(connection) as reader:
-        found = _Found(text) if _ID.fullmatch(text) else _find(reader, ref_named(text))
+        found = _Found(text) if _ID.fullmatch(text) else _find(reader, _ref(text))
         object_id = found.id
         if found.organization_id:
             events = history_of(reader, object_id, found.organization_id, found.names)
@@ -78,8 +78,19 @@ def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> 
         print_json(history_as_json(object_id, steps))
     else:
         name = f"{found.ref.address}  (id {object_id})" if found.ref else f"id {object_id}"
-        click.echo(history_as_text(name, steps, stdout_style()))
+        say(history_as_text(name, steps, stdout_style()))
     sys.stdout.flush()
+
+
+def _ref(text: str) -> ResourceRef:
+    """Return the ref that a text names: of any kind, or of an application by its names alone.
+
+    Raises:
+        UsageError: it names none, or could name several.
+    """
+    first = re.split("[ /]", text, maxsplit=1)[0]
+    is_short = fold(first) not in map(fold, Kind)
+    return ref_named(text, kind=Kind.OIDC_APPLICATION if is_short and "/" in text else None)
 
 
 class _Found(NamedTuple):
@@ -151,7 +162,7 @@ def drift_command(
     elif form == "markdown":
         click.echo(drift_as_markdown(drift, place), nl=False)
     else:
-        click.echo(drift_as_text(drift, place, stdout_style()))
+        say(drift_as_text(drift, place, stdout_style()))
     sys.stdout.flush()
     show_warnings(
         [
@@ -195,7 +206,8 @@ def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -
         print_json(_as_json(applications, connection.environment))
     else:
         lines = _as_env(applications) if form == "env" else _as_text(applications)
-        click.echo("".join(f"{line}\n" for line in lines), nl=False)
+        show = click.echo if form == "env" else say
+        show("".join(f"{line}\n" for line in lines), nl=False)
     for ref, held in applications:
         if held is None:
             click.echo(f"not applied yet: {visible(ref.path)}", err=True)

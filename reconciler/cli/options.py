@@ -15,17 +15,30 @@ from reconciler.cli.parameter_types import (
     BreakGlassType,
     RefType,
     keep_owed_seconds,
+    lock_timeout_seconds,
     shard_named,
     tree_named,
 )
 from reconciler.cli.process import choose
 from reconciler.cli.settings import PREFIX, variable, warn_of_misspelt
+from reconciler.errors import ReconcilerError
 from reconciler.resources.ref import DEFAULT_TREE, ESCAPES_IN_WORDS, Kind, ResourceRef, Shard, fold
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Gives a command an option, or several."""
 
 _WARNED = "reconciler.environment"
+_WRONG = "reconciler.wrong-options"
+
+
+class TolerantCommand(click.Command):
+    """A command that runs although options have wrong values: it is there to say so."""
+
+
+def wrong_options(context: click.Context) -> dict[str, ReconcilerError | click.UsageError]:
+    """Return what is wrong with options of a tolerant command, by the names of the options."""
+    found: dict[str, ReconcilerError | click.UsageError] = context.meta.setdefault(_WRONG, {})
+    return found
 
 
 class EnvironmentOption(click.Option):
@@ -46,7 +59,16 @@ class EnvironmentOption(click.Option):
         if is_read and not ctx.meta.setdefault(_WARNED, False):
             ctx.meta[_WARNED] = True
             warn_of_misspelt(os.environ)
-        return super().handle_parse_result(ctx, opts, args)
+        try:
+            return super().handle_parse_result(ctx, opts, args)
+        except (ReconcilerError, click.UsageError) as failure:
+            if not isinstance(ctx.command, TolerantCommand):
+                raise
+            wrong_options(ctx)[self.human_readable_name] = failure
+            if self.expose_value:
+                has_default = isinstance(self.default, str)
+                ctx.params[self.human_readable_name] = self.default if has_default else None
+            return None, args
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         """Return the value of the variable, if it is set.
@@ -79,6 +101,14 @@ keep_owed_option = option(
     "to 30d.",
 )
 
+lock_timeout_option = option(
+    "--lock-timeout",
+    type=lock_timeout_seconds,
+    default="0",
+    metavar="SECONDS",
+    help="How long to wait for another run to end, such as an apply.",
+)
+
 shard_option = option(
     "--shard",
     type=shard_named,
@@ -108,13 +138,6 @@ def format_option(*formats: str) -> Decorator:
         help="Form of the output.",
     )
 
-
-full_option = option(
-    "--full",
-    is_flag=True,
-    help="Show every create and every result on a terminal too; otherwise creates without a "
-    "risk, and what was made, up to the fiftieth.",
-)
 
 _SCOPE_OPTIONS = {
     "rotate_missing": option(
@@ -252,6 +275,20 @@ def _chosen(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 
     return take
 
+
+def _fold(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if not context.resilient_parsing:
+        choose("folds", not value)
+
+
+full_option = option(
+    "--full",
+    is_flag=True,
+    expose_value=False,
+    callback=_fold,
+    help="Show long lists whole on a terminal too: every change, finding and result. Otherwise "
+    "equal ones stand together, and those without a risk are counted above the fiftieth.",
+)
 
 _OUTPUT_OPTIONS = (
     option(

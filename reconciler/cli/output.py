@@ -21,7 +21,7 @@ from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.errors import ReconcilerError
 from reconciler.manifests.discovery import MAX_FILE
 from reconciler.manifests.files import OpeningError, open_folder, read_file
-from reconciler.report.findings import Layout, findings_as_text, wrapped
+from reconciler.report.findings import Layout, findings_as_text, fitted, wrapped
 from reconciler.report.visible import Style, style_of, visible
 
 _BOM = "\ufeff"
@@ -44,10 +44,15 @@ def not_quiet(findings: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
     return [finding for finding in findings if finding.severity is not Severity.NOTE]
 
 
+def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print text for people; on a terminal, lines are broken at spaces."""
+    click.echo(fitted(text, width_of(sys.stderr if err else sys.stdout)), err=err, nl=nl)
+
+
 def hint(text: str) -> None:
     """Print a hint on stderr, unless ``--quiet`` was given."""
     if not chosen().quiet:
-        click.echo(text, err=True)
+        say(text, err=True)
 
 
 def detail(text: str) -> None:
@@ -66,9 +71,9 @@ def timed(work: str) -> Iterator[None]:
         detail(f"{work}: {time.monotonic() - began:.3f} s")
 
 
-def is_folded(stream: IO[str], *, full: bool) -> bool:
+def is_folded(stream: IO[str]) -> bool:
     """Return whether long lists are cut on a stream: on a terminal, unless ``--full`` was given."""
-    return stream.isatty() and not full
+    return stream.isatty() and chosen().folds
 
 
 def print_json(fields: Any) -> None:
@@ -79,11 +84,11 @@ def print_json(fields: Any) -> None:
 def print_done(lines: Sequence[str]) -> str:
     """Print what was done. Return why stdout did not take it, or nothing; stderr has it then."""
     for line in lines:
-        click.echo(line)
+        say(line)
     lost = lost_output()
     if lost:
         for line in lines:
-            click.echo(line, err=True)
+            say(line, err=True)
     return lost
 
 
@@ -93,7 +98,7 @@ def show_findings(
     """Print findings and their number on a stream, if there are any; under each, its line."""
     if shown := not_quiet(findings):
         line_at = SourceLines().line_at if with_lines else None
-        layout = Layout(style_on(stream), width_of(stream), line_at)
+        layout = Layout(style_on(stream), width_of(stream), line_at, is_folded(stream))
         click.echo(findings_as_text(shown, layout), file=stream)
 
 

@@ -1,28 +1,33 @@
-"""The folder that CI installs the tool from: its wheel, and each library with version and hash."""
+"""The folder that CI installs the tool from: its wheel, and each library with version and hash.
+
+No wheel is made here: CI runs the bytes of a release, whose ``SHA256SUMS`` others can compare.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import re
-import tempfile
 import zipfile
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from importlib.metadata import Distribution, PackageNotFoundError, PackagePath, distribution
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from reconciler import __version__
 from reconciler.errors import LocalFileError, UsageError
+from reconciler.manifests.files import OpeningError, open_folder, read_file
+from reconciler.report.visible import visible
 from reconciler.resources.installation import DISTRIBUTION, WHEEL, is_checkout
 from reconciler.resources.origin import is_loopback_host
 
-_PACKAGE, _CHECKOUT = Path(__file__).parents[1:3]
+_PACKAGE, CHECKOUT = Path(__file__).parents[1:3]
 REQUIREMENTS = "requirements.txt"
+SUMS = "SHA256SUMS"
+MAX_WHEEL = 64 * 1024 * 1024  # bytes
 
 # Inside the installed package, or at the top of a checkout.
-_LOCKS = (_PACKAGE / "requirements.txt", _CHECKOUT / ".ci" / "runtime.txt")
+_LOCKS = (_PACKAGE / "requirements.txt", CHECKOUT / ".ci" / "runtime.txt")
 
 _HEADING = f"""\
 # What the jobs install: reconciler {__version__} and each library that it needs, by hash.
@@ -31,32 +36,43 @@ _HEADING = f"""\
 """
 _FRAGMENT = re.compile(r"sha256=[0-9a-f]{64}", re.ASCII)
 _ADDRESS = re.compile(r"[!-~]+", re.ASCII)
-# Written by the installer into the metadata of what it installs; a wheel has none of them.
-_BY_INSTALLER = {"INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json"}
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip can hold: the same bytes each time
+_REMEDY = (
+    f"Write --from FOLDER/{WHEEL}, or --from 'https://HOST/.../{WHEEL}#sha256=HASH'; {SUMS} of the "
+    "release has HASH."
+)
 
 
-def install_files(release: str | None) -> Mapping[str, bytes]:
+class _Wheel(NamedTuple):
+    """The wheel of a release: its SHA-256, and its bytes or the address that has them."""
+
+    digest: str
+    content: bytes = b""
+    address: str = ""
+
+
+def install_files(source: str | None, *, is_published: bool = False) -> Mapping[str, bytes]:
     """Return the files of the folder that CI installs the tool from, by name.
 
     ``requirements.txt`` names each library of the core with exact version and hashes, and the tool
     as a file: the wheel beside it, or the address of a release. ``--no-deps`` of pip is right for
-    it, because the list is complete: no index is asked for the tool.
+    it, because the list is complete: no index is asked for the tool unless it is published.
 
     Args:
-        release: The address of the wheel of a release, ``URL#sha256=HASH``. Without one, a wheel
-            of the running tool is among the files.
+        source: The wheel of a release: a file, or an address as ``URL#sha256=HASH``. Without one
+            it is that of ``make dist`` in the checkout that the tool runs from.
+        is_published: Whether the jobs take that wheel from their package index, by name and hash.
 
     Raises:
-        UsageError: the address is not one of the wheel of this version with its hash.
-        LocalFileError: no wheel of the running tool can be made here.
+        UsageError: the source is not a wheel of this version, or an address without its hash.
+        LocalFileError: there is no wheel, or it is not the one of its SHA256SUMS.
     """
-    if release is not None:
-        tool = f"{DISTRIBUTION} @ {_checked(release)}"
-        return {REQUIREMENTS: _requirements(tool)}
-    wheel = own_wheel()
-    tool = f"./{WHEEL} \\\n    --hash=sha256:{hashlib.sha256(wheel).hexdigest()}"
-    return {WHEEL: wheel, REQUIREMENTS: _requirements(tool)}
+    wheel = _wheel(source)
+    locked = f" \\\n    --hash=sha256:{wheel.digest}"
+    if is_published:
+        return {REQUIREMENTS: _requirements(f"{DISTRIBUTION}=={__version__}{locked}")}
+    if wheel.address:
+        return {REQUIREMENTS: _requirements(f"{DISTRIBUTION} @ {wheel.address}")}
+    return {WHEEL: wheel.content, REQUIREMENTS: _requirements(f"./{WHEEL}{locked}")}
 
 
 def _requirements(tool: str) -> bytes:
@@ -67,15 +83,67 @@ def _requirements(tool: str) -> bytes:
     return f"{_HEADING}{tool}\n{locked}".encode()
 
 
+def _wheel(source: str | None) -> _Wheel:
+    if source is None:
+        return _of_checkout()
+    if "://" in source:
+        address = _checked(source)
+        return _Wheel(address.rpartition("=")[2], address=address)
+    return _read(Path(source), _REMEDY)
+
+
+def _of_checkout() -> _Wheel:
+    """Return the wheel that ``make dist`` made in the checkout that the tool runs from."""
+    if not is_checkout():
+        raise LocalFileError(
+            "the jobs install the tool from a wheel, and none is named",
+            remedy=f"{_REMEDY} Nothing was written.",
+        )
+    remedy = f"Run make dist in the checkout, {CHECKOUT}. Or name a release. {_REMEDY}"
+    return _read(CHECKOUT / "dist" / WHEEL, f"{remedy} Nothing was written.")
+
+
+def _read(path: Path, remedy: str) -> _Wheel:
+    """Return the wheel in a file, compared with the ``SHA256SUMS`` beside it if there is one."""
+    if path.name != WHEEL:
+        raise UsageError(
+            f"--from {visible(str(path))} is not {WHEEL}, the wheel of the version that you run",
+            remedy=remedy,
+        )
+    try:
+        with open_folder(str(path.parent), follow=True) as folder:
+            content = read_file(WHEEL, folder, MAX_WHEEL)
+            sums = _sums(folder)
+    except OpeningError as failure:
+        raise LocalFileError(
+            f"there is no wheel to read at {visible(str(path))}: {failure}", remedy=remedy
+        ) from None
+    digest = hashlib.sha256(content).hexdigest()
+    if sums is not None and sums.get(WHEEL) != digest:
+        raise LocalFileError(
+            f"{visible(str(path))} is not the wheel that {SUMS} beside it names", remedy=remedy
+        )
+    if not zipfile.is_zipfile(io.BytesIO(content)):
+        raise LocalFileError(f"{visible(str(path))} is not a whole wheel", remedy=remedy)
+    return _Wheel(digest, content)
+
+
+def _sums(folder: int) -> Mapping[str, str] | None:
+    """Return each SHA-256 of ``SHA256SUMS`` by the name of the file; None where it is missing."""
+    try:
+        text = read_file(SUMS, folder, MAX_WHEEL).decode(errors="replace")
+    except OpeningError:
+        return None
+    lines = (line.split() for line in text.splitlines())
+    return {line[1]: line[0] for line in lines if len(line) == 2}
+
+
 def _checked(release: str) -> str:
     """Return an address that pip takes this version's wheel from, and from nowhere else."""
-    remedy = (
-        f"Write --from 'https://HOST/.../{WHEEL}#sha256=HASH'; SHA256SUMS of the release has HASH."
-    )
     if not _ADDRESS.fullmatch(release):
-        raise UsageError("--from has characters that an address cannot have", remedy=remedy)
+        raise UsageError("--from has characters that an address cannot have", remedy=_REMEDY)
     if problem := _problem_of(urlsplit(release)):
-        raise UsageError(f"--from {problem}", remedy=remedy)
+        raise UsageError(f"--from {problem}", remedy=_REMEDY)
     return release
 
 
@@ -94,98 +162,3 @@ def _problem_of(url: SplitResult) -> str | None:
     if not _FRAGMENT.fullmatch(url.fragment):
         return "has no #sha256= with 64 hexadecimal digits"
     return None
-
-
-def own_wheel() -> bytes:
-    """Return a wheel of the running tool; its name is ``WHEEL``.
-
-    In a checkout it is built from the files that are there. An installed tool is packed again from
-    its files, each compared with the hash that the installer recorded: another machine could not
-    tell that it runs something else.
-
-    Raises:
-        LocalFileError: none can be made here; the remedy says how to get one.
-    """
-    return _built() if is_checkout() else packed(_installed_files())
-
-
-def packed(files: Mapping[str, bytes]) -> bytes:
-    """Return a wheel of these files: the same bytes for the same files.
-
-    Args:
-        files: Contents by path in the wheel, metadata included but for RECORD, which is added.
-    """
-    (folder,) = {name.split("/")[0] for name in files if name.split("/")[0].endswith(".dist-info")}
-    record = f"{folder}/RECORD"
-    lines = [f"{name},sha256={_hash(files[name])},{len(files[name])}\n" for name in sorted(files)]
-    contents = {**files, record: "".join([*lines, f"{record},,\n"]).encode()}
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
-        # The metadata comes last, as in every wheel: readers look for it at the end.
-        for name in sorted(contents, key=lambda name: (name.startswith(folder), name)):
-            entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, contents[name])
-    return written.getvalue()
-
-
-def _built() -> bytes:
-    try:
-        from hatchling.builders.wheel import WheelBuilder
-    except ImportError:
-        raise _cannot(
-            "hatchling is not installed",
-            "Install it in this checkout with make demo, or",
-        ) from None
-    with tempfile.TemporaryDirectory() as folder:
-        (made,) = WheelBuilder(str(_CHECKOUT)).build(directory=folder, versions=["standard"])
-        return Path(made).read_bytes()
-
-
-def _installed_files() -> dict[str, bytes]:
-    """Return what the installed wheel held, by path: the package and its metadata."""
-    recorded = _distribution().files
-    if recorded is None:
-        raise _cannot("the installer left no list of files (RECORD)")
-    return {path.as_posix(): _unchanged(path) for path in recorded if _is_of_wheel(path)}
-
-
-def _distribution() -> Distribution:
-    try:
-        found = distribution(DISTRIBUTION)
-    except PackageNotFoundError:
-        raise _cannot("it has no metadata of a package") from None
-    if found.version != __version__:
-        raise _cannot(f"its metadata is of version {found.version}, its files of {__version__}")
-    return found
-
-
-def _is_of_wheel(path: PackagePath) -> bool:
-    """Return whether a recorded file was in the wheel: no command, cache or installer's note."""
-    top = path.parts[0]
-    if top.endswith(".dist-info"):
-        return path.name not in _BY_INSTALLER
-    return top == "reconciler" and path.suffix != ".pyc"
-
-
-def _unchanged(path: PackagePath) -> bytes:
-    try:
-        content = path.read_binary()
-    except OSError as failure:
-        raise _cannot(f"{path} cannot be read: {failure.strerror}") from failure
-    if path.hash is None or path.hash.mode != "sha256" or path.hash.value != _hash(content):
-        raise _cannot(f"{path} is not as it was installed")
-    return content
-
-
-def _hash(content: bytes) -> str:
-    return urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-
-
-def _cannot(why: str, first: str = "") -> LocalFileError:
-    rest = f"give a release: --from https://.../{WHEEL}#sha256=... (docs/install.md)."
-    return LocalFileError(
-        f"cannot make a wheel of this installation: {why}",
-        remedy=f"{first} {rest}" if first else rest.capitalize(),
-    )

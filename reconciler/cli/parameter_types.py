@@ -33,6 +33,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)
 _DURATION = re.compile(r"(0|[1-9][0-9]{0,4})([dhms])", re.ASCII)
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _LONGEST_SETTLING = 3_600  # seconds
+_LONGEST_WAIT = 86_400  # seconds
+_DECIMAL = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,3})?", re.ASCII)
 
 
 class RefType(click.ParamType["ResourceRef"]):
@@ -196,6 +198,20 @@ def settle_seconds(text: str) -> float:
             remedy="Write a whole number and s or m: --settle 60s, --settle 5m.",
         )
     return float(seconds)
+
+
+def lock_timeout_seconds(text: str) -> float:
+    """Return the seconds in the text of ``--lock-timeout``.
+
+    Raises:
+        UsageError: the text is not a number of seconds from 0 to a day.
+    """
+    if not _DECIMAL.fullmatch(text) or float(text) > _LONGEST_WAIT:
+        raise UsageError(
+            f"--lock-timeout {visible(text)!r} is not a number of seconds from 0 to 86400",
+            remedy="Write digits: --lock-timeout 300, --lock-timeout 0.5.",
+        )
+    return float(text)
 
 
 def shard_named(text: str) -> Shard:

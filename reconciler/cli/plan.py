@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple
 
 import click
 
@@ -43,21 +44,23 @@ from reconciler.cli.output import (
     age_in_words,
     is_folded,
     print_json,
+    say,
     show_saved,
     show_warnings,
     stdout_style,
     time_in_words,
     timed,
+    width_of,
 )
 from reconciler.cli.parameter_types import seconds_of
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.cli.settings import Connection
 from reconciler.diagnostics import Diagnostic, of_all, warning
-from reconciler.errors import UsageError
+from reconciler.errors import InvalidManifestsError, UsageError
 from reconciler.loop import explained, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.report.plan_parts import DOCS, About
+from reconciler.report.plan_parts import DOCS, ON_MERGE, About, Place, place_as_marker
 from reconciler.report.plan_text import plan_as_text
 from reconciler.report.visible import LEAST, LIMIT
 
@@ -67,18 +70,18 @@ class PlanForm(NamedTuple):
 
     Attributes:
         max_chars: Length of Markdown at most.
-        full: Whether text on a terminal holds every create.
         docs: Address of the documents that Markdown and HTML link to; empty for no links.
+        on_merge: Name of the CI whose jobs apply the plan on merge, if any do.
     """
 
     form: str
     max_chars: int
-    full: bool
     docs: str
+    on_merge: str | None
 
     def about(self, made: Made) -> About:
         """Return what Markdown and HTML say of the plan at their top."""
-        return About(time_in_words(made.at), made.revision, self.docs)
+        return About(time_in_words(made.at), made.revision, self.docs, self.on_merge or "")
 
 
 def _docs(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -102,7 +105,11 @@ takes_plan_form = takes(
             help="Where the documents of this program can be read; the risks in markdown and "
             "html link to guards.md there.",
         ),
-        "full": full_option,
+        "on_merge": option(
+            "--on-merge",
+            type=click.Choice([*ON_MERGE]),
+            help="Say in markdown and html what the jobs that init wrote do on merge.",
+        ),
         "max_chars": option(
             "--max-chars",
             type=click.IntRange(min=LEAST),
@@ -117,6 +124,30 @@ takes_plan_form = takes(
 """Give a command the options for the form of a plan, as the argument ``form``."""
 
 
+def _tells_findings(command: Callable[..., int]) -> Callable[..., int]:
+    """Make a command print invalid manifests as Markdown, too, where that is the form.
+
+    A pull request whose comment shows the plan of an earlier commit then gets the findings in its
+    place.
+    """
+
+    @wraps(command)
+    def run(*, connection: Connection, scope: Scope, form: PlanForm, **more: Any) -> int:
+        try:
+            return command(connection=connection, scope=scope, form=form, **more)
+        except InvalidManifestsError as failure:
+            if form.form == "markdown":
+                from reconciler.report.ci import findings_as_comment
+
+                place = Place(connection.service, "", scope.tree, scope.environment)
+                marker = place_as_marker(place, scope.shard)
+                text = findings_as_comment(failure.diagnostics, marker, form.max_chars)
+                click.echo(text, nl=False)
+            raise
+
+    return run
+
+
 @click.command("plan")
 @paths_argument
 @in_environment
@@ -126,6 +157,7 @@ takes_plan_form = takes(
 @takes_scope
 @secrets_option
 @takes_plan_form
+@full_option
 @option(
     "--detailed-exitcode",
     is_flag=True,
@@ -146,6 +178,7 @@ takes_plan_form = takes(
     metavar="FILE",
     help="Plan against a snapshot (export --snapshot) instead of the service.",
 )
+@_tells_findings
 def plan_command(
     paths: tuple[str, ...],
     connection: Connection,
@@ -211,6 +244,7 @@ def exit_code(plan: Plan) -> ExitCode:
 @click.command("show")
 @click.argument("file", metavar="PLANFILE")
 @takes_plan_form
+@full_option
 def show_command(file: str, form: PlanForm) -> None:
     """Show a saved plan as it was made. Neither manifests nor service are read."""
     from reconciler.cli.plan_files import open_plan_file
@@ -236,6 +270,7 @@ def show_command(file: str, form: PlanForm) -> None:
 @with_configuration
 @capabilities_option
 @takes_plan_form
+@full_option
 @option("--detailed-exitcode", is_flag=True, help="Exit 2 where the environments differ.")
 def compare_command(
     one: str, other: str, paths: tuple[str, ...], form: PlanForm, detailed_exitcode: bool
@@ -282,6 +317,6 @@ def show_plan(
         click.echo(plan_as_html(plan, service, findings, about=form.about(made)), nl=False)
     else:
         show((*findings, *plan.warnings, *plan.blocks))
-        folded = is_folded(sys.stdout, full=form.full)
-        click.echo(plan_as_text(plan, service, stdout_style(), folded=folded))
+        folded, width = is_folded(sys.stdout), width_of(sys.stdout)
+        say(plan_as_text(plan, service, stdout_style(), folded=folded, width=width))
     sys.stdout.flush()

@@ -22,8 +22,15 @@ from reconciler.cli.output import age_in_words, hint, time_in_words
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
 from reconciler.errors import LocalFileError
 from reconciler.loop import preview
-from reconciler.manifests.discovery import EXTENSIONS, in_one_order, is_folder
+from reconciler.manifests.discovery import (
+    EXTENSIONS,
+    JSON,
+    in_one_order,
+    is_folder,
+    is_json_manifest,
+)
 from reconciler.manifests.files import OpeningError, open_folder, read_file
+from reconciler.plan.causes import causes_not_read
 from reconciler.plan.digest import declared_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.integrity import MAX_SIZE, SavedFileError, seal_of
@@ -46,16 +53,18 @@ T = TypeVar("T")
 def is_plan_file(path: str) -> bool:
     """Return whether a path is meant as a plan file, and not as a file of manifests.
 
-    Manifests end in .yaml or .yml. A plan file may end so, too; then its first bytes decide.
+    Manifests end in .yaml, .yml or .json. A plan file may end so, too; then its content decides.
     """
     if is_folder(path) or not os.path.lexists(path):
         return False
-    if not path.endswith(EXTENSIONS):
+    if not path.endswith((*EXTENSIONS, JSON)):
         return True
+    is_json = path.endswith(JSON)
     try:
-        return looks_like_plan_file(_content(path))
+        content = _content(path)
     except OpeningError:
-        return False
+        return is_json
+    return not is_json_manifest(content) if is_json else looks_like_plan_file(content)
 
 
 def open_plan_file(path: str) -> PlanFile:
@@ -126,8 +135,8 @@ def _content(path: str) -> bytes:
 
 
 NOT_REPEATED = {
-    "paths", "out", "expires", "against", "form", "max_chars", "docs", "detailed_exitcode",
-    "service_kind", "token_file", "key_file", "max_rps", "use_proxy",
+    "paths", "out", "expires", "against", "form", "max_chars", "docs", "on_merge",
+    "detailed_exitcode", "service_kind", "token_file", "key_file", "max_rps", "use_proxy",
 }  # fmt: skip
 """Options that are not repeated: of plan alone, or of the machine and not of the plan."""
 
@@ -194,7 +203,19 @@ def plan_against(
         f"It was taken at {time_in_words(snapshot.taken_at)}. What the service holds now may "
         "differ; apply plans again.",
     )
-    return replace(plan, warnings=(is_old, *plan.warnings)), snapshot
+    notes = [is_old]
+    if causes := causes_not_read(plan):
+        first, others = next(iter(causes)), " and others" if len(causes) > 1 else ""
+        notes.append(
+            warning(
+                "PLAN-CAUSES-NOT-READ",
+                f"the history of {len(causes)} object(s) was not read",
+                f"A snapshot has no history, so the plan does not say who changed {first}{others}. "
+                "A plan against the service does, as does `reconciler history`.",
+                ref=first,
+            )
+        )
+    return replace(plan, causes=causes, warnings=(*notes, *plan.warnings)), snapshot
 
 
 def _quoted(word: str) -> str:

@@ -9,8 +9,8 @@ nothing to bring to an end: the process leaves at once. While a command runs an 
 raised, so that files are closed and locks are released; ``apply`` and ``serve`` have ways of
 their own.
 
-``--color``, ``--verbose`` and ``--quiet`` hold for the whole process, because an error is printed
-after the command and its options are gone.
+``--color``, ``--verbose``, ``--quiet`` and ``--full`` hold for the whole process, because an error
+is printed after the command and its options are gone.
 """
 
 from __future__ import annotations
@@ -92,17 +92,20 @@ def _text(raw: _Stream, before: TextIO | None) -> io.TextIOWrapper:
 
 @dataclass(frozen=True, slots=True)
 class OutputChoice:
-    """The values of ``--color``, ``--verbose`` and ``--quiet``.
+    """The values of ``--color``, ``--verbose``, ``--quiet`` and ``--full``.
 
     Attributes:
         color: ``always`` or ``never``; with ``auto`` the environment and the stream decide.
         verbose: Whether requests and timings are printed on stderr.
         quiet: Whether progress, notes and hints are left out; results, warnings and errors stay.
+        folds: Whether long lists are cut on a terminal: by a command that has ``--full``, where
+            that was not given.
     """
 
     color: str = "auto"
     verbose: bool = False
     quiet: bool = False
+    folds: bool = False
 
 
 _chosen = [OutputChoice()]
@@ -153,7 +156,7 @@ _delayed: set[int] = set()
 
 
 def exit_on_signals() -> None:
-    """Let SIGINT and SIGTERM end the process at once, with 130 or 143.
+    """Let a signal end the process at once, with 128 and its number.
 
     One that waits to be raised again ends it now: its timer would go off when Python has given
     signals back to the system.
@@ -165,7 +168,7 @@ def exit_on_signals() -> None:
 
 
 def raise_on_signals() -> None:
-    """Let SIGINT and SIGTERM raise an exception in the command that runs."""
+    """Let a signal raise an exception in the command that runs."""
     sys.unraisablehook = _raise_again
     handle_with(_interrupt)
 

@@ -14,14 +14,15 @@ from reconciler.cli.configured import configured
 from reconciler.cli.manifests import read_offline
 from reconciler.cli.options import option, paths_argument
 from reconciler.cli.output import hint, show_warnings
-from reconciler.errors import LocalFileError
+from reconciler.errors import LocalFileError, remedy_of, why_unwritten
 from reconciler.manifests.export import Written, manifest_resolved, order_of
 from reconciler.report.visible import visible
 from reconciler.resources.installation import SCHEMAS, schema_folder, schema_path
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
+from reconciler.resources.regular_file import NotRegularError, open_regular
 
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
 @click.command("render")
@@ -120,7 +121,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         for name, content in {**files, **missing}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            with os.fdopen(os.open(path, _FLAGS, 0o666), "wb") as file:
+            with os.fdopen(open_regular(path, _FLAGS, mode=0o666), "wb") as file:
                 file.write(content.encode())
     except OSError as failure:
         raise cannot_write(folder, failure) from failure
@@ -137,8 +138,13 @@ def _check_links(folder: Path, names: Iterable[str]) -> None:
 
 
 def cannot_write(folder: Path, failure: OSError) -> LocalFileError:
-    """Return the error that a folder cannot be written."""
+    """Return the error that a folder cannot be written, or a file that has another's name."""
+    if isinstance(failure, NotRegularError):
+        return LocalFileError(
+            f"cannot write {failure.filename}: {failure.strerror}",
+            remedy="Remove it, or name another folder.",
+        )
     return LocalFileError(
-        f"cannot write into {folder}: {failure.strerror or failure}",
-        remedy="Name a folder this user may write to.",
+        f"cannot write into {folder}: {why_unwritten(failure)}",
+        remedy=remedy_of(failure, "Name a folder this user may write to."),
     )

@@ -1,7 +1,8 @@
-"""``reconciler secret``: deliver what is owed, and replace one application's secret."""
+"""``reconciler secret``: list and deliver client secrets, and replace one application's."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Sequence
 
 import click
@@ -15,16 +16,18 @@ from reconciler.cli.clients import (
     locked,
     open_client,
     open_reader,
+    prove_seal_key,
     require_store,
     secrets_option,
     sink_for,
+    takes_connection,
     takes_writing_connection,
 )
 from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.configured import configured
 from reconciler.cli.journals import open_journal
-from reconciler.cli.options import tree_option
-from reconciler.cli.output import print_done, show_warnings, stdout_style
+from reconciler.cli.options import format_option, lock_timeout_option, tree_option
+from reconciler.cli.output import print_done, print_json, say, show_warnings, stdout_style
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.settings import Connection
@@ -35,13 +38,20 @@ from reconciler.errors import (
     UsageError,
 )
 from reconciler.plan.advice import unidentified
+from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Scope
 from reconciler.plan.ownership import lost_secrets, owed_elsewhere, owed_to
 from reconciler.report.apply_report import delivered_as_text
 from reconciler.report.plan_parts import Place, place_as_text
+from reconciler.report.secrets import (
+    Listed,
+    applications_with_secret,
+    secrets_as_json,
+    secrets_as_text,
+)
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service_client.port import ServiceClient
+from reconciler.service_client.port import ReadOnlyService, ServiceClient
 from reconciler.service_client.wire import no_custody
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
@@ -58,6 +68,7 @@ def secret_group() -> None:
 @tree_option
 @secrets_option
 @auto_approve_option
+@lock_timeout_option
 def rotate_command(
     ref: ResourceRef,
     connection: Connection,
@@ -65,6 +76,7 @@ def rotate_command(
     secrets_to: str | None,
     *,
     auto_approve: bool,
+    lock_timeout: float,
 ) -> int:
     """Give the application REF a new client secret, and deliver it. The old one ends at once.
 
@@ -77,16 +89,20 @@ def rotate_command(
         raise UsageError("the new secret has no destination", remedy=f"Give --secrets-to {KINDS}.")
     require_store(connection.service)
     organization = ref.organization
-    with open_client(connection) as client, locked(client, [organization], 0):
+    with open_client(connection) as client, locked(client, [organization], lock_timeout):
         observed = client.observe([organization], flows=False)
         held = _application(observed, ref)
         if not auto_approve:
             place = Place(connection.service, observed.instance, tree, connection.environment)
             ask_for_yes("replace this client secret", "secret rotate", _at_stake(held, place))
-        with open_journal(connection, observed.instance, Scope(tree), [organization], 0) as journal:
+        prove_seal_key(connection)
+        opened = open_journal(
+            connection, observed.instance, Scope(tree), [organization], lock_timeout
+        )
+        with opened as journal:
             kept = rotate(held, client, journal, sink, {"tree": tree, "revision": "", "plan": ""})
     show_warnings([*kept.notes, *unidentified(observed)])
-    click.echo(f"rotated  {visible(str(held.ref))}  secret in {visible(kept.at)}")
+    say(f"rotated  {visible(str(held.ref))}  secret in {visible(kept.at)}")
     if lost := lost_output():
         raise OutputError(
             f"the client secret of {held.ref} was replaced and is in {kept.at}; "
@@ -127,8 +143,13 @@ def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:
 @takes_writing_connection
 @tree_option
 @secrets_option
+@lock_timeout_option
 def deliver_command(
-    refs: tuple[ResourceRef, ...], connection: Connection, tree: str, secrets_to: str | None
+    refs: tuple[ResourceRef, ...],
+    connection: Connection,
+    tree: str,
+    secrets_to: str | None,
+    lock_timeout: float,
 ) -> int:
     """Deliver the client secrets that the service keeps for this tree, and change nothing.
 
@@ -140,31 +161,81 @@ def deliver_command(
     require_store(connection.service)
     keys = {ref.key for ref in refs}
     organizations = _organizations(connection, refs)
-    with open_client(connection) as client, TerminalWatch() as watch:
+    with open_client(connection) as client:
         observed = client.observe(organizations, flows=False)
         _check(observed, keys)
         owed = _owed(observed, tree, keys)
         names = sorted({secret.ref.organization for secret in owed})
-        with locked(client, names, 0):
+        with locked(client, names, lock_timeout), TerminalWatch() as watch:
             if names:  # another run may have delivered some before this one had the lock
                 owed = _owed(client.observe(names, flows=False), tree, keys)
             done = _deliver(owed, client, sink, tree, watch)
         stopped = watch.stop_signal()
     code = _show_delivered(owed, done)
     if not owed:
-        click.echo(_nothing_owed(observed, Scope(tree)))
+        say(_nothing_owed(observed, Scope(tree)))
     return ExitCode.SIGNAL + stopped if stopped else code
+
+
+@secret_group.command("list")
+@click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
+@perhaps_in_environment
+@takes_connection
+@format_option("text", "json")
+def list_command(refs: tuple[ResourceRef, ...], connection: Connection, form: str) -> None:
+    """List the applications that have a client secret: since when, and what is owed. No secret.
+
+    REF is ORGANIZATION/PROJECT/NAME; without any, all applications that the token sees are looked
+    at. Nothing is written.
+    """
+    keys = {ref.key for ref in refs}
+    with open_reader(connection) as reader:
+        names = sorted({ref.organization for ref in refs}) or reader.organizations()
+        observed = reader.observe(names, flows=False)
+        _check_named(observed, keys)
+        listed = [
+            Listed(held, _since(reader, observed, held), owed)
+            for held, owed in applications_with_secret(observed)
+            if not keys or held.ref.key in keys
+        ]
+    show_warnings(list(unidentified(observed)))
+    if form == "json":
+        print_json(secrets_as_json(listed, connection.environment))
+    else:
+        say("\n".join(secrets_as_text(listed)))
+    sys.stdout.flush()
+
+
+def _since(reader: ReadOnlyService, observed: ObservedState, held: ObservedObject) -> str:
+    """Return when an application got its present secret; empty where the service cannot tell.
+
+    It was made with the application, unless it was replaced since.
+    """
+    if not observed.keeps_history:
+        return ""
+    events = reader.history(held.id)
+    made = [*events[:1], *filter(gives_secret, events)]
+    return made[-1].at if made else ""
 
 
 def _check(observed: ObservedState, keys: Collection[ResourceRef]) -> None:
     """Check that the service has custody and holds the applications."""
     if not observed.custody:
         raise no_custody()
+    _check_named(observed, keys)
+
+
+def _check_named(observed: ObservedState, keys: Collection[ResourceRef]) -> None:
+    """Check that the service holds the applications.
+
+    Raises:
+        ObjectNotFoundError: it does not hold one of them.
+    """
     unknown = sorted(key for key in keys if key not in observed.objects)
     if unknown:
         raise ObjectNotFoundError(
             f"there is no application {unknown[0].path}",
-            remedy="Write ORGANIZATION/PROJECT/NAME; `reconciler plan` lists what is owed.",
+            remedy="Write ORGANIZATION/PROJECT/NAME; `reconciler secret list` lists them.",
         )
 
 

@@ -23,7 +23,7 @@ from reconciler.diagnostics import warning
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.installation import how_to_install, missing_modules
-from reconciler.resources.process import collect_seldom
+from reconciler.resources.process import collect_seldom, return_large_memory
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.port import RemoteStore
@@ -33,8 +33,8 @@ from reconciler.service_client.endpoint import is_loopback
 
 if TYPE_CHECKING:
     import socket
-    import ssl
 
+    from reconciler.service.transport.connections import Certificate
     from reconciler.service.transport.observer import StoreFigures
 
 LOG = logging.getLogger("reconciler.serve")
@@ -90,14 +90,14 @@ def serve_command(
 ) -> None:
     """Run the identity service: JSON, gRPC and gRPC-web on one port.
 
-    SIGTERM ends it: calls in flight are finished first.
+    SIGTERM ends it: calls in flight are finished first. SIGHUP reads the certificate again.
     """
     if (tls_cert is None) != (tls_key is None):
         raise UsageError(
             "a certificate and its key go together", remedy="Give both --tls-cert and --tls-key."
         )
     _require_libraries()
-    from reconciler.service.transport.connections import ListenError, bind, tls_context
+    from reconciler.service.transport.connections import Certificate, ListenError, bind
 
     place = _address("--listen", listen)
     metrics_place = _address("--metrics-listen", metrics_listen) if metrics_listen else None
@@ -105,7 +105,7 @@ def serve_command(
         _warn_of_plain(place, log_format)
     connection = Connection(service, seal_key_file=seal_key_file, keep_owed=keep_owed)
     try:  # to listen comes before anything is made or opened
-        tls = tls_context(tls_cert, tls_key) if tls_cert and tls_key else None
+        tls = Certificate(tls_cert, tls_key) if tls_cert and tls_key else None
         calls, metrics = bind(*place), bind(*metrics_place) if metrics_place else None
         _serve_store(connection, Listening(calls, metrics, tls), log_format)
     except ListenError as failure:
@@ -138,7 +138,7 @@ class Listening(NamedTuple):
 
     calls: socket.socket
     metrics: socket.socket | None
-    tls: ssl.SSLContext | None
+    tls: Certificate | None
 
 
 def _warn_of_plain(place: Place, log_format: str) -> None:
@@ -164,8 +164,15 @@ def _warn_of_plain(place: Place, log_format: str) -> None:
 
 def _serve_store(connection: Connection, listening: Listening, log_format: str) -> None:
     """Serve the store of a connection until a signal ends it."""
-    from reconciler.service.transport.batching import Batcher
-    from reconciler.service.transport.listener import Serving, no_wait, one_queue, run_loop, serve
+    from reconciler.service.scheduling.batching import Batcher
+    from reconciler.service.transport.listener import (
+        Serving,
+        no_wait,
+        on_signals,
+        one_queue,
+        run_loop,
+        serve,
+    )
     from reconciler.service.transport.logs import set_up_logs
     from reconciler.service.transport.observer import Observer
 
@@ -195,6 +202,7 @@ def _serve_store(connection: Connection, listening: Listening, log_format: str) 
             # Waits for a file end by themselves.
             abandon=store.abandon if isinstance(store, RemoteStore) else no_wait,
             on_ready=partial(_ready, log_format),
+            until=partial(on_signals, reload=partial(_reload, listening.tls)),
         )
         run_loop(serve(serving))
 
@@ -213,7 +221,23 @@ def _is_open(opened: IdentityService) -> bool | None:
 def _ready(log_format: str, address: str) -> None:
     """Print the address of the server once it can answer calls."""
     collect_seldom()
+    return_large_memory()
     _announce(log_format, f"listening on {address}")
+
+
+def _reload(certificate: Certificate | None) -> None:
+    """Read the certificate of the server again, and log what came of it."""
+    from reconciler.service.transport.connections import ListenError
+
+    if certificate is None:
+        LOG.info("SIGHUP: there is no certificate to read again")
+        return
+    try:
+        certificate.reload()
+    except ListenError as failure:
+        LOG.warning("the certificate stays as it is: %s. %s", failure.problem, failure.remedy)
+    else:
+        LOG.info("the certificate %s was read again", certificate.chain)
 
 
 def _announce(log_format: str, words: str) -> None:

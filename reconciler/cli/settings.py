@@ -6,10 +6,12 @@ in force without a word.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from reconciler.diagnostics import name_as_text
 from reconciler.errors import ServiceError, UsageError
 from reconciler.report.visible import without_credentials
 from reconciler.resources.installation import STATE_FOLDER
@@ -90,6 +92,24 @@ def store_path(service: str) -> Path:
     return Path(path)
 
 
+def place_of_store(service: str) -> str:
+    """Return the address of an embedded store in a normal form.
+
+    A path from the current folder stays one: a plan that was made in one checkout is applied in
+    another.
+    """
+    return name_as_text(
+        f"sqlite:{os.path.normpath(store_path(service))}" if is_file(service) else service
+    )
+
+
+def is_same_store(one: str, other: str) -> bool:
+    """Return whether two addresses of embedded stores, seen from here, are of the same one."""
+    if one == other or not (is_file(one) and is_file(other)):
+        return one == other
+    return os.path.realpath(store_path(one)) == os.path.realpath(store_path(other))
+
+
 def store_is_there(service: str) -> bool:
     """Return whether an embedded store has its file.
 
@@ -146,12 +166,13 @@ KNOWN = frozenset(
     PREFIX + name
     for name in (
         "against allow_deletes allow_updates auto_approve behind_proxy break_glass capabilities "
-        "color config detailed_exitcode digest docs env environments expires format full git_hooks "
+        "color config damaged "
+        "detailed_exitcode digest docs env environments expires format full git_hooks "
         "github gitlab keep_owed key_file listen lock_timeout log_format max_chars max_rps "
-        "metrics_listen name no_adopt organization other_tree out overwrite prune prune_unmanaged "
-        "quiet require_secrets revision role rotate_missing seal_key_file secrets_to service "
-        "service_kind settle shard snapshot take_over tls_cert tls_key token token_file tree "
-        "trusted_config use_proxy verbose with_console"
+        "metrics_listen name no_adopt on_merge on_unreviewed organization other_tree out overwrite "
+        "prune prune_unmanaged quiet require_secrets revision role rotate_missing seal_key_file "
+        "secrets_to service service_kind settle shard snapshot strict take_over tls_cert tls_key "
+        "token token_file tree trusted_config use_proxy verbose with_console"
     )
     .upper()
     .split()
@@ -185,10 +206,10 @@ def warn_of_misspelt(environ: Mapping[str, str]) -> None:
         from reconciler.cli.output import show_warnings
         from reconciler.diagnostics import warning
 
-        show_warnings([warning("ENV-UNKNOWN", f"no option reads {written}", _hint(meant))])
+        show_warnings([warning("ENV-UNKNOWN", f"no option reads {written}", hint_at(meant))])
 
 
-def _hint(meant: str) -> str:
+def hint_at(meant: str) -> str:
     """Return what to write; a variable that deletes, approves or overrides is not suggested."""
     from reconciler.cli.suggestions import HARMFUL
 

@@ -1,4 +1,4 @@
-"""Leaving the process on SIGINT or SIGTERM: the first thing that the program sets up.
+"""Leaving the process on SIGINT, SIGTERM or SIGHUP: the first thing that the program sets up.
 
 Until then Python has its own handler, and a traceback of its own. So this module and its caller
 import only what the interpreter has loaded already, and ``signal``.
@@ -15,20 +15,27 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def leave_on_signals() -> None:
-    """Let SIGINT and SIGTERM end the process at once, with 130 or 143."""
+    """Let a signal end the process at once, with 128 and its number."""
     handle_with(_leave)
 
 
 def handle_with(handler: Callable[[int, FrameType | None], None]) -> None:
-    """Handle SIGINT and SIGTERM from now on, unless they are ignored."""
-    for number in SIGNALS:
-        # A shell starts what runs in its background with SIGINT ignored, and it stays so.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handler)
+    """Handle the signals from now on, but for those that are ignored."""
+    for number in heeded():
+        signal.signal(number, handler)
+
+
+def heeded() -> list[signal.Signals]:
+    """Return the signals that end a run, without those that are ignored.
+
+    A shell starts what runs in its background with SIGINT ignored, and ``nohup`` ignores SIGHUP.
+    Both stay so.
+    """
+    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def _leave(

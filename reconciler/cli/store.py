@@ -8,6 +8,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from reconciler.cli.settings import Connection, is_database, store_path
 from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, fold
+from reconciler.service.eventstore.errors import StoreDamagedError
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.operations.answers import MICROSECONDS
@@ -61,14 +63,54 @@ def verify_command(service: str, form: str) -> int:
     return ExitCode.ERROR if findings else ExitCode.DONE
 
 
+damaged_option = option(
+    "--damaged", is_flag=True, help="Do it although the store is damaged, and say what was lost."
+)
+
+
 @store_group.command("backup")
 @service_option
 @click.argument("target", metavar="FILE")
-def backup_command(service: str, target: str) -> None:
-    """Copy the store into a new FILE, also while it is in use."""
-    with open_service(Connection(service), read_only=True) as opened:
-        opened.store.backup(Path(target))
-    _show_done([f"Saved to {visible(target)}. The seal key is not in it."])
+@damaged_option
+def backup_command(service: str, target: str, *, damaged: bool) -> None:
+    """Copy the store into a new FILE, also while it is in use.
+
+    The store is verified first.
+    """
+    from reconciler.service.projections.maintenance import backup, verify
+
+    with open_service(Connection(service), read_only=True) as opened, _damage_shown():
+        if damaged or is_database(service):  # a database refuses, however it is
+            opened.store.backup(Path(target))
+        else:
+            backup(opened.store, Path(target))
+        findings = verify(opened.store) if damaged else ()
+    lines = [f"Saved to {visible(target)}. The seal key is not in it."]
+    if findings:
+        _show_damage(findings)
+        lines.append("The copy is damaged as the store is: `store restore` refuses it.")
+    _show_done(lines)
+
+
+SHOWN = 20  # findings; `store verify` shows all
+
+
+@contextmanager
+def _damage_shown() -> Iterator[None]:
+    """Print the findings that a command refuses for."""
+    try:
+        yield
+    except StoreDamagedError as failure:
+        _show_damage(failure.findings)
+        raise
+
+
+def _show_damage(findings: Sequence[str]) -> None:
+    for finding in findings[:SHOWN]:
+        click.echo(f"damaged  {visible(finding)}", err=True)
+    if len(findings) > SHOWN:
+        more = len(findings) - SHOWN
+        click.echo(f"... and {more} more: `reconciler store verify` shows all", err=True)
 
 
 @store_group.command("restore")
@@ -134,13 +176,24 @@ def _lost_in_words(lost: Lost) -> Iterator[str]:
 
 @store_group.command("rebuild")
 @service_option
-def rebuild_command(service: str) -> None:
-    """Make everything that is derived from the log anew."""
-    from reconciler.service.projections.maintenance import rebuild
+@damaged_option
+def rebuild_command(service: str, *, damaged: bool) -> None:
+    """Make everything that is derived from the log anew.
 
-    with open_service(Connection(service)) as opened:
-        count = rebuild(opened.store)
-    click.echo(f"Rebuilt {count} objects from the log.")
+    The log is verified first.
+    """
+    from reconciler.service.projections.maintenance import Rebuilt, rebuild, rebuild_damaged
+
+    with open_service(Connection(service)) as opened, _damage_shown():
+        store = opened.store
+        done = rebuild_damaged(store) if damaged else Rebuilt(rebuild(store), (), ())
+    _show_damage(done.findings)
+    for sentence in done.lost:
+        click.echo(f"lost  {visible(sentence)}", err=True)
+    lines = [f"Rebuilt {done.objects} objects from the log."]
+    if done.findings:
+        lines.append("The log is damaged as before: `store verify` still says so.")
+    _show_done(lines)
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}", re.ASCII)

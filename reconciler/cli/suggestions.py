@@ -161,7 +161,7 @@ COMMANDS = _by_word(
             "Nothing is imported: an object that has the name of a manifest is adopted by "
             "`reconciler apply`. `reconciler export` writes the manifests of what a service holds."
         ),
-        "lint check test vet verify doctor": "`reconciler validate` checks manifests.",
+        "lint check test vet verify": "`reconciler validate` checks manifests.",
         "diff preview dry-run": (
             "`reconciler plan` shows what would change. `reconciler drift` shows what was changed "
             "on the service itself."

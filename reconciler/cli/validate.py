@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,18 +16,24 @@ from reconciler.cli.configuration_options import (
     in_all_environments,
     judging_capabilities,
 )
-from reconciler.cli.configured import Configured, configured
-from reconciler.cli.options import format_option, paths_argument, shard_option
-from reconciler.cli.output import print_json, show_findings, stdout_style
+from reconciler.cli.configured import Configured, configured, with_first_step
+from reconciler.cli.options import format_option, full_option, option, paths_argument, shard_option
+from reconciler.cli.output import print_json, say, show_findings, stdout_style
 from reconciler.cli.process import ExitCode, keep_until_exit
-from reconciler.diagnostics import Diagnostic, of_all
-from reconciler.errors import LocalFileError
+from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, of_all
+from reconciler.errors import LocalFileError, UsageError
+from reconciler.manifests.discovery import MAX_FILE, FoundFile
+from reconciler.manifests.extent import is_within
+from reconciler.manifests.files import git_root
 from reconciler.manifests.loader import KnownFiles, load
+from reconciler.manifests.manifest import Root
 from reconciler.report.findings import FORMAT_VERSION, counts, finding_as_json
 from reconciler.report.visible import PLAIN, Style
 from reconciler.resources.ref import Shard
 from reconciler.validation.desired import judge, undeclared_actions, undeclared_owners, unmet_needs
 
+STDIN = "-"
+STDIN_NAME = "stdin"
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
@@ -35,15 +42,22 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 @in_all_environments
 @capabilities_option
 @shard_option
+@option("--strict", is_flag=True, help="Take each warning for an error.")
 @format_option("text", "json", "github", "sarif", "junit")
-def validate_command(paths: tuple[str, ...], shard: Shard | None, form: str) -> int:
+@full_option
+def validate_command(
+    paths: tuple[str, ...], shard: Shard | None, *, strict: bool, form: str
+) -> int:
     """Check manifests without any service, and tell every finding.
 
-    PATHS are files and folders; the default is the folder manifests. Where reconciler.yaml has
-    environments and none is chosen, all are checked. The format github writes annotations and, in
-    a workflow, the summary of the step.
+    PATHS are files and folders; the default is the folder manifests. A part of the tree is judged
+    by itself: what it names may be declared in the rest. The path - is a stream of manifests on
+    stdin, as render writes it. Where reconciler.yaml has environments and none is chosen, all are
+    checked. The format github writes annotations and, in a workflow, the summary of the step.
     """
     outcome = _judged(paths, shard, configured())
+    if strict:
+        outcome = outcome._replace(findings=tuple(map(_strictly, outcome.findings)))
     _FORMS[form](outcome)
     sys.stdout.flush()
     return ExitCode.DONE if outcome.is_valid else ExitCode.ERROR
@@ -68,31 +82,79 @@ class Outcome(NamedTuple):
         return not any(finding.is_error for finding in self.findings)
 
 
+def _strictly(finding: Diagnostic) -> Diagnostic:
+    """Return a warning as an error; everything else as it is."""
+    is_warning = finding.severity is Severity.WARNING
+    return replace(finding, severity=Severity.ERROR) if is_warning else finding
+
+
 def _judged(paths: Sequence[str], shard: Shard | None, chosen: Configured) -> Outcome:
     """Judge the manifests in the environment that was chosen, or in each of them."""
     if any(finding.is_error for finding in chosen.findings):
         return Outcome(chosen.findings)
+    piped = _piped(paths)
     found: dict[str, list[Diagnostic]] = {}
     read: dict[tuple[str, int], str] = {}
     environments = chosen.each()
     known = KnownFiles() if len(environments) > 1 else None
     for each in environments:
-        loaded = load(paths or each.manifests, shard, each.layers, known)
+        layers = each.layers if _concerns(each, paths) else each.layers.variables_alone
+        loaded = load(paths or each.manifests, shard, layers, known, piped)
         judgement = judge(loaded)
         keep_until_exit((loaded, judgement))
         unmet = unmet_needs(judgement.desired, judging_capabilities(each))
-        found[each.name] = [*each.findings, *judgement.diagnostics, *unmet]
-        if judgement.is_valid:
-            found[each.name] += undeclared_owners(judgement.desired)
-            found[each.name] += undeclared_actions(judgement.desired)
+        of_manifests = with_first_step(judgement.diagnostics, paths, chosen)
+        found[each.name] = [*each.findings, *of_manifests, *unmet]
+        if piped and not loaded.manifests and not any(one.is_error for one in found[each.name]):
+            found[each.name] = [_NOTHING_PIPED]
+        if judgement.named is not None and loaded.whole:
+            named = replace(judgement.desired, resources=judgement.named)
+            found[each.name] += undeclared_owners(named)
+            found[each.name] += undeclared_actions(named)
         read |= {(each.file.name, each.index): each.file.name for each in loaded.manifests}
     return Outcome(of_all(found), list(read.values()), list(filter(None, found)))
+
+
+def _concerns(chosen: Configured, paths: Sequence[str]) -> bool:
+    """Return whether PATHS hold manifests of the tree, over which an overlay can be laid."""
+    root = chosen.layers.root
+    return not paths or is_within(root, paths) or any(is_within(path, [root]) for path in paths)
+
+
+# What writes to a pipe may have failed, and a shell tells only how the last command ended.
+_NOTHING_PIPED = error(
+    "FILE-NONE",
+    "no manifests found",
+    "Check that the command before the | wrote them.",
+    SourceLocation(STDIN_NAME),
+)
+
+
+def _piped(paths: Sequence[str]) -> FoundFile | None:
+    """Return what stdin holds, if PATHS name it.
+
+    Raises:
+        UsageError: there are other PATHS beside it, or it holds too much.
+    """
+    if STDIN not in paths:
+        return None
+    if len(paths) > 1:
+        raise UsageError(
+            f"{STDIN} stands beside other PATHS", remedy="Give it alone: stdin is judged by itself."
+        )
+    data = sys.stdin.buffer.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise UsageError(
+            f"stdin holds more than {MAX_FILE} bytes",
+            remedy="Write files, `reconciler render --out DIR`, and give their folder.",
+        )
+    return FoundFile(STDIN_NAME, data, Root(""), ())
 
 
 def _text(outcome: Outcome) -> None:
     show_findings(outcome.findings, sys.stdout)
     if outcome.is_valid:
-        click.echo(_valid(outcome, stdout_style()))
+        say(_valid(outcome, stdout_style()))
 
 
 def _valid(outcome: Outcome, style: Style = PLAIN) -> str:
@@ -121,11 +183,18 @@ def _github(outcome: Outcome) -> None:
 
     findings = outcome.findings
     if findings:
-        click.echo(findings_as_annotations(findings))
+        click.echo(findings_as_annotations(findings, _folder_here()))
     click.echo(_valid(outcome) if outcome.is_valid else counts(findings))
     path = os.environ.get(STEP_SUMMARY)
     if path:
         _append(path, findings_as_summary(findings, len(outcome.files)))
+
+
+def _folder_here() -> str:
+    """Return the current folder from the Git root; empty at the root, and without Git."""
+    here = Path.cwd()
+    root = git_root(here)
+    return here.relative_to(root).as_posix() if root and root != here else ""
 
 
 def _append(path: str, text: str) -> None:

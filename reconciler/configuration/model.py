@@ -64,6 +64,7 @@ class Environment:
         tree: Name of its tree: its own, else that of the configuration; empty for the default.
         protected: Whether only an approved plan is applied: a plan file or a digest.
         overlay: Folder of its overlay as it is written; empty for none.
+        after: Name of the environment that is applied before it; empty for none.
         capabilities: Name of what its service takes (``resources.capabilities``); empty where it
             is not said.
         variables: The values that it gives, by the name of the variable.
@@ -76,6 +77,7 @@ class Environment:
     tree: str = ""
     protected: bool = False
     overlay: str = ""
+    after: str = ""
     capabilities: str = ""
     variables: Mapping[str, VariableValue] = field(default_factory=dict)
     places: Mapping[str, SourceLocation] = field(default_factory=dict)
@@ -140,6 +142,7 @@ class Configuration:
             overlay=self.path(own) if own else "",
             other_overlays=tuple(sorted({*map(self.path, overlays.values())})),
             root=self.path(self.manifests),
+            overlay_place=environment.place("overlay") if environment else None,
         )
 
 
@@ -224,6 +227,11 @@ def _environment() -> Schema:
                 "Folder of documents that are laid over the manifests, from the folder of this "
                 "file.",
                 "environments/staging",
+            ),
+            "after": _text(
+                "Name of the environment that is applied before it: the apply job in CI waits for "
+                "that one's.",
+                "staging",
             ),
             "capabilities": {
                 "description": "What its service takes: source for this project's own, or the "

@@ -107,7 +107,7 @@ def _environment(
     document: Manifest, name: str, fields: Mapping[str, Any], tree: str
 ) -> Environment:
     path = ("environments", name)
-    names = ("service", "protected", "overlay", "capabilities")
+    names = ("service", "protected", "overlay", "after", "capabilities")
     given = {key: fields[key] for key in names if key in fields}
     return Environment(
         name,

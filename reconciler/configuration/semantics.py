@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from reconciler.configuration.model import OWN_STORE, SQLITE, Configuration, Environment
 from reconciler.configuration.values import undeclared, value_problem
-from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.diagnostics import Diagnostic, SourceLocation, cut, error
+from reconciler.manifests.files import leads_out
 from reconciler.manifests.manifest import Manifest
 from reconciler.manifests.placeholders import VariableValue
 from reconciler.resources.installation import STATE_FOLDER
+from reconciler.resources.nearest import nearest
 from reconciler.resources.origin import as_localhost, parse_origin
 from reconciler.resources.ref import DEFAULT_TREE
 from reconciler.validation.schema import PatternError, matcher
@@ -52,6 +54,7 @@ def semantic_findings(configuration: Configuration, document: Manifest) -> Itera
         if environment.overlay:
             yield from _overlay_findings(configuration, environment, manifests)
     yield from _twins(configuration)
+    yield from _order_findings(configuration)
 
 
 def _variable_findings(configuration: Configuration) -> Iterator[Diagnostic]:
@@ -89,11 +92,8 @@ class _Folder:
     def __init__(self, configuration: Configuration, written: str) -> None:
         # What is used later is the normal form, too: it must be the path that is checked here.
         self.path = Path(os.path.realpath(os.path.normpath(configuration.folder / written)))
-        top = configuration.repository
-        beneath = self.path.relative_to(top).parts if self.path.is_relative_to(top) else None
-        self.is_inside = beneath is not None and ".git" not in beneath
-        if Path(written).is_absolute():
-            self.is_inside = False
+        is_absolute = Path(written).is_absolute()
+        self.is_inside = not (is_absolute or leads_out(self.path, configuration.repository))
 
 
 def _outside(name: str, place: SourceLocation) -> Diagnostic:
@@ -111,7 +111,15 @@ def _service_findings(
     service, place = environment.service, environment.place("service")
     if service.startswith(SQLITE):
         store = service.removeprefix(SQLITE)
-        if not store or not _Folder(configuration, store).is_inside:
+        if store.startswith("~"):
+            yield error(
+                "CONFIG-SERVICE",
+                "~ is not the home folder here",
+                "Write a path from the folder of this file; sqlite:./ and the name where it begins "
+                "with ~.",
+                place,
+            )
+        elif not store or not _Folder(configuration, store).is_inside:
             yield _outside("service", place)
     elif not _is_address(service):
         yield error("CONFIG-SERVICE", "this cannot be the service here", _ADDRESS, place)
@@ -200,6 +208,41 @@ def _twins(configuration: Configuration) -> Iterator[Diagnostic]:
                 "declares.",
                 environment.place("service"),
             )
+
+
+def _order_findings(configuration: Configuration) -> Iterator[Diagnostic]:
+    """Yield an error for each ``after`` that names no environment, or closes a cycle."""
+    known = configuration.environments
+    for environment in known.values():
+        if environment.after and environment.after not in known:
+            meant = nearest(environment.after, [name for name in known if name != environment.name])
+            hint = f"Did you mean {meant}?" if meant else f"Write one of {', '.join(known)}."
+            yield error(
+                "CONFIG-AFTER",
+                f"there is no environment {cut(environment.after)} to come after",
+                hint,
+                environment.place("after"),
+            )
+        elif cycle := _cycle_of(configuration, environment):
+            yield error(
+                "CONFIG-AFTER",
+                f"environment {environment.name} comes after itself: {' after '.join(cycle)}",
+                "Take one after out: none of them would ever be applied.",
+                environment.place("after"),
+            )
+
+
+def _cycle_of(configuration: Configuration, environment: Environment) -> Sequence[str]:
+    """Return the names from an environment back to itself by ``after``; empty where it is first.
+
+    A cycle is told at the first of its environments only.
+    """
+    names, name = [environment.name], environment.after
+    while name in configuration.environments and name not in names:
+        names.append(name)
+        name = configuration.environments[name].after
+    is_first = min(names, key=list(configuration.environments).index) == environment.name
+    return [*names, name] if name == environment.name and is_first else ()
 
 
 class Difference(NamedTuple):

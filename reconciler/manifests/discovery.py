@@ -3,13 +3,15 @@
 Folders are walked by open handles, so a folder that is swapped for a link while we walk leads
 nowhere. Links are never followed: a pull request could point them at anything.
 
-Only ``.yaml`` and ``.yml`` in small letters are read, and nothing whose name begins with a dot. A
-note names a file that is not read although it looks like a manifest, because silence misleads: its
-name is nearly that of a manifest and it holds the ``apiVersion`` of one.
+Only ``.yaml`` and ``.yml`` in small letters are read, ``.json`` where its top level has the
+``apiVersion`` of a manifest, and nothing whose name begins with a dot. A note names a file that is
+not read although it looks like a manifest, because silence misleads: its name is nearly that of a
+manifest and it holds the ``apiVersion`` of one.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -21,10 +23,13 @@ from typing import NamedTuple
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text, note
 from reconciler.manifests.files import OpeningError, Reason, open_folder, read_file
 from reconciler.manifests.manifest import Root
+from reconciler.manifests.text import holds_text
+from reconciler.resources.kinds import VERSIONS
 
 MAX_FILE = 1024 * 1024  # reads in well under a second; a manifest has about a kilobyte
 MAX_FOLDERS = 32  # each level holds a handle while it is walked
 EXTENSIONS = (".yaml", ".yml")
+JSON = ".json"
 
 REMEDIES = {
     Reason.SYMLINK: "Links are not followed. Put the file or folder itself here, "
@@ -121,7 +126,8 @@ class Discovery:
                 with open_folder(path, follow=True) as handle:
                     folder = _folder(handle, Root(root), parts)
                     for entry in filter(_is_read, _entries(handle)):
-                        yield from self._file(entry.name, folder)
+                        is_json = entry.name.endswith(JSON)
+                        yield from (self._json if is_json else self._file)(entry.name, folder)
             except OpeningError as fault:
                 if fault.reason is not Reason.NOT_A_FOLDER:  # the path itself is told of
                     self._refuse(path, fault)
@@ -129,7 +135,7 @@ class Discovery:
     def _walk(self, folder: _Folder) -> Iterator[FoundFile]:
         for entry in _entries(folder.handle):
             name = entry.name
-            if name.startswith("."):
+            if is_hidden(name):
                 self._note_hidden(entry, folder)
             elif entry.is_dir(follow_symlinks=False):
                 yield from self._inner(name, folder)
@@ -137,6 +143,8 @@ class Discovery:
                 yield from self._file(name, folder)
             elif _is_link_to_folder(entry):
                 self._refuse(folder.shown + name, OpeningError(Reason.SYMLINK))
+            elif name.endswith(JSON):
+                yield from self._json(name, folder)
             elif skipped_file(name, folder.handle):
                 self._skipped(folder.shown + name, "Rename it so that it ends in .yaml or .yml")
 
@@ -169,6 +177,14 @@ class Discovery:
                     yield from self._walk(inner)
         except OpeningError as fault:
             self._refuse(folder.shown + name, fault)
+
+    def _json(self, name: str, folder: _Folder) -> Sequence[FoundFile]:
+        """Read a JSON file if it is a manifest; most are something else and passed over."""
+        try:
+            data = read_file(name, folder.handle, MAX_FILE)
+        except OpeningError:
+            return ()
+        return self._file(name, folder) if is_json_manifest(data) else ()
 
     def _file(self, name: str, folder: _Folder) -> Sequence[FoundFile]:
         self._met += 1
@@ -220,10 +236,24 @@ def is_folder(path: str) -> bool:
         return False
 
 
+def is_hidden(name: str) -> bool:
+    """Return whether a file or folder of a name is passed over in a folder of manifests."""
+    return name.startswith(".")
+
+
+def is_taken(name: str) -> bool:
+    """Return whether a file of a name is read in a folder of manifests; JSON, if it is one."""
+    return name.endswith((*EXTENSIONS, JSON)) and not is_hidden(name)
+
+
+def is_nearly_taken(name: str) -> bool:
+    """Return whether the name of a file is that of a manifest, or nearly: hidden, or renamed."""
+    return _NEARLY.search(name) is not None
+
+
 def _is_read(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry of a folder is a file that is read for manifests."""
-    name = entry.name
-    if name.startswith(".") or not name.endswith(EXTENSIONS):
+    if not is_taken(entry.name):
         return False
     try:
         return entry.is_file(follow_symlinks=False) and entry.stat().st_size <= MAX_FILE
@@ -255,14 +285,28 @@ MOST = 200
 DEEPEST = 4
 """Levels of a hidden folder that are looked at."""
 
-_NEARLY = re.compile(r"\.ya?ml(?:$|\.(?!sw[a-z]$))", re.IGNORECASE | re.ASCII)
+_NEARLY = re.compile(r"\.(?:ya?ml|json)(?:$|\.(?!sw[a-z]$))", re.IGNORECASE | re.ASCII)
 _FIELD = re.compile(rb"""\bapiVersion["']?\s*:\s*["']?reconciler/v""")
 _NEVER = frozenset({".git", ".reconciler", ".venv"})
 
 
+def is_json_manifest(data: bytes) -> bool:
+    """Return whether the top level of a JSON file has the ``apiVersion`` of a manifest.
+
+    One that cannot be parsed counts if it holds one anywhere: what is wrong with it is told then.
+    """
+    try:
+        top = json.loads(data)
+    except (ValueError, RecursionError):
+        is_wide = b"\0" in data and holds_text(data, VERSIONS)  # UTF-16 or UTF-32
+        return is_wide or _FIELD.search(data) is not None
+    version = top.get("apiVersion") if isinstance(top, dict) else None
+    return isinstance(version, str) and version.startswith(VERSIONS)
+
+
 def skipped_file(name: str, folder: int) -> bool:
     """Return whether a file in an open folder looks like a manifest."""
-    if not _NEARLY.search(name):
+    if not is_nearly_taken(name):
         return False
     try:
         return _FIELD.search(read_file(name, folder, LARGEST)) is not None

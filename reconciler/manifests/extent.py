@@ -11,12 +11,19 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, Enclosing, is_folder
+from reconciler.manifests.discovery import (
+    EXTENSIONS,
+    JSON,
+    MAX_FILE,
+    Enclosing,
+    is_folder,
+    is_json_manifest,
+)
 from reconciler.manifests.files import OpeningError, git_root, open_folder, read_file
-from reconciler.manifests.text import TextError, YamlValue, decode
+from reconciler.manifests.text import TextError, YamlValue, decode, holds_text
 from reconciler.manifests.yaml_source import read_documents
 
-_MARK = b"apiVersion: reconciler/"
+_MARK = "apiVersion: reconciler/"
 
 
 def is_whole(paths: Sequence[str]) -> bool:
@@ -95,7 +102,7 @@ def _top_of(path: Path) -> Path:
 def _holds_manifests(folder: Path) -> bool:
     try:
         with open_folder(str(folder), follow=True) as handle, os.scandir(handle) as listing:
-            names = [entry.name for entry in listing if entry.name.endswith(EXTENSIONS)]
+            names = [entry.name for entry in listing if entry.name.endswith((*EXTENSIONS, JSON))]
             return any(_is_manifest(name, handle) for name in names)
     except (OpeningError, OSError):
         return False
@@ -106,7 +113,9 @@ def _is_manifest(name: str, folder: int) -> bool:
         data = read_file(name, folder, MAX_FILE)
     except OpeningError:
         return False
-    return _MARK in data and not _is_configuration_file(data)
+    if name.endswith(JSON):
+        return is_json_manifest(data) and not _is_configuration_file(data)
+    return holds_text(data, _MARK) and not _is_configuration_file(data)
 
 
 def _is_configuration_file(data: bytes) -> bool:

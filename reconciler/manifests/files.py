@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
-# O_NONBLOCK: opening a named pipe that nobody writes to would wait for ever.
-_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+from reconciler.resources.regular_file import NotRegularError, open_regular
+
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
 
 
@@ -46,7 +46,7 @@ def read_file(name: str, folder: int, limit: int) -> bytes:
         OpeningError: it cannot be read, is no regular file, or is larger than the limit.
     """
     try:
-        handle = os.open(name, _FILE, dir_fd=folder)
+        handle = open_regular(name, os.O_RDONLY | os.O_NOFOLLOW, folder=folder)
         try:
             return _read_regular(handle, limit)
         finally:
@@ -56,10 +56,7 @@ def read_file(name: str, folder: int, limit: int) -> bytes:
 
 
 def _read_regular(handle: int, limit: int) -> bytes:
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
-        raise OpeningError(Reason.NOT_REGULAR)
-    size = status.st_size
+    size = os.fstat(handle).st_size
     if size > limit:
         raise OpeningError(Reason.TOO_LARGE, f"{size} bytes, at most {limit} are read")
     data = os.read(handle, size + 1)
@@ -99,8 +96,8 @@ def _opening_error(fault: Exception, name: str, parent: int | None) -> OpeningEr
         return OpeningError(Reason.MISSING)
     if fault.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
         return OpeningError(Reason.SYMLINK if _is_symlink(name, parent) else Reason.NOT_A_FOLDER)
-    if fault.errno in {errno.ENXIO, errno.ENODEV, errno.EISDIR, errno.EOPNOTSUPP}:
-        return OpeningError(Reason.NOT_REGULAR)  # a socket, or a device without its driver
+    if isinstance(fault, NotRegularError):
+        return OpeningError(Reason.NOT_REGULAR)
     return OpeningError(Reason.UNREADABLE, fault.strerror or "")
 
 
@@ -113,14 +110,37 @@ def _is_symlink(name: str, parent: int | None) -> bool:
 
 
 def git_root(path: Path) -> Path | None:
-    """Return the nearest folder at or above a path that holds ``.git``, or None."""
-    return next((top for top in (path, *path.parents) if os.path.lexists(top / ".git")), None)
+    """Return the nearest folder at or above a path that is of Git, or None."""
+    return next((top for top in (path, *path.parents) if _holds_anything(top / ".git")), None)
+
+
+def _holds_anything(path: Path) -> bool:
+    """Return whether a folder or file is there and not empty; one that cannot be read counts.
+
+    So does a link that leads nowhere: what is above it may belong to another user.
+    """
+    try:
+        with os.scandir(path) as listing:
+            return any(True for _ in listing)
+    except NotADirectoryError:
+        return path.is_file() and path.stat().st_size > 0
+    except FileNotFoundError:
+        return path.is_symlink()
+    except OSError:
+        return True
+
+
+def leads_out(path: Path, top: Path) -> bool:
+    """Return whether a path, links followed, is outside of a repository or in its ``.git``."""
+    real = Path(os.path.realpath(path))
+    return not real.is_relative_to(top) or ".git" in real.relative_to(top).parts
 
 
 CONFIGURATION_FILE = "reconciler.yaml"
+MISNAMED_CONFIGURATION = "reconciler.yml"
 
 
-def find_configuration(start: Path) -> Path | None:
+def find_configuration(start: Path, name: str = CONFIGURATION_FILE) -> Path | None:
     """Return the nearest ``reconciler.yaml`` at or above a folder, or None.
 
     The search ends at the Git root. Without Git only the folder itself is looked at: what lies
@@ -129,8 +149,8 @@ def find_configuration(start: Path) -> Path | None:
     top = git_root(start)
     folders = [start] if top is None else [start, *start.parents]
     for folder in folders:
-        if os.path.lexists(folder / CONFIGURATION_FILE):
-            return folder / CONFIGURATION_FILE
+        if os.path.lexists(folder / name):
+            return folder / name
         if folder == top:
             break
     return None

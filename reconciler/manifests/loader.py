@@ -9,13 +9,19 @@ from typing import Any, Protocol, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text, warning
 from reconciler.manifests.defaults import FolderDefaults, is_defaults
-from reconciler.manifests.discovery import Discovery, FoundFile
+from reconciler.manifests.discovery import JSON, Discovery, FoundFile
 from reconciler.manifests.extent import enclosing, is_configuration, is_whole, is_within
 from reconciler.manifests.manifest import Growth, Loaded, Manifest, SourceFile
 from reconciler.manifests.placeholders import NO_LAYERS, Layers
 from reconciler.manifests.read_ahead import ReadAhead, reading_ahead
 from reconciler.manifests.resolve import Resolver
-from reconciler.manifests.text import TextError, YamlValue, decode
+from reconciler.manifests.text import (
+    TextError,
+    YamlValue,
+    decode,
+    holds_text,
+    with_whole_escapes,
+)
 from reconciler.manifests.variables import Variables, unused
 from reconciler.manifests.yaml_source import Start
 from reconciler.resources.kinds import VERSIONS
@@ -28,20 +34,22 @@ def load(
     shard: Shard | None = None,
     layers: Layers = NO_LAYERS,
     known: KnownFiles | None = None,
+    piped: FoundFile | None = None,
 ) -> Loaded:
     """Read every manifest at or beneath the paths, and resolve what it refers to.
 
     Of a shard, only the manifests that belong to it are kept and resolved, and those that do not
     say where they belong: nobody else could tell what is wrong with them. Readings of
-    several environments share what is ``known`` of files.
+    several environments share what is ``known`` of files. Where something was ``piped``, it alone
+    is read instead of the paths.
     """
     run = _Run(layers, shard, known)
     with collector_paused():
-        manifests = run.manifests(paths)
+        manifests = run.manifests(() if piped else paths, piped)
     findings = run.findings
     failed = any(finding.is_error for finding in findings)
     holds_root = is_within(layers.root, paths)
-    whole = not failed and is_whole([os.fspath(path) for path in paths])
+    whole = not failed and piped is None and is_whole([os.fspath(path) for path in paths])
     if layers.overlay:
         whole = whole and holds_root  # of a part, what the overlay adds was not read
     if whole and shard is None and holds_root:
@@ -89,15 +97,18 @@ class _Run:
         self._steps.append(step)
         return step
 
-    def manifests(self, paths: Sequence[str | Path]) -> tuple[Manifest, ...]:
-        """Return the resolved manifests at or beneath the paths."""
+    def manifests(
+        self, paths: Sequence[str | Path], piped: FoundFile | None = None
+    ) -> tuple[Manifest, ...]:
+        """Return the resolved manifests at or beneath the paths, or those that were piped."""
         root = self._layers.root
         overlays = self._layers.overlays  # each belongs to one environment
         discovery = self._step(Discovery(left_out=overlays))
         typed = [os.fspath(path) for path in paths]
         inner = {path for path in typed if path and is_within(path, overlays)}
         discovery.findings += [_in_overlay(path) for path in sorted(inner)]
-        files = discovery.files([path for path in typed if path not in inner])
+        named = discovery.files([path for path in typed if path not in inner])
+        files = named if piped is None else [piped]
         documents, defaults = self._read(files)
         for found in discovery.beside(enclosing(root, paths)):
             if _may_hold_defaults(found.data):
@@ -118,10 +129,12 @@ class _Run:
         Where the PATHS are a part of the tree, the overlay only changes what they hold: whether it
         adds a document shows only in the whole.
         """
-        from reconciler.manifests.overlay import Overlay
+        from reconciler.manifests.overlay import Overlay, about_folder
 
-        found = self._step(Discovery()).files([self._layers.overlay])
-        patches, own_defaults = self._read(found)
+        search, folder = self._step(Discovery()), self._layers.overlay
+        patches, own_defaults = self._read(search.files([folder]))
+        if place := self._layers.overlay_place:
+            search.findings = [about_folder(each, folder, place) for each in search.findings]
         owned = (own_defaults.fill(each, owner_only=True) for each in patches)
         overlay = self._step(Overlay(filter(self._holds, owned), own_defaults))
         laid = []
@@ -190,6 +203,8 @@ class Reader:
         except TextError as fault:
             self.findings.append(fault.finding(found.name))
             return None
+        if found.name.endswith(JSON):
+            text = with_whole_escapes(text)
         return SourceFile(found.name, text, found.root, found.folder, self._variables)
 
     def _documents(self, file: SourceFile, ahead: ReadAhead) -> list[YamlValue]:
@@ -212,7 +227,7 @@ def _may_hold_defaults(data: bytes) -> bool:
 
     An escape can spell the kind.
     """
-    return VERSIONS.encode() in data and (b"Defaults" in data or b"\\" in data)
+    return holds_text(data, VERSIONS) and (b"\\" in data or holds_text(data, "Defaults"))
 
 
 def _in_overlay(path: str) -> Diagnostic:

@@ -8,14 +8,17 @@ out. Any other document is added. Values keep the place that they come from.
 from __future__ import annotations
 
 import json
+import os
+import pathlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from reconciler.diagnostics import Diagnostic, error
+from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text
 from reconciler.manifests.defaults import FolderDefaults
 from reconciler.manifests.manifest import Manifest, Origin, Path
 from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.resources.kinds import KINDS, OVERLAID
-from reconciler.resources.nearest import NearNames
+from reconciler.resources.nearest import NearNames, nearest
 from reconciler.resources.normal import SHORT
 from reconciler.resources.ref import Kind, ResourceRef, fold
 
@@ -104,6 +107,39 @@ class Overlay:
             return filled
         rest = {name: value for name, value in metadata.items() if name not in flags}
         return filled.changed({**filled.document, "metadata": rest}, {})
+
+
+_OF_FOLDER = {
+    "FILE-MISSING": "the folder of the overlay does not exist",
+    "FILE-NONE": "the folder of the overlay holds no documents",
+}
+
+
+def about_folder(finding: Diagnostic, folder: str, place: SourceLocation) -> Diagnostic:
+    """Return a finding about the folder of an overlay at the place that names it."""
+    if finding.code not in _OF_FOLDER or finding.location != SourceLocation(name_as_text(folder)):
+        return finding
+    meant = _folder_like(pathlib.Path(folder))
+    hint = ""
+    if meant is not None:
+        written = os.path.relpath(meant, pathlib.Path(place.file).parent)
+        hint = f"Did you mean {name_as_text(written)}? "
+    remedy = f"{hint}Write a folder with .yaml files, or leave overlay out."
+    return replace(finding, summary=_OF_FOLDER[finding.code], remedy=remedy, location=place)
+
+
+def _folder_like(path: pathlib.Path) -> pathlib.Path | None:
+    """Return the existing folder whose path is most like another one, or None where none is."""
+    if path.parent == path:
+        return None
+    try:
+        others = [each for each in path.parent.iterdir() if each.is_dir() and each != path]
+    except OSError:
+        above = _folder_like(path.parent)
+        inner = above / path.name if above else None
+        return inner if inner and inner.is_dir() else None
+    meant = nearest(path.name, (each.name for each in others if not each.name.startswith(".")))
+    return path.parent / meant if meant else None
 
 
 def _merged(base: Manifest, patch: Manifest) -> Manifest:

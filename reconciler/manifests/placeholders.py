@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from reconciler.diagnostics import SourceLocation
@@ -39,6 +39,7 @@ class Layers:
         variables: Every declared variable; None for one without a value in this environment.
         declarations: Places where variables are declared, for the warning about unused ones.
         overlay: Folder of the overlay as it is shown; empty for none.
+        overlay_place: Where the configuration names it.
         other_overlays: Overlay folders of the other environments. They belong to other services:
             a variable that only they use is used.
         root: The configured folder of manifests. Defaults of the folders between it and the PATHS
@@ -51,11 +52,17 @@ class Layers:
     overlay: str = ""
     other_overlays: tuple[str, ...] = ()
     root: str = ""
+    overlay_place: SourceLocation | None = None
 
     @property
     def overlays(self) -> tuple[str, ...]:
         """Return the overlay folders of all environments."""
         return (*([self.overlay] if self.overlay else []), *self.other_overlays)
+
+    @property
+    def variables_alone(self) -> Layers:
+        """Return the same for manifests that are not of the tree: no overlay is laid over them."""
+        return replace(self, overlay="", other_overlays=self.overlays, root="")
 
 
 NO_LAYERS = Layers()

@@ -1,9 +1,14 @@
 """The rest of a repository: manifests that a run did not read and that declare what it deletes.
 
 A run deletes what its PATHS do not declare, and they may be only a part of the tree. So before a
-delete every other YAML file of the repository is read, with the reader that reads manifests:
+delete every other YAML or JSON file of the repository is read, with the reader of manifests:
 hidden folders and folders that Git ignores as well, since any of them can be given as PATHS.
-Only ``.git`` is left out, and symbolic links: what they lead to is read where it is.
+Beneath the PATHS themselves, files of any name are searched that the run passed over. Only
+``.git`` is left out, and symbolic links: what they lead to is read where it is.
+
+What cannot be read blocks where it may be a manifest: a file named as YAML, or one in UTF-16 or
+UTF-32, that holds the version of manifests. Other files, such as a page that quotes a manifest,
+count only where they can be read.
 
 Defaults name the owners of manifests there as they do elsewhere. What a variable in a name stands
 for is not known, since it can be that of another configuration: it is taken for any text.
@@ -17,18 +22,32 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from reconciler.diagnostics import SourceLocation, name_as_text
 from reconciler.manifests.defaults import FolderDefaults, is_defaults
-from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, FoundFile, is_folder
+from reconciler.manifests.discovery import (
+    EXTENSIONS,
+    JSON,
+    MAX_FILE,
+    FoundFile,
+    is_folder,
+    is_hidden,
+    is_json_manifest,
+    is_nearly_taken,
+    is_taken,
+)
 from reconciler.manifests.files import OpeningError, Reason, git_root, open_folder, read_file
 from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Growth, Manifest, Root
 from reconciler.manifests.placeholders import OPENING, tokens
-from reconciler.manifests.text import YamlValue
+from reconciler.manifests.text import YamlValue, holds_text
 from reconciler.resources.kinds import VERSIONS
 from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.regular_file import open_regular
+from reconciler.resources.schemas import DEFAULTS
 from reconciler.state import Elsewhere, ObservedObject
 
 _KINDS = {kind.value: kind for kind in Kind}
@@ -47,11 +66,15 @@ class Repository:
         tops: Git roots, or the common folder of the PATHS that are in none.
         paths: The PATHS, resolved.
         is_git: Whether every one of the PATHS is below a Git root.
+        others: Folders of other environments, resolved, which are not searched.
+        unread: A folder beneath the PATHS that the run did not read, or None.
     """
 
     tops: tuple[Path, ...]
     paths: tuple[Path, ...]
     is_git: bool
+    others: tuple[Path, ...] = ()
+    unread: Path | None = None
 
     @property
     def base(self) -> Path:
@@ -70,36 +93,139 @@ class Repository:
         folder = Path(path).resolve()
         if not folder.is_relative_to(self.base):
             raise OtherTreeError("is not in the repository of the manifests")
-        for own in self.paths:
-            if own.is_relative_to(folder) or folder.is_relative_to(own):
+        for own in (*self.paths, *self.others):
+            if own.is_relative_to(folder) or (folder.is_relative_to(own) and _is_read(folder, own)):
                 raise OtherTreeError("overlaps the PATHS of this run")
         return folder.relative_to(self.base).as_posix()
 
     def searching(self, folder: str) -> Repository:
         """Return the repository with a folder searched that was one of its PATHS."""
-        read = tuple(path for path in self.paths if path != Path(folder).resolve())
-        return replace(self, paths=read)
+        unread = Path(folder).resolve()
+        read = tuple(path for path in self.paths if path != unread)
+        return replace(self, paths=read, unread=unread)
 
     def look(self, other_trees: Sequence[str], doomed: Collection[ObservedObject]) -> Elsewhere:
-        """Return which of some objects are declared in files that the PATHS do not hold."""
-        left_out = {*self.paths, *(self.base / name for name in other_trees)}
+        """Return which of some objects are declared in files that the run did not read."""
         search = _Search(_Wanted(doomed))
-        for top in self.tops:
-            for folder, names in _yaml_files(top, left_out, search):
-                search.read(folder, names)
+        left_out = {*self.others, *(self.base / name for name in other_trees)}
+        walk = _Walk(frozenset(self.paths), self.unread, left_out, search)
+        listed = [each for top in self.tops for each in walk.folders(top)]
+        # Defaults of a file that the run read count for the files that it passed over.
+        above = {outer for each in listed if each.unread for outer in _with_parents(each.folder)}
+        for each in listed:
+            search.read(each if each.folder in above else each._replace(read=()))
         return Elsewhere(search.declared, tuple(search.unreadable), self.is_git)
 
 
-def repository_of(paths: Sequence[str]) -> Repository:
-    """Return the repository that holds the PATHS of a run."""
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A walk through a repository that knows which files the run has read."""
+
+    paths: Collection[Path]
+    unread: Path | None
+    left_out: Collection[Path]
+    search: _Search
+
+    def folders(self, top: Path) -> Iterator[_Listed]:
+        """Yield each folder beneath one, in a steady order, owners first."""
+        places = [_Place(top)]
+        while places:
+            place = self._place(places.pop())
+            if place.folder in self.left_out:
+                continue
+            entries = self.search.entries(place.folder)
+            yield self._listed(place, entries)
+            inner = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+            places += [place.inner(name) for name in reversed(inner)]
+
+    def _place(self, found: _Place) -> _Place:
+        """Return how a folder is searched that may begin or end what the run read."""
+        if found.folder in self.paths:
+            return _Place(found.folder, is_given=True, is_read=True)
+        return _Place(found.folder) if found.folder == self.unread else found
+
+    def _listed(self, place: _Place, entries: Sequence[os.DirEntry[str]]) -> _Listed:
+        unread: list[str] = []
+        read: list[str] = []
+        for entry in entries:
+            path = place.folder / entry.name
+            if path in self.left_out or not entry.is_file(follow_symlinks=False):
+                continue
+            if path in self.paths or (place.is_read and _is_read_in_folder(entry)):
+                read.append(entry.name)
+            elif place.is_given or is_nearly_taken(entry.name):
+                unread.append(entry.name)
+        return _Listed(place.folder, unread, read)
+
+
+class _Place(NamedTuple):
+    """A folder to be searched.
+
+    Attributes:
+        is_given: Whether it is beneath the PATHS.
+        is_read: Whether the run read it, too.
+    """
+
+    folder: Path
+    is_given: bool = False
+    is_read: bool = False
+
+    def inner(self, name: str) -> _Place:
+        """Return a folder in this one."""
+        return _Place(self.folder / name, self.is_given, self.is_read and not is_hidden(name))
+
+
+class _Listed(NamedTuple):
+    """The names of files in a folder: those to be searched, and those that the run read."""
+
+    folder: Path
+    unread: Sequence[str]
+    read: Sequence[str]
+
+
+def _is_read_in_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether a run reads a file in one of its folders.
+
+    It passes over JSON that it cannot read or that is too large: most is of other tools.
+    """
+    if not is_taken(entry.name):
+        return False
+    if not entry.name.endswith(JSON):
+        return True
+    try:
+        return entry.stat().st_size <= MAX_FILE and os.access(entry.path, os.R_OK)
+    except OSError:  # removed since the folder was listed
+        return True
+
+
+def _with_parents(folder: Path) -> Iterator[Path]:
+    yield folder
+    yield from folder.parents
+
+
+def _is_read(path: Path, root: Path) -> bool:
+    """Return whether a run reads a path when it is given a folder above it, or the path itself."""
+    parts = path.relative_to(root).parts
+    if any(map(is_hidden, parts)):
+        return False
+    return not parts or is_folder(str(path)) or is_taken(parts[-1])
+
+
+def repository_of(paths: Sequence[str], others: Sequence[str] = ()) -> Repository:
+    """Return the repository that holds the PATHS of a run.
+
+    ``others`` are folders of other environments.
+    """
     resolved = tuple(Path(path).resolve() for path in paths)
-    tops = [git_root(path) for path in resolved]
-    alone = [path for path, top in zip(resolved, tops, strict=True) if top is None]
+    left_out = tuple(path for path in map(Path.resolve, map(Path, others)) if path not in resolved)
+    known = (*resolved, *left_out)
+    tops = [git_root(path) for path in known]
+    alone = [path for path, top in zip(known, tops, strict=True) if top is None]
     found = {top for top in tops if top is not None}
     if alone:
         folders = (path if is_folder(str(path)) else path.parent for path in alone)
         found.add(Path(os.path.commonpath(list(folders))))
-    return Repository(tuple(sorted(found)), resolved, is_git=not alone)
+    return Repository(tuple(sorted(found)), resolved, is_git=not alone, others=left_out)
 
 
 class _Wanted:
@@ -148,19 +274,27 @@ class _Search:
     unreadable: list[tuple[SourceLocation, str]] = field(default_factory=list)
     defaults: FolderDefaults = field(default_factory=lambda: FolderDefaults(Growth()))
 
-    def read(self, folder: Path, names: Sequence[str]) -> None:
+    def read(self, listed: _Listed) -> None:
         """Look for manifests in the files of one folder; enclosing folders come first."""
-        manifests = [manifest for name in names for manifest in self._manifests(folder, name)]
-        for manifest in manifests:
-            if is_defaults(manifest.document):
-                self.defaults.add(manifest)
+        for name in listed.read:
+            self._take_defaults(self._manifests(listed.folder, name, DEFAULTS))
+        manifests = [
+            each for name in listed.unread for each in self._manifests(listed.folder, name)
+        ]
+        self._take_defaults(manifests)
         for manifest in manifests:
             owned = self.defaults.fill(manifest, owner_only=True)
             for object_id in _declared_ids(owned.document, self.wanted):
                 if object_id not in self.declared:
                     self.declared[object_id] = owned.place("metadata", "name")
 
-    def _manifests(self, folder: Path, name: str) -> Sequence[Manifest]:
+    def _take_defaults(self, manifests: Iterable[Manifest]) -> None:
+        for manifest in manifests:
+            if is_defaults(manifest.document):
+                self.defaults.add(manifest)
+
+    def _manifests(self, folder: Path, name: str, word: str = "") -> Sequence[Manifest]:
+        """Return the documents of a file, or nothing where it holds none that has a word."""
         shown = name_as_text(os.path.relpath(folder / name))
         try:
             with open_folder(str(folder), follow=True) as handle:
@@ -168,27 +302,51 @@ class _Search:
         except OpeningError as fault:
             self._not_opened(folder / name, shown, fault)
             return ()
-        if b"reconciler" not in data and b"\\" not in data:
-            return ()  # no escape in it can spell the version of a manifest
+        if name.endswith(JSON) and not is_json_manifest(data):
+            return ()
+        # An escape can spell the version, and the word.
+        is_escaped = b"\\" in data and (_is_named_so(name) or b"reconciler" in data)
+        if not (is_escaped or (holds_text(data, VERSIONS) and holds_text(data, word))):
+            return ()
         reader = Reader()
         manifests = list(reader.manifests([FoundFile(shown, data, Root(str(folder)), ())]))
         if any(finding.is_error for finding in reader.findings):
-            if VERSIONS.encode() in data:
-                self.unreadable.append((SourceLocation(shown), "cannot be read as YAML"))
+            if why := _why_it_counts(name, data):
+                self.unreadable.append((SourceLocation(shown), why))
             return ()
         return manifests
 
-    def refuse_folder(self, folder: Path, fault: OSError) -> None:
-        """Note a folder that cannot be listed: what it holds is not known."""
-        why = f"cannot be read ({fault.strerror})"
-        self.unreadable.append((SourceLocation(name_as_text(os.path.relpath(folder))), why))
+    def entries(self, folder: Path) -> Sequence[os.DirEntry[str]]:
+        """Return what is in a folder, by name; note one that cannot be listed."""
+        try:
+            with os.scandir(folder) as listing:
+                found = [entry for entry in listing if entry.name != ".git"]
+                return sorted(found, key=attrgetter("name"))
+        except OSError as fault:
+            why = f"cannot be read ({fault.strerror})"
+            self.unreadable.append((SourceLocation(name_as_text(os.path.relpath(folder))), why))
+            return ()
 
     def _not_opened(self, path: Path, shown: str, fault: OpeningError) -> None:
         if fault.reason in {Reason.MISSING, Reason.SYMLINK, Reason.NOT_REGULAR}:
             return
+        if not _is_named_so(path.name):
+            return
         if fault.reason is Reason.TOO_LARGE and not _may_hold_manifests(path):
             return
         self.unreadable.append((SourceLocation(shown), str(fault)))
+
+
+def _is_named_so(name: str) -> bool:
+    """Return whether a file is named as YAML or JSON, hidden or in capitals as well."""
+    return name.lower().endswith((*EXTENSIONS, JSON))
+
+
+def _why_it_counts(name: str, data: bytes) -> str:
+    """Return why a file counts that cannot be read, or nothing where it does not."""
+    if VERSIONS.encode() in data:
+        return "cannot be read as YAML" if _is_named_so(name) else ""
+    return "is UTF-16 or UTF-32, and must be UTF-8" if holds_text(data, VERSIONS) else ""
 
 
 def _declared_ids(document: YamlValue, wanted: _Wanted) -> Iterator[str]:
@@ -251,38 +409,14 @@ def _fits(parts: Sequence[str], name: str) -> bool:
 
 def _may_hold_manifests(path: Path) -> bool:
     """Return whether a large file holds the version of a manifest, or is too large to tell."""
-    mark, before, left = VERSIONS.encode(), b"", _SEARCHED
+    before, left = b"", _SEARCHED
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
             while left > 0 and (block := file.read(MAX_FILE)):
-                if mark in before + block:
+                if holds_text(before + block, VERSIONS):
                     return True
-                before, left = block[-len(mark) :], left - len(block)
-            return bool(file.read(1))
+                before, left = block[-4 * len(VERSIONS) :], left - len(block)
+            # Large JSON is data of another tool; a manifest in it has its version near the start.
+            return not path.name.lower().endswith(JSON) and bool(file.read(1))
     except OSError:
         return True
-
-
-def _yaml_files(
-    top: Path, left_out: Collection[Path], search: _Search
-) -> Iterator[tuple[Path, Sequence[str]]]:
-    """Yield each folder beneath one with its YAML files, in a steady order, owners first."""
-    folders = [top] if top not in left_out else []
-    while folders:
-        folder = folders.pop()
-        try:
-            with os.scandir(folder) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError as fault:
-            search.refuse_folder(folder, fault)
-            continue
-        inner, files = [], []
-        for entry in entries:
-            if entry.name == ".git" or folder / entry.name in left_out:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                inner.append(folder / entry.name)
-            elif entry.name.endswith(EXTENSIONS) and not entry.is_symlink():
-                files.append(entry.name)
-        yield folder, files
-        folders += reversed(inner)

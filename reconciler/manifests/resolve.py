@@ -19,8 +19,13 @@ from contextlib import ExitStack
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.manifests.files import OpeningError, Reason, open_folder, read_file
 from reconciler.manifests.manifest import Manifest, Root
-from reconciler.manifests.placeholders import left_over, may_have_left_over, position
-from reconciler.manifests.variables import SCRIPT, Variables, left_over_warning
+from reconciler.manifests.placeholders import OPENING, left_over, may_have_left_over, position
+from reconciler.manifests.variables import (
+    SCRIPT,
+    Variables,
+    left_over_finding,
+    unreplaced_note,
+)
 from reconciler.resources.kinds import KINDS, MAX_SCRIPT, MAX_SCRIPT_BYTES
 from reconciler.resources.ref import ACTION
 
@@ -52,6 +57,7 @@ class Resolver:
                 manifest = self._with_script(manifest, path)
         metadata = document.get("metadata")
         if not (isinstance(metadata, dict) and "templated" in metadata):
+            self._note_variable(manifest)
             return manifest
         templated = metadata["templated"]
         if not isinstance(templated, bool):
@@ -77,8 +83,16 @@ class Resolver:
         token = left_over(script) if may_have_left_over(script) else None
         if token is not None:
             place = read.place_within(*position(script, token.start), *SCRIPT)
-            self.findings.append(left_over_warning(token, place))
+            self.findings.append(left_over_finding(token, place, in_script=True))
         return read
+
+    def _note_variable(self, manifest: Manifest) -> None:
+        script = manifest.document["spec"].get("script")
+        if not (isinstance(script, str) and OPENING in script):
+            return
+        if token := self._variables.unreplaced(script):
+            place = manifest.place_within(*position(script, token.start), *SCRIPT)
+            self.findings.append(unreplaced_note(token, place))
 
     def _finished(self, manifest: Manifest, *, templated: bool) -> Manifest:
         """Return a manifest without its ``templated``, and its script as it is to run."""

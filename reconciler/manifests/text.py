@@ -87,8 +87,21 @@ def _has(container: YamlValue, step: str | int) -> bool:
     return isinstance(container, list) and isinstance(step, int) and 0 <= step < len(container)
 
 
+_WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+
+
+def holds_text(data: bytes, text: str) -> bool:
+    """Return whether bytes hold an ASCII text as UTF-8, UTF-16 or UTF-32."""
+    if text.encode() in data:
+        return True
+    return b"\0" in data and any(text.encode(encoding) in data for encoding in _WIDE)
+
+
 _BOM = "\ufeff"
-_OTHER_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_WIDE_BOMS = {  # the mark of UTF-32 in one order begins as that of UTF-16 does
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
 
 # The parser takes them, three as line breaks, which they are not to editors, Git or YAML 1.2.
 _HIDDEN = "[\x85\u2028\u2029\ufeff]"
@@ -118,9 +131,9 @@ def decode(data: bytes) -> str:
     Raises:
         TextError: it is not UTF-8, or has a character that must be written as an escape.
     """
-    if data.startswith(_OTHER_BOMS):
-        remedy = "Save the file as UTF-8."
-        raise TextError(("YAML-ENCODING", "the file is UTF-16 or UTF-32", remedy, Mark(1, 1)))
+    for encoding, marks in _WIDE_BOMS.items():
+        if data.startswith(marks):
+            raise TextError(_wide(encoding))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -134,6 +147,33 @@ def decode(data: bytes) -> str:
     if re.search(_HIDDEN, text):
         raise TextError(unreadable_character(text))
     return text
+
+
+# Every escape of JSON is matched: only so is it known which backslash begins one.
+_JSON_ESCAPE = re.compile(
+    r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def with_whole_escapes(text: str) -> str:
+    """Return JSON with one escape of YAML for each pair: JSON escapes UTF-16, YAML characters."""
+    return _JSON_ESCAPE.sub(_whole, text)
+
+
+def _whole(escape: re.Match[str]) -> str:
+    high, low = escape.groups()
+    if high is None:
+        return escape[0]
+    return f"\\U{0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00:08x}"
+
+
+def _wide(encoding: str) -> Fault:
+    """Return code, summary, remedy and place for a file in another encoding of Unicode."""
+    remedy = (
+        "Save the file as UTF-8. In PowerShell, write | Out-File -Encoding utf8 FILE instead of "
+        f"> FILE; elsewhere, iconv -f {encoding.upper()} -t UTF-8 FILE > NEW converts it."
+    )
+    return ("YAML-ENCODING", f"the file is {encoding.upper()}", remedy, Mark(1, 1))
 
 
 def unreadable_character(text: str) -> Fault:

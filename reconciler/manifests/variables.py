@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
-from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, warning
+from reconciler.diagnostics import Diagnostic, SourceLocation, error, note, warning
 from reconciler.manifests.discovery import Discovery
 from reconciler.manifests.manifest import Growth, Manifest, Path, SourceFile
 from reconciler.manifests.placeholders import (
@@ -37,12 +37,13 @@ from reconciler.manifests.yaml_source import MAX_SCALAR
 from reconciler.resources.nearest import NearNames
 
 MAX_FAULTS = 100
-"""Findings of one severity about the variables of one document: many warnings hide no error."""
+"""Findings of one sort about one document: many placeholders of other tools hide no variable."""
 
 SCRIPT = ("spec", "script")
 _SECTIONS = frozenset({"metadata", "spec"})
 # An escape that can spell what is looked for, or join two halves of it: ``"\\x24{name}"``.
 _SPELLS = re.compile(r"\\[xuU\r\n\x85\u2028\u2029]")
+_VARIABLE, _LEFT = "VARIABLE", "PLACEHOLDER-LEFT"  # sorts of findings
 _ESCAPE = "Write $${ for the two characters ${."
 
 
@@ -82,6 +83,16 @@ class Variables:
         self._begin(manifest)
         return self._text(script, SCRIPT)
 
+    def unreplaced(self, script: str) -> Token | None:
+        """Return the first variable of a script that is not templated, if it has any.
+
+        JavaScript has ``${}`` of its own, between back-ticks: there only a declared name counts.
+        """
+        for token in tokens(script):
+            if token.name and (token.name in self._layers.variables or "`" not in script):
+                return token
+        return None
+
     def _look_through(self, file: SourceFile) -> None:
         """See what a file can hold: once, for it may have thousands of documents."""
         self._file = file
@@ -90,7 +101,7 @@ class Variables:
 
     def _begin(self, manifest: Manifest) -> None:
         self._manifest = manifest
-        self._told: Counter[Severity] = Counter()
+        self._told: Counter[str] = Counter()
 
     def _sections(self, document: YamlMapping) -> None:
         for key, value in document.items():
@@ -162,7 +173,7 @@ class Variables:
         """Return a text with its variables replaced, and tell what is wrong with any of them."""
         for token in tokens(text):
             fault = None if token.is_literal else self._fault(token)
-            if fault and self._is_told(Severity.ERROR):
+            if fault and self._is_told(_VARIABLE):
                 self.findings.append(fault.at(self._place_in(text, token, path)))
         try:
             return expanded(text, self._text_of, MAX_SCALAR)
@@ -210,8 +221,9 @@ class Variables:
 
     def _left_over(self, value: str, path: Path) -> None:
         token = left_over(value)
-        if token is not None and self._is_told(Severity.WARNING):
-            self.findings.append(left_over_warning(token, self._place_in(value, token, path)))
+        if token is not None and self._is_told(_LEFT):
+            place = self._place_in(value, token, path)
+            self.findings.append(left_over_finding(token, place, in_script=path == SCRIPT))
 
     def _place_in(self, text: str, token: Token, path: Path) -> SourceLocation:
         if path[-1] != "script":
@@ -225,25 +237,37 @@ class Variables:
     def _refuse(self, where: str, place: SourceLocation) -> None:
         summary = f"a variable in {where}"
         remedy = "Variables stand in values of metadata and spec only: write it out here."
-        if self._is_told(Severity.ERROR):
+        if self._is_told(_VARIABLE):
             self.findings.append(error("VARIABLE-PLACE", summary, remedy, place))
 
-    def _is_told(self, severity: Severity) -> bool:
-        """Return whether one more finding about this document is told."""
-        self._told[severity] += 1
-        return self._told[severity] <= MAX_FAULTS
+    def _is_told(self, sort: str) -> bool:
+        """Return whether one more finding of a sort about this document is told."""
+        self._told[sort] += 1
+        return self._told[sort] <= MAX_FAULTS
 
 
 def _has_variable(text: str) -> bool:
     return any(not token.is_literal for token in tokens(text))
 
 
-def left_over_warning(token: Token, place: SourceLocation) -> Diagnostic:
-    """Return the finding about a placeholder of another tool."""
-    return warning(
-        "PLACEHOLDER-LEFT",
+def left_over_finding(token: Token, place: SourceLocation, *, in_script: bool) -> Diagnostic:
+    """Return the finding about a placeholder of another tool: in a script it may be meant."""
+    sent = "It is sent as it stands. " if in_script else ""
+    return (warning if in_script else error)(
+        _LEFT,
         f"{token.text[:60]} looks like a placeholder of another tool",
-        "It is sent as it stands. Declare a variable in reconciler.yaml and write ${name} instead.",
+        f"{sent}Declare a variable in reconciler.yaml and write ${{name}} instead.",
+        place,
+    )
+
+
+def unreplaced_note(token: Token, place: SourceLocation) -> Diagnostic:
+    """Return the finding about a variable in a script that is not templated."""
+    return note(
+        "SCRIPT-VARIABLE",
+        f"{token.text[:60]} in a script that is not templated",
+        "It is sent as it stands. Write templated: true in metadata to have variables replaced, "
+        "or templated: false if this is meant.",
         place,
     )
 

@@ -45,6 +45,14 @@ MAX_SCALAR = 64 * 1024  # a script may have 2,000 characters
 MAX_DOCUMENTS = 10_000
 MAX_FINDINGS = 100  # as many as a person fixes in one file at a time
 
+_PLAIN_KEY = (
+    "Write a plain word as key. For a variable, write ${name}, which reconciler.yaml declares, and "
+    "not {{ name }}."
+)
+
+# A second first key begins a second manifest, if the first one already has its name.
+_FIRST_KEY, _NAMING = "apiVersion", "metadata"
+
 # Keys met before that are text, quoted or not: looked up instead of checked, and held once.
 _usual_keys: dict[str, str] = {}
 _MAX_USUAL_KEYS = 1000
@@ -104,13 +112,14 @@ def _place(fault: MarkedYAMLError) -> Mark:
 class _Reader:
     """One pass over one text: recursive descent, no deeper than MAX_DEPTH."""
 
-    __slots__ = ("_depth", "_next", "_nodes", "_starts", "_trace", "documents")
+    __slots__ = ("_depth", "_joined", "_next", "_nodes", "_starts", "_trace", "documents")
 
     def __init__(self, text: str, trace: Trace | None, starts: list[Start] | None = None) -> None:
         self.documents: list[YamlValue] = trace.documents if trace is not None else []
         self._trace = trace
         self._starts = starts
         self._depth = 0
+        self._joined = False  # two manifests stand in what is one document
         self._nodes = 0  # keys and values in mappings and lists that were read to their end
         self._next: Callable[[], _Event] = CParser(text).get_event
 
@@ -140,6 +149,7 @@ class _Reader:
 
     def _traced_document(self, trace: Trace, findings: int) -> None:
         event, index = self._next(), len(trace.documents)
+        self._joined = False
         trace.documents.append(None)
         value = self._value(event)
         trace.values[id(trace.documents), index] = _mark(trace, event)
@@ -207,7 +217,7 @@ class _Reader:
 
     def _key(self, event: _Event, known: YamlMapping) -> str:
         if type(event) is not ScalarEvent:
-            self._stop(event, "YAML-KEY", "a key that is not text", "Write a plain word as key.")
+            self._stop(event, "YAML-KEY", "a key that is not text", _PLAIN_KEY)
         if event.tag is not event.anchor:
             self._refuse_property(event)
         key: str = event.value
@@ -251,12 +261,27 @@ class _Reader:
             return None
 
     def _refuse_twice(self, event: _Event, known: YamlMapping) -> None:
+        begins_line = event.start_mark.column == 0  # nothing else can have a line above it
+        if event.value == _FIRST_KEY and begins_line and _NAMING in known:
+            self._joined = True
+            self._refuse(
+                event,
+                "YAML-SEPARATOR",
+                "a second manifest without a line of --- before it",
+                "Write a line of --- above this one: it stands between two manifests.",
+            )
+            return
+        if self._depth == 1 and self._joined:
+            return  # it is a key of the second manifest
         first = self._trace.keys[id(known), event.value] if self._trace is not None else Mark(0, 0)
+        line = _mark(self._trace, event).line if self._trace is not None else 0
         self._refuse(
             event,
             "YAML-DUPLICATE-KEY",
             f"key {event.value[:40]} is written twice, first in line {first.line}",
-            f"Keep one of the two: line {first.line} or line {event.start_mark.line + 1}.",
+            f"Keep one of the two: line {first.line} or line {line}."
+            if line != first.line
+            else "Keep one of the two.",
         )
 
     def _refuse_property(self, event: _Event) -> None:

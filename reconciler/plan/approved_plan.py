@@ -1,8 +1,9 @@
 """An approved plan beside the plan of this moment: what differs, and what is done already.
 
 Every event carries the digest of the plan that it was written for. So a change is done where the
-object's last event carries the digest of the approved plan. A service that tells no writers has
-no such trace: there a change counts as done where the object is as it was planned.
+object's last event carries the digest of the approved plan; for a delete and an emptied flow, the
+event that removed it. A service that tells no writers has no such trace: there a change counts as
+done where the object is as it was planned.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from reconciler.plan.causes import cause_in_words, cause_of
 from reconciler.plan.diff import is_not_sent
 from reconciler.plan.digest import essence
+from reconciler.plan.flows import empties
 from reconciler.plan.history import gives_secret
 from reconciler.plan.model import CauseKind, Change, Create, Delete, Plan, held_of, ref_of, word
 from reconciler.resources.ref import ResourceRef
@@ -192,12 +194,12 @@ def written_for(observed: ObservedState, digest: str) -> int:
 
 
 def owners_of_gone(approved: Plan, observed: ObservedState) -> tuple[str, ...]:
-    """Return the ids of organizations in which something that was to be deleted is gone."""
+    """Return the ids of organizations in which something that was to be removed is gone."""
     there = {held.id for held in observed.everything}
     gone = [
         change.held.organization_id
         for change in approved.changes
-        if isinstance(change, Delete) and change.held.id not in there
+        if (isinstance(change, Delete) or empties(change)) and change.held.id not in there
     ]
     return tuple(dict.fromkeys(gone))
 
@@ -236,20 +238,22 @@ def partly_applied(
     """Return what an earlier run of an approved plan has done, and what is left."""
     compared = _Comparison(digest, observed, traces)
     planned = {ref_of(change).key: change for change in now.changes}
-    done: list[ResourceRef] = []
+    done: list[Change] = []
     expected: list[Change] = []
     is_continued = False
     for old in approved.changes:
         new = planned.get(ref_of(old).key)
         if compared.is_done(old, new):
-            done.append(ref_of(old))
+            done.append(old)
         elif compared.is_continued(old, new) and new is not None:
             expected.append(new)
             is_continued = True
         else:
             expected.append(old)
-    keys = {ref.key for ref in done}
-    in_step = [ref for ref in done if ref.key in observed.objects]
+    keys = {ref_of(change).key for change in done}
+    # An emptied flow is declared and not held.
+    kept = [each for each in done if empties(each) or ref_of(each).key in observed.objects]
+    in_step = map(ref_of, kept)
     also = [ref_of(change) for key, change in planned.items() if key in keys]
     return PartlyApplied(
         len(done),
@@ -275,7 +279,7 @@ class _Comparison:
 
     def is_done(self, old: Change, new: Change | None) -> bool:
         """Return whether an approved change is done; ``new`` is the change planned there now."""
-        if isinstance(old, Delete):
+        if isinstance(old, Delete) or empties(old):
             removed = self._traces.removed
             gone = old.held.id not in self._by_id
             return gone and (removed is None or old.held.id in removed)
@@ -292,8 +296,9 @@ class _Comparison:
         held = held_of(new) if new is not None else None
         if new is None or held is None or isinstance(old, Delete):
             return False
-        only_kept = not self._tells_writers and is_not_sent(new) and not is_not_sent(old)
-        if held.changed_for != self._digest and not only_kept:
+        only_kept = is_not_sent(new) and not is_not_sent(old)
+        as_planned = not self._tells_writers and (only_kept or _is_half_emptied(old, held))
+        if held.changed_for != self._digest and not as_planned:
             return False
         return held == self._held(old) and essence(old).after == essence(new).after
 
@@ -301,6 +306,15 @@ class _Comparison:
         if isinstance(old, Create):
             return self._by_key.get(old.resource.ref.key)
         return self._by_id.get(old.held.id)
+
+
+def _is_half_emptied(change: Change, held: ObservedObject) -> bool:
+    """Return whether a flow that a change empties is as it was, less some of its triggers."""
+    if not empties(change):
+        return False
+    before = change.held.spec
+    left = {trigger: actions for trigger, actions in held.spec.items() if actions}
+    return held.spec != before and all(before.get(each) == left[each] for each in left)
 
 
 def _is_for(event: ObjectEvent, digest: str) -> bool:

@@ -24,8 +24,13 @@ from reconciler.plan.model import (
     ref_of,
     signs_in_with_secret,
 )
+from reconciler.resources.ref import ResourceRef
 from reconciler.state import ObjectEvent, ObservedObject
 
+NOT_READ = Cause(CauseKind.UNKNOWN)
+"""The cause of a field in a plan that had no history to read: one against a snapshot."""
+
+_NOT_READ_IN_WORDS = "cause not read: a snapshot has no history"
 _PLAIN: Mapping[CauseKind, str] = {
     CauseKind.DECLARED: "declared differently since it was last applied",
     CauseKind.NEVER_APPLIED: "never applied by this tree",
@@ -126,6 +131,17 @@ def field_causes(
     return found
 
 
+def causes_not_read(plan: Plan) -> Mapping[ResourceRef, Mapping[str, Cause]]:
+    """Return the causes of updates that others may have made, where no history can be read."""
+    return {
+        ref_of(change): {
+            field.name: _cause_without_event(change, field.name) or NOT_READ
+            for field in field_changes(change)
+        }
+        for change in changed_on_service(plan)
+    }
+
+
 def _cause_without_event(change: Update, name: str) -> Cause | None:
     """Return the cause of a difference that no event has a value of; None for other fields."""
     if name == CREDENTIAL:
@@ -146,6 +162,8 @@ def cause_in_plan(plan: Plan, change: Change) -> Cause:
     """Return why a change is there, as far as its plan knows: also what blocks a delete."""
     if isinstance(change, Delete) and change.held.ref in plan.declared_elsewhere:
         return Cause(CauseKind.ELSEWHERE)
+    if NOT_READ in plan.causes.get(ref_of(change), {}).values():
+        return NOT_READ
     return cause_of(change, plan.scope.tree)
 
 
@@ -161,15 +179,18 @@ def cause_of_field(plan: Plan, change: Change, name: str) -> Cause | None:
     return known or own or cause_of(change, plan.scope.tree)
 
 
-def causes_in_words(plan: Plan, change: Change) -> Iterator[str]:
-    """Yield why a change is there; fields are named only where their causes differ."""
+def causes_in_words(plan: Plan, change: Change, *, dated: bool = True) -> Iterator[str]:
+    """Yield why a change is there; fields are named only where their causes differ.
+
+    Causes that are not ``dated`` have neither times nor sequences.
+    """
     if plan.compared_with:
         return
     fields: dict[Cause, list[str]] = {}
     for name, cause in plan.causes.get(ref_of(change), {}).items():
-        fields.setdefault(cause, []).append(name)
+        fields.setdefault(_as_told(cause, dated=dated), []).append(name)
     if not fields:
-        words = cause_in_words(cause_in_plan(plan, change))
+        words = cause_in_words(_as_told(cause_in_plan(plan, change), dated=dated))
         if words:
             yield words
         is_asked = isinstance(change, Update | Adopt) and change.new_secret
@@ -177,7 +198,11 @@ def causes_in_words(plan: Plan, change: Change) -> Iterator[str]:
             yield f"{CREDENTIAL}: {cause_in_words(_secret_cause(change))}"
     for cause, names in fields.items():
         named = f"{', '.join(names)}: " if len(fields) > 1 else ""
-        yield named + cause_in_words(cause)
+        yield named + (_NOT_READ_IN_WORDS if cause == NOT_READ else cause_in_words(cause))
+
+
+def _as_told(cause: Cause, *, dated: bool) -> Cause:
+    return cause if dated else cause._replace(at="", sequence=0)
 
 
 def cause_in_words(cause: Cause) -> str:
@@ -195,4 +220,5 @@ def cause_in_words(cause: Cause) -> str:
 
 def _writer(cause: Cause) -> str:
     tree = f" for tree {cause.tree}" if cause.tree else ""
-    return f"by {cause.by}{tree} at {cause.at} (sequence {cause.sequence})"
+    when = f" at {cause.at} (sequence {cause.sequence})" if cause.at or cause.sequence else ""
+    return f"by {cause.by}{tree}{when}"

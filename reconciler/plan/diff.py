@@ -122,8 +122,14 @@ def _computed(change: Change) -> tuple[FieldChange, ...]:
     )
 
 
+OPTIONS = frozenset({"providerOptions", "autoRegister", "stylingType"})
+"""Carried fields of identity providers that a ZITADEL has and no manifest declares."""
+
+OPTIONS_IN_WORDS = "options set in the console"
+
+
 def carried_fields(change: Change) -> tuple[str, ...]:
-    """Return the fields that an update sends back as they are: this version does not know them."""
+    """Return the fields that no manifest declares and an update sends back as they are."""
     if isinstance(change, Create | Delete):
         return ()
     return tuple(sorted(change.held.carried))

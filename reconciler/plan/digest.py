@@ -1,7 +1,8 @@
 """The digest of a plan: the same for the same effect, however the files are laid out.
 
-It covers the options that change what would be done, the id of the service, and of each change its
-ref, id, sequence and hashes of before and after; no positions, addresses, clocks or warnings.
+It covers the options that change what would be done, the id of the service or else the place of the
+store that is to be made, and of each change its ref, id, sequence and hashes of before and after.
+It covers no positions, clocks or warnings.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def _digest(plan: Plan) -> str:
             **({"takeOver": list(plan.scope.take_over)} if plan.scope.take_over else {}),
             **({"otherTree": list(plan.scope.other_tree)} if plan.scope.other_tree else {}),
             "instance": plan.instance,
+            **({"newStore": plan.new_store} if plan.new_store else {}),
             "organizations": sorted({fold(name) for name in plan.organizations}),
             "changes": [essence(change) for change in plan.changes],
         }
@@ -103,5 +105,5 @@ def _after(resource: Resource) -> list[object]:
 
 
 def _state(resource: Resource) -> list[object]:
-    """Return the declared state, if any: without one the digest is that of older versions."""
+    """Return the declared state, if any."""
     return [] if resource.active is None else [{"active": resource.active}]

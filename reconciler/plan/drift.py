@@ -6,8 +6,8 @@ Where one of the three is not known, the object is listed as one that cannot be 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -19,8 +19,9 @@ from reconciler.plan.causes import (
     last_change,
 )
 from reconciler.plan.diff import NAME, FieldChange, field_changes
-from reconciler.plan.history import since_applied
+from reconciler.plan.history import AT_FIRST, SinceApplied, since_applied
 from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Plan
+from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
 
@@ -38,7 +39,9 @@ class DriftedObject:
         ref: As it is declared.
         id: What the service holds, or held, it under.
         cause: Who changed it last, and when.
-        fields: ``before`` is what is declared, ``after`` what the service holds.
+        fields: ``before`` is what the service held when this tree applied it last, ``after`` what
+            it holds now. Without a history ``before`` is what is declared.
+        declared: What the manifests declare of the fields where that is not ``before``.
         removed: Whether the service holds it no more.
         removed_id: Id of the object that this tree applied, where it was deleted and another one
             was made under its name; otherwise empty.
@@ -48,6 +51,7 @@ class DriftedObject:
     id: str
     cause: Cause
     fields: tuple[FieldChange, ...] = ()
+    declared: Mapping[str, SpecValue] = field(default_factory=dict, hash=False)
     removed: bool = False
     removed_id: str = ""
 
@@ -139,18 +143,14 @@ def find_drift(
 ) -> Drift:
     """Tell which differences of a plan were made on the service.
 
-    ``histories`` has the events of the suspects by id; of one that is missing, every difference
-    counts as made on the service.
+    ``histories`` has the events of the suspects by id, and of what was deleted and made again; of
+    one that is missing, every difference counts as made on the service.
     """
     tree = plan.scope.tree
     renamed = _renamed(plan, observed, histories)
-    removed = {
-        gone.ref.key: gone
-        for gone in removals
-        if tree in gone.trees and gone.event.context.get("tree") != tree
-    }
+    removed = _removed_by_others(removals, tree)
     strangers = _never_applied(plan, observed)
-    remade = _remade(plan, strangers, removed)
+    remade = _remade(plan, replaced(plan, observed, removals), histories)
     found = [
         *remade,
         *(
@@ -188,8 +188,8 @@ def _drifted(
     if cause.kind is not CauseKind.SERVICE and not events:
         return None
     changed = [
-        (FieldChange(field.name, field.after, field.before), why)
-        for field, why in field_causes(change, events, tree).values()
+        (planned, why)
+        for planned, why in field_causes(change, events, tree).values()
         if why.kind not in _OF_THE_MANIFESTS
     ]
     if not changed:
@@ -197,8 +197,25 @@ def _drifted(
     if cause.kind is not CauseKind.SERVICE:  # the last event changed no field
         last = max((why for _, why in changed), key=lambda why: why.sequence)
         cause = last._replace(kind=CauseKind.SERVICE)
-    fields = tuple(field for field, _ in changed)
-    return DriftedObject(change.resource.ref, change.held.id, cause, fields)
+    fields, declared = _turned([planned for planned, _ in changed], since_applied(events, tree))
+    return DriftedObject(change.resource.ref, change.held.id, cause, fields, declared)
+
+
+def _turned(
+    planned: Iterable[FieldChange], since: SinceApplied | None
+) -> tuple[tuple[FieldChange, ...], Mapping[str, SpecValue]]:
+    """Return fields of a plan from what was applied to what is held, and what else is declared."""
+    fields, declared = [], {}
+    for each in planned:
+        name, before = each.name, each.after
+        if since is not None:
+            before = since.applied.get(name, AT_FIRST.get(name, before))
+        if before == each.before:  # only the manifests are different
+            continue
+        if before != each.after:
+            declared[name] = each.after
+        fields.append(FieldChange(name, before, each.before))
+    return tuple(fields), declared
 
 
 def _gone(
@@ -226,30 +243,43 @@ def _never_applied(plan: Plan, observed: ObservedState) -> list[ObservedObject]:
     return [held for held in matched if plan.scope.tree not in held.trees]
 
 
-def _remade(
-    plan: Plan,
-    strangers: Sequence[ObservedObject],
-    removed: Mapping[ResourceRef, Removal],
-) -> Iterator[DriftedObject]:
-    """Yield objects that this tree applied, and that others deleted and made again.
+def _removed_by_others(removals: Sequence[Removal], tree: str) -> Mapping[ResourceRef, Removal]:
+    return {
+        gone.ref.key: gone
+        for gone in removals
+        if tree in gone.trees and gone.event.context.get("tree") != tree
+    }
+
+
+def replaced(
+    plan: Plan, observed: ObservedState, removals: Sequence[Removal]
+) -> Iterator[tuple[Removal, ObservedObject]]:
+    """Yield each object that this tree applied and others deleted, with the one in its place.
 
     Equal fields do not make it the same object: its id is another, and so are its client id and
     its secret.
     """
-    adopted = {change.held.id: change for change in plan.changes if isinstance(change, Adopt)}
-    for held in strangers:
+    removed = _removed_by_others(removals, plan.scope.tree)
+    for held in _never_applied(plan, observed):
         removal = removed.get(held.ref.key)
-        if removal is None or removal.id == held.id:
-            continue
+        if removal is not None and removal.id != held.id:
+            yield removal, held
+
+
+def _remade(
+    plan: Plan, found: Iterable[tuple[Removal, ObservedObject]], histories: Histories
+) -> Iterator[DriftedObject]:
+    adopted = {change.held.id: change for change in plan.changes if isinstance(change, Adopt)}
+    for removal, held in found:
         change = adopted.get(held.id)
+        since = since_applied(histories.get(removal.id, ()), plan.scope.tree)
+        fields, declared = _turned(field_changes(change) if change else (), since)
         yield DriftedObject(
             change.resource.ref if change else held.ref,
             held.id,
             last_change(held),
-            tuple(
-                FieldChange(field.name, field.after, field.before)
-                for field in (field_changes(change) if change else ())
-            ),
+            fields,
+            declared,
             removed_id=removal.id,
         )
 

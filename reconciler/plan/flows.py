@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeGuard, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.plan.guards import addresses_of, break_glass
-from reconciler.plan.model import Change, Create, Delete, Pair, Scope, ref_of
+from reconciler.plan.model import Adopt, Change, Create, Delete, Pair, Scope, Update, ref_of
 from reconciler.plan.risk import names_of, risks_of
 from reconciler.resources.flows import named_actions
 from reconciler.resources.nearest import NearNames
@@ -26,6 +26,11 @@ Names: TypeAlias = Mapping[ResourceRef, str]
 def runs_nothing(resource: Resource) -> bool:
     """Return whether a resource is a flow without any action: the service then holds no object."""
     return resource.ref.kind is ACTION_FLOW and not any(resource.spec.values())
+
+
+def empties(change: Change) -> TypeGuard[Update | Adopt]:
+    """Return whether a change leaves a flow without any action: then it is gone."""
+    return not isinstance(change, Create | Delete) and runs_nothing(change.resource)
 
 
 def needs_flows(desired: DesiredState, scope: Scope) -> bool:
@@ -205,7 +210,7 @@ def emptied_flows(changes: Sequence[Change]) -> Iterator[Diagnostic]:
     A flow without actions is no longer an object.
     """
     for change in changes:
-        if isinstance(change, Create | Delete) or not runs_nothing(change.resource):
+        if not empties(change):
             continue
         # A service may not remember the mark; a manifest that has it contradicts itself.
         if change.held.prevent_delete or change.resource.prevent_delete:

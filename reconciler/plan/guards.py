@@ -28,7 +28,14 @@ from reconciler.plan.shared_names import same_names
 from reconciler.resources.fields import Spec
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
-from reconciler.state import DesiredState, Elsewhere, ObservedObject, ObservedState, Resource
+from reconciler.state import (
+    UPGRADE,
+    DesiredState,
+    Elsewhere,
+    ObservedObject,
+    ObservedState,
+    Resource,
+)
 
 MANY = 0.3
 FEW_OBJECTS = 10
@@ -88,10 +95,11 @@ def blocks(
 
 def _incomplete(observed: ObservedState) -> Iterator[Diagnostic]:
     for reason in observed.incomplete:
+        again = "" if reason.endswith(UPGRADE) else ": run the command again"
         yield error(
             "GUARD-INCOMPLETE-READ",
             "the service's listing is not complete",
-            f"{reason} Nothing is written from an incomplete listing: run the command again.",
+            f"{reason} Nothing is written from an incomplete listing{again}.",
         )
 
 

@@ -12,20 +12,18 @@ from typing import NamedTuple
 from reconciler.plan.diff import ACTIVE, CRITICAL, NAME, PREVENT_DELETE, FieldChange
 from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Spec
-from reconciler.resources.normal import DEFAULTS, LATER
+from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import ACTION, ACTION_FLOW
 from reconciler.state import ObjectEvent, ObservedState, Removal
 
 _REGENERATED = ".secret.changed"
 _OF_SECRETS = (_REGENERATED, ".secret.claimed")  # they say nothing of what a tree declared
 _STATES = (".deactivated", ".reactivated")
-_LATER: Spec = {name: value for later in LATER.values() for name, value in later.items()}
 # Values before any event that says another one. No event tells of a trigger that stays empty.
 AT_FIRST: Spec = {
     PREVENT_DELETE: False,
     CRITICAL: False,
     ACTIVE: True,
-    **_LATER,
     **DEFAULTS[ACTION_FLOW],
 }
 _MARKS = {"preventDelete": PREVENT_DELETE, "critical": CRITICAL}
@@ -108,8 +106,6 @@ def _fields_after(before: Spec, event: ObjectEvent) -> Spec:
         if isinstance(value, bool) and (value or shown in before):
             after[shown] = value
     if isinstance(spec, dict):
-        # It is whole, but for later fields at their default.
-        after.update({name: _LATER[name] for name in before.keys() & _LATER.keys()})
         after.update(spec)
     if event.type.endswith(_STATES):
         after[ACTIVE] = event.type.endswith(_STATES[1])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.resources.fields import Spec
-from reconciler.resources.normal import LATER, LEFT_AS_HELD, TYPES
+from reconciler.resources.normal import LEFT_AS_HELD, TYPES
 from reconciler.resources.ref import Kind
 from reconciler.resources.strict_json import JsonError, read_as, read_object
 
@@ -98,12 +98,7 @@ def _lines(value: object) -> str:
 
 
 def _fields(value: DataclassInstance) -> dict[str, object]:
-    told = ((field, getattr(value, field.name)) for field in fields(value))
-    return {
-        field.name: each
-        for field, each in told
-        if not (field.metadata.get("later") and each == field.default)
-    }
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _plain(value: object) -> dict[str, object] | list[object]:
@@ -125,22 +120,16 @@ def seal_of(content: bytes) -> str:
     return str(read_object(content)[SEAL])
 
 
-def check_spec(kind: Kind, spec: Spec, *, whole: bool, planned: bool = False) -> None:
+def check_spec(kind: Kind, spec: Spec, *, whole: bool) -> None:
     """Refuse a spec with fields that are not of the kind, or not of the right types.
 
     ``whole`` asks for every field but those that are left as held: that of a resource has them,
-    whatever a service holds. ``planned`` asks for the later fields of the kind: the hashes of a
-    plan cover every field, so those that an older version made without one cannot match.
+    whatever a service holds.
 
     Raises:
         SavedFileError: it has such a field, or lacks one.
     """
     known = TYPES[kind]
-    missing = [name for name in LATER[kind] if name not in spec and name not in LEFT_AS_HELD[kind]]
-    if planned and missing:
-        raise SavedFileError(
-            f"was written by an older version, without the field {missing[0]} of {kind.value}"
-        )
     needed = known.keys() - LEFT_AS_HELD[kind].keys() if whole else set()
     if not needed <= spec.keys() <= known.keys():
         raise SavedFileError(f"has a spec that does not fit {kind.value}")

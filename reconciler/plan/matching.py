@@ -168,14 +168,12 @@ def _not_deactivatable(pairs: Sequence[Pair], observed: ObservedState) -> Iterat
             yield error(
                 "PLAN-NOT-DEACTIVATABLE",
                 "the service cannot deactivate the object",
-                f"{_OLD if observed.keeps_history else _FAMILY} Leave metadata.active out, or "
-                f"remove {resource.ref} instead.",
+                f"{_FAMILY} Leave metadata.active out, or remove {resource.ref} instead.",
                 resource.source.place("metadata", "active"),
                 resource.ref,
             )
 
 
-_OLD = "The service is older than this tool and has no call for it: upgrade it."
 _FAMILY = (
     "This ZITADEL has no call that deactivates an identity provider of its present calls: only one "
     "that an old call made can be deactivated."

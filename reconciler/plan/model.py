@@ -274,6 +274,8 @@ class Plan:
             name. Not covered by the digest.
         compared_with: Of a comparison, the environment that stands for what is held; empty for a
             plan of a service. The environment of the scope stands for what is declared.
+        new_store: Address of the store that it makes, and the only one that it is for; empty where
+            there is a service.
     """
 
     scope: Scope
@@ -290,6 +292,7 @@ class Plan:
     causes: Mapping[ResourceRef, Mapping[str, Cause]] = field(default_factory=dict)
     compared_with: str = ""
     inactive: tuple[ResourceRef, ...] = ()
+    new_store: str = ""
 
     @cached_property
     def declared_elsewhere(self) -> Mapping[ResourceRef, SourceLocation]:

@@ -7,7 +7,7 @@ again, and goes on only if the outcome is the same. A plan file holds no secret.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
@@ -28,7 +28,7 @@ from reconciler.plan.model import (
 )
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import ResourceRef, read_shard
-from reconciler.resources.strict_json import LATER, Count, Seconds, SequenceNumber
+from reconciler.resources.strict_json import Count, Seconds, SequenceNumber
 from reconciler.state import ObservedObject, OwedSecret, Resource
 
 FORMAT = "reconciler-plan"
@@ -122,7 +122,8 @@ class _PlanDocument(Document):
     owed_elsewhere: Count
     owed_left: Count
     findings: tuple[SavedFinding, ...]
-    inactive: tuple[ResourceRef, ...] = field(default=(), metadata=LATER)
+    inactive: tuple[ResourceRef, ...]
+    new_store: str
 
 
 def _document(file: PlanFile) -> _PlanDocument:
@@ -231,7 +232,7 @@ class SavedResource:
     pinned_id: str
     prevent_delete: bool
     critical: bool
-    active: bool | None = field(default=None, metadata=LATER)
+    active: bool | None
 
     @classmethod
     def of(cls, resource: Resource) -> Self:
@@ -242,9 +243,9 @@ class SavedResource:
         """Return the resource.
 
         Raises:
-            SavedFileError: its spec is not one of its kind, or an older version wrote it.
+            SavedFileError: its spec is not one of its kind.
         """
-        check_spec(self.ref.kind, self.spec, whole=True, planned=True)
+        check_spec(self.ref.kind, self.spec, whole=True)
         return like(Resource, self, source=_SavedSource(self.place))
 
 
@@ -262,7 +263,7 @@ class SavedChange:
     held: ObservedObject | None = None
     resource: SavedResource | None
     new_secret: bool = False
-    kept: frozenset[str] = field(default=frozenset(), metadata=LATER)
+    kept: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, change: Change) -> Self:
@@ -284,7 +285,7 @@ class SavedChange:
     def _unchecked(self) -> Change:
         held, resource = self.held, self.resource.resource() if self.resource else None
         if held is not None:
-            check_spec(held.ref.kind, held.spec, whole=False, planned=True)
+            check_spec(held.ref.kind, held.spec, whole=False)
         if resource is not None and held is None and self.change == "create":
             return Create(resource)
         if resource is not None and held is not None and self.change in {"update", "adopt"}:
@@ -320,7 +321,7 @@ class SavedOptions:
     rotate_missing: tuple[ResourceRef, ...]
     take_over: tuple[ResourceRef, ...]
     other_tree: tuple[str, ...]
-    environment: str = field(default="", metadata=LATER)
+    environment: str
 
     @classmethod
     def of(cls, scope: Scope) -> Self:

@@ -114,6 +114,7 @@ def build_plan(
         owed_elsewhere=owed_elsewhere(scope, observed),
         owed_left=owed_left(desired, scope, observed),
         inactive=_left_inactive(matching.pairs, kept),
+        new_store=observed.new_store,
     )
 
 
@@ -137,7 +138,7 @@ def _unmet(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnosti
     service = CAPABILITIES[observed.capabilities]
     # A ZITADEL that takes no more than the source is too old for the calls that tell more of it.
     if service.name == SOURCE and not observed.keeps_history:
-        service = service._replace(title="this old ZITADEL")
+        service = service._replace(title="this old ZITADEL", refuses_empty=True)
     return (finding for need in desired.needs if (finding := need.unmet(service)))
 
 

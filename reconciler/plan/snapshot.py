@@ -6,14 +6,12 @@ A pull request from a fork gets no token, and is planned against a snapshot. It 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from reconciler.plan.integrity import Document, SavedFileError, check_spec, like, sealed, unsealed
-from reconciler.resources.capabilities import CAPABILITIES, SOURCE
-from reconciler.resources.normal import LATER as LATER_FIELDS
-from reconciler.resources.normal import without_idle
+from reconciler.resources.capabilities import CAPABILITIES
 from reconciler.resources.ref import Kind, ResourceRef, fold
-from reconciler.resources.strict_json import LATER, Count, Seconds
+from reconciler.resources.strict_json import Count, Seconds
 from reconciler.state import ObservedObject, ObservedState
 
 FORMAT = "reconciler-snapshot"
@@ -82,13 +80,13 @@ class _SnapshotDocument(Document):
     caller_objects: frozenset[str]
     doubles: tuple[ObservedObject, ...]
     objects: tuple[ObservedObject, ...]
-    keeps_history: bool = field(default=True, metadata=LATER)
-    knows_audience: bool | None = field(default=True, metadata=LATER)
-    capabilities: str = field(default=SOURCE, metadata=LATER)
-    generation: Count | None = field(default=None, metadata=LATER)
-    own_project: str = field(default="", metadata=LATER)
-    unidentified: str = field(default="", metadata=LATER)
-    only_active: frozenset[str] = field(default=frozenset(), metadata=LATER)
+    keeps_history: bool
+    knows_audience: bool | None
+    capabilities: str
+    generation: Count | None
+    own_project: str
+    unidentified: str
+    only_active: frozenset[str]
 
 
 def snapshot_content(file: SnapshotFile) -> bytes:
@@ -101,8 +99,8 @@ def snapshot_content(file: SnapshotFile) -> bytes:
         all=file.organizations is None,
         organizations=tuple(sorted(file.organizations or ())),
         elsewhere=tuple((name, *sorted(state.elsewhere[name])) for name in sorted(state.elsewhere)),
-        doubles=tuple(map(_shortened, sorted(state.name_clashes, key=_place))),
-        objects=tuple(_shortened(state.objects[key]) for key in sorted(state.objects)),
+        doubles=tuple(map(_undated, sorted(state.name_clashes, key=_place))),
+        objects=tuple(_undated(state.objects[key]) for key in sorted(state.objects)),
         only_active=frozenset(state.only_active),
     )
     return sealed(FORMAT, FORMAT_VERSION, document)
@@ -135,35 +133,12 @@ def read_snapshot(content: bytes) -> SnapshotFile:
     )
     if content != snapshot_content(file):
         raise SavedFileError("is not as this version writes it")
-    # Filled only now: the content must be compared with the specs as the file has them.
-    return replace(file, state=_with_later_fields(state))
+    return file
 
 
-def _with_later_fields(state: ObservedState) -> ObservedState:
-    """Return a state with the defaults of the fields that the files of older versions lack."""
-    return replace(
-        state,
-        objects={key: _filled(held) for key, held in state.objects.items()},
-        name_clashes=tuple(map(_filled, state.name_clashes)),
-    )
-
-
-def _shortened(held: ObservedObject) -> ObservedObject:
-    """Return an object as older versions read it.
-
-    It has no time of its creation, and a project no flags that are at their default.
-    """
-    held = replace(held, created_at="")
-    if held.ref.kind is not Kind.PROJECT:
-        return held
-    return replace(held, spec=without_idle(held.ref.kind, held.spec))
-
-
-def _filled(held: ObservedObject) -> ObservedObject:
-    later = LATER_FIELDS[held.ref.kind]
-    if later.keys() <= held.spec.keys():
-        return held
-    return replace(held, spec={**later, **held.spec})
+def _undated(held: ObservedObject) -> ObservedObject:
+    """Return an object without the time of its creation: none is to be taken for a new one."""
+    return replace(held, created_at="")
 
 
 def _place(held: ObservedObject) -> tuple[ResourceRef, str]:

@@ -15,7 +15,14 @@ from reconciler.diagnostics import Diagnostic, Severity
 from reconciler.errors import ReconcilerError
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Change, Plan, ref_of, word
-from reconciler.report.findings import FORMAT_VERSION, Layout, finding_as_json, finding_as_text
+from reconciler.report.findings import (
+    FORMAT_VERSION,
+    SHOW,
+    Layout,
+    finding_as_json,
+    finding_groups,
+    findings_in_short,
+)
 from reconciler.report.plan_json import change_as_json, ref_as_json
 from reconciler.report.plan_parts import Place, place_as_json, place_as_text
 from reconciler.report.plan_text import headline
@@ -35,7 +42,8 @@ def report_as_text(
     """
     lines = list(_failures(report.outcomes, style))
     lines += [delivered_as_text(each, style) for each in report.delivered if each.error]
-    lines += [finding_as_text(note, Layout(style)) for note in report.notes]
+    groups = finding_groups(report.notes) if folded else [(note,) for note in report.notes]
+    lines += findings_in_short(groups, Layout(style), SHOW)
     lines += [delivered_as_text(each, style) for each in report.delivered if not each.error]
     lines += _made(report, style, folded=folded)
     head = place_as_text(place)
@@ -50,17 +58,19 @@ def _result(report: ApplyReport, style: Style) -> str:
     made = ", ".join(
         f"{count} {DONE[name]}" for name, count in counts.items() if count or name != "adopt"
     )
-    is_short = report.interrupted
     if report.delivered:
         handed = sum(delivered.error is None for delivered in report.delivered)
         made += f"; {handed} of {len(report.delivered)} owed secrets delivered"
-        is_short = is_short or handed < len(report.delivered)
-    failed, skipped = report.count(Status.FAILED), report.count(Status.NOT_TRIED)
-    if failed or skipped or is_short:
-        how = "Apply interrupted." if report.interrupted else "Apply incomplete."
-        sentence = f"{style(how, 'bold', 'red')} {made}; {failed} failed, {skipped} not tried."
-    else:
+    if report.is_complete:
         sentence = f"{style('Apply complete!', 'bold', 'green')} {made}."
+    else:
+        how = "Apply interrupted." if report.interrupted else "Apply incomplete."
+        failed, skipped = report.count(Status.FAILED), report.count(Status.NOT_TRIED)
+        untouched = report.count(Status.UNTOUCHED)
+        rest = f", {untouched} untouched" if untouched else ""
+        sentence = (
+            f"{style(how, 'bold', 'red')} {made}; {failed} failed, {skipped} not tried{rest}."
+        )
     if report.remaining is not None:
         sentence += f" {report.remaining} remaining."
     return sentence
@@ -84,7 +94,7 @@ def _made(report: ApplyReport, style: Style, *, folded: bool) -> list[str]:
     shown = made[:WHOLE] if folded else made
     lines = [_outcome(outcome, style) for outcome in shown]
     if len(made) > len(shown):
-        lines.append(f"and {len(made) - len(shown)} more. Show them with --full.")
+        lines.append(f"and {len(made) - len(shown)} more. {SHOW}")
     return lines
 
 
@@ -125,6 +135,7 @@ def counts_as_json(report: ApplyReport) -> dict[str, int | None]:
         "made": report.count(Status.MADE),
         "failed": report.count(Status.FAILED),
         "not_tried": report.count(Status.NOT_TRIED),
+        "untouched": report.count(Status.UNTOUCHED),
         "remaining": report.remaining,
         "delivered": sum(delivered.error is None for delivered in report.delivered),
     }
@@ -205,6 +216,7 @@ _ENDS = {
     Status.MADE: ("apply_complete", "info", "done"),
     Status.FAILED: ("apply_errored", "error", "failed"),
     Status.NOT_TRIED: ("apply_skipped", "warn", "not tried"),
+    Status.UNTOUCHED: ("apply_skipped", "warn", "nothing to send"),
 }
 
 
@@ -257,7 +269,7 @@ def report_records(report: ApplyReport, place: Place) -> Iterator[Record]:
     message = ", ".join(
         f"{count} {name.replace('_', ' ')}"
         for name, count in summary.items()
-        if count is not None and (count or name != "delivered")
+        if count is not None and (count or name not in {"delivered", "untouched"})
     )
     yield _record(
         "change_summary",

@@ -6,6 +6,7 @@ finding can end its own command or begin another.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from html import escape
@@ -26,15 +27,21 @@ SUMMARY_LIMIT = 500_000
 """GitHub takes a mebibyte for a step."""
 
 
-def findings_as_annotations(findings: Sequence[Diagnostic]) -> str:
-    """Return a workflow command for each finding, one on a line."""
-    return "\n".join(map(_annotation, findings))
+def findings_as_annotations(findings: Sequence[Diagnostic], folder: str = "") -> str:
+    """Return a workflow command for each finding, one on a line.
+
+    Files are named from the top of the repository, where GitHub looks for them. ``folder`` is the
+    one that the findings name them from.
+    """
+    return "\n".join(_annotation(finding, folder) for finding in findings)
 
 
-def _annotation(finding: Diagnostic) -> str:
+def _annotation(finding: Diagnostic, folder: str) -> str:
     place, properties = finding.location, {}
     if place is not None:
-        properties["file"] = visible(place.file)
+        is_file = folder and place.line
+        file = posixpath.normpath(posixpath.join(folder, place.file)) if is_file else place.file
+        properties["file"] = visible(file)
     if place is not None and place.line:
         properties |= {"line": str(place.line), "col": str(place.column)}
     properties["title"] = finding.code
@@ -61,6 +68,18 @@ def findings_as_summary(findings: Sequence[Diagnostic], manifests: int) -> str:
     fence, left = fenced(findings, _lines, "text", Room(SUMMARY_LIMIT))
     more = [f"{left} more are in the log of the step."] if left else []
     return "\n\n".join([head, counts(findings), *fence, *more]) + "\n"
+
+
+def findings_as_comment(findings: Sequence[Diagnostic], marker: str, limit: int) -> str:
+    """Return findings as the comment of a plan that could not be made, in so many characters.
+
+    ``marker`` is the first line of that plan's comment, so that this one takes its place.
+    """
+    head = f"{marker}\n## Not planned: the manifests are not valid\n\n- {counts(findings)}"
+    after = "**Next:** Fix the manifests, then push again."
+    fence, left = fenced(findings, _lines, "text", Room(limit - len(head) - len(after)))
+    more = [f"{left} more are in the log of the job."] if left else []
+    return "\n\n".join([head, *fence, *more, after]) + "\n"
 
 
 def _lines(finding: Diagnostic) -> list[str]:

@@ -6,13 +6,14 @@ Items that a list lost and gained are those of the plan (``FieldChange.items``) 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, unified_diff
 from itertools import groupby, islice, zip_longest
 from typing import NamedTuple
 
 from reconciler.plan.diff import CREDENTIAL, FieldChange, ItemChange
 from reconciler.report.visible import Style, visible
+from reconciler.resources.fields import SpecValue
 
 CONTEXT = 3
 _RESET = "not in the manifest: the update resets it"
@@ -164,10 +165,13 @@ def unified(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     yield from (("+", visible(line)) for line in gained)
 
 
-def field_lines(field: FieldChange, style: Style, *, is_new: bool) -> Iterator[str]:
-    """Yield a field for a terminal: scripts by line, lists by item, other values on one line."""
+def field_lines(field: FieldChange, style: Style, *, is_new: bool, width: int = 0) -> Iterator[str]:
+    """Yield a field for a terminal: scripts by line, lists by item, other values on one line.
+
+    ``width`` is the columns above which a value stands on a line of its own; 0 for no limit.
+    """
     note = note_on(field)
-    reset = style(f"  # {note}", "dim") if note else ""
+    reset = _as_remark(note, style)
     if field.name == "script":
         yield f"{field.name}:{reset}"
         yield from _script_lines(field.before or "", field.after or "", style)
@@ -176,13 +180,75 @@ def field_lines(field: FieldChange, style: Style, *, is_new: bool) -> Iterator[s
         yield from _item_lines(field, style)
     elif is_new:
         yield f"{field.name}: {value_as_text(field.after)}"
+    elif field.name == CREDENTIAL:
+        yield from _from_to(field.name, *secret_words(field), style, width, note)
     else:
-        is_secret = field.name == CREDENTIAL
-        values = (
-            secret_words(field) if is_secret else map(value_as_text, (field.before, field.after))
-        )
-        before, after = values
-        yield f"{field.name}: {style(before, 'red')} -> {style(after, 'green')}{reset}"
+        before, after = map(value_as_text, (field.before, field.after))
+        yield from _from_to(field.name, before, after, style, width, note)
+
+
+def is_list(field: FieldChange) -> bool:
+    """Return whether a field is a list before and after."""
+    return isinstance(field.before, list) and isinstance(field.after, list)
+
+
+def what_differs(field: FieldChange) -> tuple[int, SpecValue, SpecValue]:
+    """Return what differs between two values: of lists, the part between equal ends.
+
+    The number is the place at which that part begins. Two lists of which it is the same are changed
+    in the same way, whatever else is in them.
+    """
+    before, after = field.before, field.after
+    if not isinstance(before, list) or not isinstance(after, list):
+        return 0, before, after
+    start, old, new = 0, len(before), len(after)
+    while start < min(old, new) and before[start] == after[start]:
+        start += 1
+    while min(old, new) > start and before[old - 1] == after[new - 1]:
+        old, new = old - 1, new - 1
+    return start, before[start:old], after[start:new]
+
+
+def items_by_place(field: FieldChange) -> Iterator[tuple[str, Mapping[bool, str]]]:
+    """Yield the name of each place at which a list differs, and its values.
+
+    They are by whether they were gained. A name is such as ``redirectUris[0]``.
+    """
+    start, before, after = what_differs(field)
+    items = FieldChange(field.name, before, after).items
+    for position, found in groupby(items, key=lambda item: item.position):
+        values = {item.added: value_as_text(item.value) for item in found}
+        yield f"{field.name}[{start + position}]", values
+
+
+def item_lines(field: FieldChange, style: Style, width: int = 0) -> Iterator[str]:
+    """Yield the items that a list lost and gained, each with its place in the list, from 0."""
+    note = note_on(field)
+    for name, values in items_by_place(field):
+        if len(values) > 1:
+            yield from _from_to(name, values[False], values[True], style, width, note)
+            continue
+        ((added, value),) = values.items()
+        mark, look = ("+", "green") if added else ("-", "red")
+        yield f"{name}: {style(f'{mark} {value}', look)}{_as_remark(note, style)}"
+
+
+def _from_to(
+    name: str, before: str, after: str, style: Style, width: int, note: str
+) -> Iterator[str]:
+    """Yield both values on one line, or the second one below the first where they do not fit."""
+    first, second = f"{name}: {style(before, 'red')}", f"-> {style(after, 'green')}"
+    remark = _as_remark(note, style)
+    plain = f"{name}: {before} -> {after}" + (f"  # {note}" if note else "")
+    if not width or len(plain) <= width:
+        yield f"{first} {second}{remark}"
+        return
+    yield first
+    yield f"  {second}{remark}"
+
+
+def _as_remark(note: str, style: Style) -> str:
+    return style(f"  # {note}", "dim") if note else ""
 
 
 def _item_lines(field: FieldChange, style: Style) -> Iterator[str]:
@@ -206,12 +272,10 @@ def _script_lines(before: str, after: str, style: Style) -> Iterator[str]:
         yield style(f"  {shown}", look) if look else f"  {shown}"
 
 
-def fields_as_json(
-    fields: Sequence[FieldChange], before: str = "before", after: str = "after"
-) -> list[dict[str, object]]:
+def fields_as_json(fields: Sequence[FieldChange], after: str = "after") -> list[dict[str, object]]:
     """Return fields by name with both values, and the items that a list lost and gained."""
     return [
-        {"name": field.name, before: field.before, after: field.after, **_items_as_json(field)}
+        {"name": field.name, "before": field.before, after: field.after, **_items_as_json(field)}
         for field in fields
     ]
 

@@ -41,7 +41,7 @@ REASONS = {
 
 
 def drift_as_text(drift: Drift, place: Place, style: Style = PLAIN) -> str:
-    """Return what drifted, below its place: first as declared, then as held; the count last."""
+    """Return what drifted, below its place: as applied, then as held; the count last."""
     blocks = [place_as_text(place)]
     blocks += ["\n".join(_drifted(drifted, style)) for drifted in drift.objects]
     for title, lines in (
@@ -142,7 +142,10 @@ def _drifted_as_json(drifted: DriftedObject) -> JsonObject:
         "at": drifted.cause.at,
         "sequence": str(drifted.cause.sequence),
         "tree": drifted.cause.tree or None,
-        "fields": fields_as_json(drifted.fields, "declared", "held"),
+        "fields": [
+            {**each, "declared": drifted.declared.get(str(each["name"]), each["before"])}
+            for each in fields_as_json(drifted.fields, after="held")
+        ],
     }
 
 

@@ -9,11 +9,12 @@ import re
 import textwrap
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
+from reconciler.report.groups import MANY, NAMED, grouped
 from reconciler.report.visible import PLAIN, Style, visible, without_credentials
 from reconciler.resources.call import JsonObject
 
@@ -25,6 +26,9 @@ NARROWEST = 40
 _INDENT = "    "
 # Stands for the blank between severity and code while a text is wrapped. Visible texts have none.
 _HELD = "\0"
+# Stands for the blank between a flag and its value, which are copied as one.
+_BOUND = "\1"
+_FLAG = re.compile(r"(?<!\S)(--[a-z-]+) (?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +39,19 @@ class Layout:
         style: Their colours.
         width: Columns after which lines are broken, between words; 0 for no such limit.
         line_at: Returns the line of a file at a location, or None where it cannot be shown.
+        folded: Whether of many findings with one code only a few are shown.
     """
 
     style: Style = PLAIN
     width: int = 0
     line_at: Callable[[SourceLocation], str | None] | None = None
+    folded: bool = False
 
 
 BARE = Layout()
+
+SHOW = "Show them with --full."
+"""The sentence below a list that is cut on a terminal."""
 
 
 def finding_as_text(finding: Diagnostic, layout: Layout = BARE) -> str:
@@ -65,15 +74,18 @@ def _source(location: SourceLocation | None, layout: Layout) -> list[str]:
     line = layout.line_at(location)
     if line is None:
         return []
-    return [layout.style(each, "dim") for each in excerpt(line, location)]
+    return [layout.style(each, "dim") for each in excerpt(line, location, layout.width)]
 
 
 def wrapped(text: str, width: int, indent: str = _INDENT) -> str:
-    """Return a text in lines of at most this width, broken between words only; 0 is no limit."""
+    """Return a text in lines of at most this width, broken between words only; 0 is no limit.
+
+    A flag and the word after it, mostly its value, stay together.
+    """
     if not width:
         return text
     lines = textwrap.wrap(
-        text,
+        _FLAG.sub(rf"\g<1>{_BOUND}", text),
         max(width, NARROWEST),
         subsequent_indent=indent,
         expand_tabs=False,
@@ -81,14 +93,81 @@ def wrapped(text: str, width: int, indent: str = _INDENT) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return "\n".join(lines)
+    return "\n".join(lines).replace(_BOUND, " ")
+
+
+_LOOK = re.compile("\x1b\\[[0-9;]*m")
+_SPACES = re.compile("( +)")
+_COMMAND = "  reconciler "
+
+
+def fitted(text: str, width: int) -> str:
+    """Return a text whose lines are at most this wide, broken at spaces only; 0 is no limit.
+
+    What follows a break hangs beneath its line. A word that fits on no line stays where it is. So
+    does a command on a line of its own: it is copied, and would run as two.
+    """
+    if not width:
+        return text
+    return "\n".join(_in_width(line, width) for line in text.split("\n"))
+
+
+def _in_width(line: str, width: int) -> str:
+    if (len(line) <= width and line.isascii()) or line.startswith(_COMMAND):
+        return line
+    lead, start, *rest = (
+        _SPACES.split(line) if line.startswith(" ") else ("", "", *_SPACES.split(line))
+    )
+    indent = " " * min(len(start) + len(_INDENT), width // 2)
+    first, *others = rest
+    parts, column = [lead, start, first], len(start) + _columns(first)
+    for space, word in zip(others[::2], others[1::2], strict=True):
+        wide = _columns(word)
+        if column + len(space) + wide > width and len(indent) + wide <= width:
+            parts += ["\n", indent, word]
+            column = len(indent) + wide
+        else:
+            parts += [space, word]
+            column += len(space) + wide
+    return "".join(parts)
+
+
+def _columns(text: str) -> int:
+    return _width(_LOOK.sub("", text))
 
 
 def findings_as_text(findings: Sequence[Diagnostic], layout: Layout = BARE) -> str:
-    """Return findings one after the other, and how many there are."""
-    lines = [finding_as_text(finding, layout) for finding in findings]
-    lines.append(counts(findings))
+    """Return findings one after the other, and how many there are.
+
+    Where the layout is folded, above ``MANY`` findings of one code a few stand for all.
+    """
+    groups = finding_groups(findings) if layout.folded else [(each,) for each in findings]
+    lines = [*findings_in_short(groups, layout, SHOW), counts(findings)]
     return "\n".join(lines)
+
+
+def finding_groups(findings: Sequence[Diagnostic]) -> list[tuple[Diagnostic, ...]]:
+    """Return findings as groups: those of one code together, where they are many."""
+    return grouped(findings, lambda finding: (finding.severity, finding.code), MANY)
+
+
+def findings_in_short(
+    groups: Sequence[Sequence[Diagnostic]], layout: Layout = BARE, hint: str = ""
+) -> Iterator[str]:
+    """Yield the first few findings of each group, and how many more there are.
+
+    ``hint`` says how to see the others.
+    """
+    for group in groups:
+        yield from (finding_as_text(finding, layout) for finding in group[:NAMED])
+        if rest := rest_in_words(group):
+            yield layout.style(f"{rest}. {hint}".rstrip(), "bold")
+
+
+def rest_in_words(group: Sequence[Diagnostic]) -> str:
+    """Return how many findings of a group are not shown, or nothing."""
+    more = len(group) - NAMED
+    return f"and {more} more of {group[0].code}" if more > 0 else ""
 
 
 def counts(findings: Sequence[Diagnostic]) -> str:
@@ -136,15 +215,17 @@ _TOKEN = re.compile(r"\brct_[\w-]+|\beyJ[\w.-]+|(?<=Bearer )\S+")
 _WIDE = frozenset("WF")
 
 
-def excerpt(line: str, location: SourceLocation) -> list[str]:
+def excerpt(line: str, location: SourceLocation, width: int = 0) -> list[str]:
     """Return a line with its number, and a caret beneath the column of a location.
 
-    The line is cut around the column where it is long. There is no caret beneath a hidden secret.
+    The line is cut around the column where it is long, or wider than so many columns; 0 is no
+    limit. There is no caret beneath a hidden secret.
     """
     shown, unchanged = _shown(line)
     column = min(location.column, len(line) + 1)
-    text, before = _window(shown, max(column - 1, 0))
     number = str(location.line)
+    room = max(width, NARROWEST) - len(f"    {number} | ") - 2 * len(_CUT) if width else LONGEST
+    text, before = _window(shown, max(column - 1, 0), min(room, LONGEST))
     first = f"    {number} | {visible(text)}"
     if not column or column - 1 > unchanged:
         return [first]
@@ -166,12 +247,12 @@ def without_secrets(line: str) -> str:
     return _TOKEN.sub(_HIDDEN, _SECRET_VALUE.sub(rf"\1{_HIDDEN}", without_credentials(line)))
 
 
-def _window(line: str, before: int) -> tuple[str, int]:
+def _window(line: str, before: int, longest: int) -> tuple[str, int]:
     """Return the part of a line around a place, and how many characters are before the place."""
-    start = max(before - BEFORE, 0) if len(line) > LONGEST else 0
-    part = line[start : start + LONGEST]
+    start = max(before - min(BEFORE, longest * BEFORE // LONGEST), 0) if len(line) > longest else 0
+    part = line[start : start + longest]
     left = _CUT if start else ""
-    right = _CUT if start + LONGEST < len(line) else ""
+    right = _CUT if start + longest < len(line) else ""
     return f"{left}{part}{right}", before - start + len(left)
 
 

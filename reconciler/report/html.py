@@ -84,7 +84,7 @@ def plan_as_html(
         "changes": changes,
         "cut": cut,
         "unmanaged": _unmanaged(plan.unmanaged) + _inactive(plan.inactive),
-        "next": _next(plan),
+        "next": _next(plan, about),
     }
     return _SLOT.sub(lambda slot: slots[slot.group(1)], template)
 
@@ -259,8 +259,8 @@ def _page_of(parts: Sequence[str], folded: Sequence[str]) -> str:
     return "\n".join([*parts, *fold])
 
 
-def _next(plan: Plan) -> str:
-    sentence, command = next_step(plan)
+def _next(plan: Plan, about: About) -> str:
+    sentence, command = next_step(plan, about.on_merge)
     code = f'<p><code class="command">{escape(command)}</code></p>' if command else ""
     return f'<section class="panel next"><h2>Next</h2><p>{escape(sentence)}</p>{code}</section>'
 

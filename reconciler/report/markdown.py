@@ -6,26 +6,39 @@ are longer than any run of back-ticks inside. What does not fit is counted, the 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from typing import TypeVar
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, held_of, ref_of, word
-from reconciler.plan.risk import CLASSES, MEANINGS, expected_problems, names_of
-from reconciler.report.differences import note_on, rows_of, sides_of, unified, value_as_text
-from reconciler.report.findings import counts
+from reconciler.plan.risk import MEANINGS, expected_problems, names_of
+from reconciler.report.differences import (
+    is_list,
+    items_by_place,
+    note_on,
+    rows_of,
+    sides_of,
+    unified,
+    value_as_text,
+)
+from reconciler.report.findings import counts, finding_groups, rest_in_words
+from reconciler.report.groups import MANY, NAMED
 from reconciler.report.plan_parts import (
     NOTHING,
     TITLE,
     About,
+    Group,
     Place,
     Shown,
+    blocked_sentence,
+    equal_together,
     flag_in_words,
     in_review_order,
+    members_in_words,
     next_step,
     owed_line,
     owed_sentences,
@@ -33,17 +46,20 @@ from reconciler.report.plan_parts import (
     place_as_marker,
     place_of,
     refs_as_text,
+    risk_counts,
     risky,
+    title_of,
 )
 from reconciler.report.plan_text import OTHER_SHARDS, headline, untouched
 from reconciler.report.visible import LEAST, LIMIT, longest_ticks, visible
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import ResourceRef
 
-NAMED = 8
+CLASSES_NAMED = 8
 LINE = 400
 LINES = 120
-_TITLES = 120  # of two sections above the fold that have room for nothing else
+_TITLES = 140  # of sections that have room for nothing else
+_TOGETHER = "- Equal changes stand together: `reconciler plan --full` shows each."
 _MARKS = {"create": "+", "update": "!", "adopt": "!", "delete": "-"}
 _GROUPS = {
     "delete": "to delete",
@@ -62,25 +78,28 @@ def plan_as_markdown(
 ) -> str:
     """Return a plan and the findings that go with it, in at most so many characters."""
     shown = in_review_order(plan)
+    together = equal_together(shown)
     warnings = [*findings, *plan.warnings]
-    after = _next(plan)
+    after = _next(plan, about)
     *head, digest = _head(plan, place_of(plan, service), about, shown, counts(warnings))
+    if len(together) < len(shown):
+        head.append(_TOGETHER)
     around = "\n".join([*head, *_hidden(len(shown), len(shown)), digest, after])
     room = Room(max(limit, LEAST) - len(around) - _TITLES)
     sections = _above(plan, shown, room, about)
     with room.part(0.15) as part:
-        fence = fenced(warnings, _finding, "text", part)
+        fence = _in_groups(finding_groups(warnings), _findings, "text", part)
     sections += _folded(counts(warnings), fence)
-    groups = {
-        name: group
+    operations = {
+        name: groups
         for name in _GROUPS
-        if (group := [each for each in shown if word(each.change) == name])
+        if (groups := [group for group in together if word(group[0].change) == name])
     }
     hidden = 0
-    for at, (name, group) in enumerate(groups.items()):
-        with room.part(1 / (len(groups) - at)) as part:
-            fence = fenced(group, _change_lines, "diff", part)
-        sections += _folded(f"{len(group)} {_group(plan, name)}", fence)
+    for at, (name, groups) in enumerate(operations.items()):
+        with room.part(1 / (len(operations) - at)) as part:
+            fence = _in_groups(groups, _group_lines, "diff", part)
+        sections += _folded(f"{sum(map(len, groups))} {_group(plan, name)}", fence)
         hidden += fence[1]
     sections += _folded(TITLE, fenced([owed_line(one) for one in plan.owed], _line, "text", room))
     title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
@@ -99,16 +118,29 @@ def _group(plan: Plan, name: str) -> str:
     return {"delete": f"only in {one}", "create": f"only in {other}"}.get(name, "different")
 
 
-def _next(plan: Plan) -> str:
-    sentence, command = next_step(plan)
+def _next(plan: Plan, about: About) -> str:
+    sentence, command = next_step(plan, about.on_merge)
     code = f"\n\n```sh\n{command}\n```" if command else ""
     return f"**Next:** {sentence}{code}"
 
 
-def _meanings(shown: Sequence[Shown], about: About, room: Room) -> list[str]:
-    """Return a list of the classes of risk with their meanings, as far as there is room."""
+def _above(plan: Plan, shown: Sequence[Shown], room: Room, about: About) -> list[str]:
+    """Return what blocks the plan and what is risky, above all folds of changes."""
+    sections = []
+    with room.part(0.25) as part:
+        fence = _in_groups(finding_groups(plan.blocks), _findings, "text", part)
+        sections += _listed("### Blocked", fence)
+    with room.part(0.25) as part:
+        found = risky(shown)
+        risks = _folded_risks if len(found) > MANY else _listed_risks
+        sections += risks(found, part, about)
+    return sections
+
+
+def _listed_risks(found: Sequence[Shown], room: Room, about: About) -> list[str]:
+    """Return the meaning of each class of risk, as far as there is room, then the changes."""
     lines = []
-    for name, count in _risk_counts(shown).items():
+    for name, count in risk_counts(found).items():
         page = about.page_of(name)
         tag = f"[`{name}`]({page})" if page else f"`{name}`"
         line = f"- {tag} ({count}): {MEANINGS[name]}"
@@ -116,23 +148,32 @@ def _meanings(shown: Sequence[Shown], about: About, room: Room) -> list[str]:
             break
         room.left -= len(line) + 1
         lines.append(line)
-    return ["\n".join(lines)] if lines else []
+    title, *listed = _listed("### Risks", fenced(found, _risk, "text", room)) or [""]
+    meanings = ["\n".join(lines)] if lines else []
+    return [title, *meanings, *listed] if title else []
 
 
-def _risk_counts(shown: Sequence[Shown]) -> dict[str, int]:
-    risks = Counter(name for each in shown for name in {risk.name for risk in each.risks})
-    return {name: risks[name] for name in CLASSES if name in risks}
+def _folded_risks(found: Sequence[Shown], room: Room, about: About) -> list[str]:
+    """Return a fold for each class of risk, with its meaning and its changes by name.
 
-
-def _above(plan: Plan, shown: Sequence[Shown], room: Room, about: About) -> list[str]:
-    sections = []
-    with room.part(0.25) as part:
-        sections += _listed("### Blocked", plan.blocks, _finding, part)
-    with room.part(0.25) as part:
-        meanings = _meanings(shown, about, part)
-        title, *listed = _listed("### Risks", risky(shown), _risk, part) or [""]
-        sections += [title, *meanings, *listed] if title else []
-    return sections
+    A class without room is only in the counts at the top. The folds of other things follow under
+    a heading of their own.
+    """
+    refs: dict[str, list[ResourceRef]] = {}
+    for each in found:
+        for name in {risk.name for risk in each.risks}:
+            refs.setdefault(name, []).append(ref_of(each.change))
+    sections = ["### Risks"]
+    for at, (name, count) in enumerate(risk_counts(found).items()):
+        page = about.page_of(name)
+        tag = f'<a href="{page}"><code>{name}</code></a>' if page else f"<code>{name}</code>"
+        title = f"{tag} ({count}): {escape(MEANINGS[name], quote=False)}"
+        with room.part(1 / (len(refs) - at)) as part:
+            part.left -= len(title)
+            fold = _folded(title, fenced(refs_as_text(sorted(refs[name])), _line, "text", part))
+            part.left += 0 if fold else len(title)
+        sections += fold
+    return [*sections, "### Details"] if len(sections) > 1 else []
 
 
 def _head(
@@ -144,15 +185,12 @@ def _head(
     if facts := ", ".join(f"{name.lower()} `{value}`" for name, value in about.facts.items()):
         lines.append(f"- {facts[0].upper()}{facts[1:]}")
     if plan.blocks:
-        lines.append(
-            f"- **Blocked by {_count(len(plan.blocks), 'guard')}: apply refuses this plan.** "
-            "Each guard says how to allow just that."
-        )
-    risks = _risk_counts(shown)
-    if risks:
-        named = [f"{count} `{name}`" for name, count in risks.items()]
-        more = f" and {len(named) - NAMED} more classes" if len(named) > NAMED else ""
-        lines.append(f"- Risks: {', '.join(named[:NAMED])}{more}")
+        lines.append(f"- **{blocked_sentence(plan)}** Each guard says how to allow just that.")
+    named = [f"{count} `{name}`" for name, count in risk_counts(shown).items()]
+    if named:
+        left = len(named) - CLASSES_NAMED
+        more = f" and {left} more classes" if left > 0 else ""
+        lines.append(f"- Risks: {', '.join(named[:CLASSES_NAMED])}{more}")
     if warnings:
         lines.append(f"- {warnings}")
     lines.append(f"- {untouched(plan)}")
@@ -171,18 +209,12 @@ def _hidden(count: int, of: int) -> list[str]:
     if not count:
         return []
     told = f"**{count} of {of} changes are not shown below**"
-    return [f"- {told}: a comment has a limit. `reconciler plan` shows them all."]
+    return [f"- {told}: a comment has a limit. `reconciler plan --full` shows them all."]
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _listed(
-    title: str, items: Sequence[Item], show: Callable[[Item], Sequence[str]], room: Room
-) -> list[str]:
-    fence, left = fenced(items, show, "text", room)
-    return [title, *fence, *_rest(left)] if items else []
+def _listed(title: str, fenced: tuple[list[str], int]) -> list[str]:
+    fence, left = fenced
+    return [title, *fence, *_rest(left)] if fence or left else []
 
 
 def _folded(title: str, fenced: tuple[list[str], int]) -> list[str]:
@@ -205,6 +237,13 @@ def _unmanaged(found: Unmanaged) -> list[str]:
     return [_cut(_named(found.ref) + remark)]
 
 
+def _findings(group: Sequence[Diagnostic]) -> list[str]:
+    """Return the first few findings of a group, and how many more there are."""
+    rest = rest_in_words(group)
+    lines = [line for finding in group[:NAMED] for line in _finding(finding)]
+    return [*lines, rest] if rest else lines
+
+
 def _finding(finding: Diagnostic) -> list[str]:
     place = f"{visible(str(finding.location))}: " if finding.location else ""
     head = f"{place}{finding.severity.value} {finding.code}: {visible(finding.told)}"
@@ -215,20 +254,25 @@ def _risk(shown: Shown) -> list[str]:
     return [_cut(f"{names_of(shown.risks)}: {_named(ref_of(shown.change))}")]
 
 
-def _change_lines(shown: Shown) -> list[str]:
-    """Return one change, with its marks in the first column, where a diff has its colours."""
-    change = shown.change
+def _group_lines(group: Group) -> list[str]:
+    """Return changes shown as one, with marks in the first column, where a diff has its colours."""
+    shown, is_single = group[0], len(group) == 1
+    change, is_new = shown.change, isinstance(shown.change, Create)
     mark, held = _MARKS[word(change)], held_of(change)
-    number = f"  (id {visible(held.id)})" if held and held.id else ""
-    lines = [_cut(f"{mark} {_named(ref_of(change))}{number}")]
-    lines += [f"# {visible(cause)}" for cause in shown.causes]
+    number = f"  (id {visible(held.id)})" if is_single and held and held.id else ""
+    lines = [_cut(f"{mark} {title_of(group)}{number}")]
+    if not is_single:
+        lines.append(_cut(f"# {members_in_words(group)}"))
+    lines += [f"# {visible(cause)}" for cause in (shown.causes if is_single else shown.undated)]
     lines += [f"# {block.code}: {visible(block.summary)}" for block in shown.blocks]
     lines += [f"# {risk.name}: {risk.sentence}" for risk in shown.risks]
     lines += [f"# {key}: {MESSAGES[key]}" for key in expected_problems(change)]
     if isinstance(change, Delete) and change.held.client_id:
         lines.append(f"-   lost for good: client id {visible(change.held.client_id)}")
     for field in field_changes(change):
-        lines += map(_cut, _field_lines(field, is_new=isinstance(change, Create)))
+        is_by_item = is_list(field) and not is_single
+        told = _item_lines(field) if is_by_item else _field_lines(field, is_new=is_new)
+        lines += map(_cut, told)
     if len(lines) > LINES:
         lines = [*lines[:LINES], f"# {len(lines) - LINES} more lines of this change"]
     return lines
@@ -243,6 +287,16 @@ def _field_lines(field: FieldChange, *, is_new: bool) -> Iterator[str]:
     yield f"{'+' if is_new else ' '}   {field.name}:{reset}"
     for mark, line in unified(rows_of(field, is_new=is_new)):
         yield f"{mark}     {line}"
+
+
+def _item_lines(field: FieldChange) -> Iterator[str]:
+    """Yield what a list lost and gained; what it has beside may differ within a group."""
+    note = note_on(field)
+    remark = f"  # {note}" if note else ""
+    for name, values in items_by_place(field):
+        yield f"    {name}:{remark}"
+        for added, value in values.items():
+            yield f"{'+' if added else '-'}     {value}"
 
 
 def _named(ref: ResourceRef) -> str:
@@ -294,3 +348,14 @@ def fenced(
     room.left -= size + 2 * longest
     ticks = "`" * (longest + 1)
     return ["\n".join([ticks + info, *lines, ticks])], len(items) - fitting
+
+
+def _in_groups(
+    groups: Sequence[tuple[Item, ...]],
+    show: Callable[[tuple[Item, ...]], Sequence[str]],
+    info: str,
+    room: Room,
+) -> tuple[list[str], int]:
+    """Return a fence around the groups that fit, and the number of members of those that do not."""
+    lines, left = fenced(groups, show, info, room)
+    return lines, sum(map(len, groups[len(groups) - left :]))

@@ -7,17 +7,32 @@ question and report. No secret is known here: only whose it is, and what deliver
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from reconciler.diagnostics import Diagnostic, name_as_text
 from reconciler.plan.causes import causes_in_words
+from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Change, Create, DeletedBy, Plan, Unmanaged, ref_of
-from reconciler.plan.risk import Risk, expected_problems, most_dangerous, risks_of
+from reconciler.plan.model import (
+    Change,
+    Create,
+    Delete,
+    DeletedBy,
+    Plan,
+    Unmanaged,
+    Update,
+    ref_of,
+    word,
+)
+from reconciler.plan.risk import CLASSES, Risk, expected_problems, most_dangerous, risks_of
+from reconciler.report.differences import what_differs
+from reconciler.report.groups import MANY, NAMED, grouped, in_short
 from reconciler.report.visible import WHOLE, Style, longest_ticks, visible, without_credentials
 from reconciler.resources.call import JsonObject
+from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import ResourceRef, Shard
 from reconciler.state import OwedSecret
 
@@ -27,15 +42,21 @@ class Shown(NamedTuple):
 
     Attributes:
         causes: Why it is there, in words; names of tokens and trees in them are not ours.
+        undated: The same without times and sequences, which no two changes share.
     """
 
     change: Change
     risks: tuple[Risk, ...]
     blocks: Sequence[Diagnostic]
     causes: tuple[str, ...] = ()
+    undated: tuple[str, ...] = ()
 
 
-def _in_plan_order(plan: Plan) -> list[Shown]:
+Group: TypeAlias = tuple[Shown, ...]
+"""Changes that are shown as one; mostly a single change."""
+
+
+def in_plan_order(plan: Plan) -> list[Shown]:
     """Return the changes in the order in which they are applied."""
     blocks: dict[ResourceRef, list[Diagnostic]] = {}
     for block in plan.blocks:
@@ -47,6 +68,7 @@ def _in_plan_order(plan: Plan) -> list[Shown]:
             risks_in(plan, change),
             blocks.get(ref_of(change), ()),
             tuple(causes_in_words(plan, change)),
+            tuple(causes_in_words(plan, change, dated=False)),
         )
         for change in plan.changes
     ]
@@ -54,7 +76,7 @@ def _in_plan_order(plan: Plan) -> list[Shown]:
 
 def in_review_order(plan: Plan) -> list[Shown]:
     """Return the changes as a reviewer should meet them; those of one rank stay in their order."""
-    shown = _in_plan_order(plan)
+    shown = in_plan_order(plan)
     return sorted(shown, key=lambda each: (not each.blocks, most_dangerous(each.risks)))
 
 
@@ -68,16 +90,88 @@ def is_plain(shown: Shown) -> bool:
 
     Reports may fold those where they are many; every other change is always shown.
     """
+    return isinstance(shown.change, Create) and not _needs_review(shown)
+
+
+def _needs_review(shown: Shown) -> bool:
     change = shown.change
-    needs_review = shown.risks or shown.blocks or expected_problems(change)
-    return isinstance(change, Create) and not needs_review
+    if isinstance(change, Update) and (change.kept or change.new_owner):
+        return True
+    return bool(shown.risks or shown.blocks or expected_problems(change))
 
 
-def folded_changes(plan: Plan) -> tuple[list[Change], list[Change]]:
-    """Return the changes that a folded report shows, and the plain creates that it does not."""
-    hidden = [each.change for each in _in_plan_order(plan) if is_plain(each)][WHOLE:]
-    left_out = set(map(id, hidden))
-    return [change for change in plan.changes if id(change) not in left_out], hidden
+def equal_together(shown: Sequence[Shown]) -> list[Group]:
+    """Return the changes as groups of equal ones; in a short plan each is a group of its own.
+
+    Equal changes have one kind and one operation, alter the same fields in the same way, and have
+    the same risks, blocks and causes. A delete is equal to no other: what it ends is its own.
+    """
+    if len(shown) <= MANY:
+        return [(each,) for each in shown]
+    return grouped(shown, _all_that_is_told, NAMED)
+
+
+def _all_that_is_told(shown: Shown) -> Hashable:
+    """Return what a report tells of a change, but for its names, its id and its times."""
+    change = shown.change
+    if isinstance(change, Delete):
+        return change.held.ref
+    return (
+        ref_of(change).kind,
+        word(change),
+        tuple(
+            (field.name, repr(what_differs(field)), field.reset, field.kept)
+            for field in field_changes(change)
+        ),
+        shown.risks,
+        tuple((block.code, block.summary) for block in shown.blocks),
+        shown.undated,
+        carried_fields(change),
+        expected_problems(change),
+    )
+
+
+def folded_changes(groups: Sequence[Group]) -> tuple[list[Group], list[Change]]:
+    """Return the groups that a folded report shows, and the changes that it does not.
+
+    Those are creates and updates without a risk, each above ``WHOLE``; every other change is
+    always shown.
+    """
+    shown: list[Group] = []
+    hidden: list[Change] = []
+    plain: Counter[type[Change]] = Counter()
+    for group in groups:
+        first = group[0]
+        if isinstance(first.change, Create | Update) and not _needs_review(first):
+            plain[type(first.change)] += 1
+            if plain[type(first.change)] > WHOLE:
+                hidden += [each.change for each in group]
+                continue
+        shown.append(group)
+    return shown, hidden
+
+
+def members_in_words(group: Group) -> str:
+    """Return the first few names of a group, and how many more there are; made visible."""
+    return visible(in_short([ref_of(each.change).path for each in group]))
+
+
+def title_of(group: Group) -> str:
+    """Return what a group is about: a single change by its name, several by kind and number."""
+    ref = ref_of(group[0].change)
+    return visible(str(ref)) if len(group) == 1 else f"{len(group)} {KINDS[ref.kind].plural}"
+
+
+def risk_counts(shown: Sequence[Shown]) -> Mapping[str, int]:
+    """Return how many changes have each class of risk, the most dangerous class first."""
+    risks = Counter(name for each in shown for name in {risk.name for risk in each.risks})
+    return {name: risks[name] for name in CLASSES if name in risks}
+
+
+def blocked_sentence(plan: Plan) -> str:
+    """Return that a plan is blocked, and by how many guards."""
+    count = len(plan.blocks)
+    return f"Blocked by {count} guard{'' if count == 1 else 's'}: apply refuses this plan."
 
 
 def risky(shown: Sequence[Shown]) -> list[Shown]:
@@ -109,7 +203,10 @@ LEFT_INACTIVE = "Inactive, and left so: no manifest says metadata.active"
 DOCS = re.compile(r"https?://[A-Za-z0-9._~:/-]{1,200}", re.ASCII)
 """The address of the documents: no query, no character that Markdown or HTML could obey."""
 
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+EDITED = ", with changes that are not committed"
+"""Stands after a commit whose manifests were edited since."""
+
+_COMMIT = re.compile(rf"[0-9a-f]{{40}}(?:[0-9a-f]{{24}})?(?:{EDITED})?", re.ASCII)
 
 
 class About(NamedTuple):
@@ -117,13 +214,17 @@ class About(NamedTuple):
 
     Attributes:
         made_at: When the plan was made, such as ``2026-11-22T00:31:07Z``.
-        commit: Commit that the manifests are of; another text is not shown.
+        commit: Commit that the manifests are of, perhaps with ``EDITED``; another text is not
+            shown.
         docs: Address of the folder with the documents of this program.
+        on_merge: Name of the CI whose jobs apply the plan on merge, one of ``ON_MERGE``; empty for
+            a plan that is applied by hand.
     """
 
     made_at: str = ""
     commit: str = ""
     docs: str = ""
+    on_merge: str = ""
 
     @property
     def facts(self) -> dict[str, str]:
@@ -143,23 +244,46 @@ NOTHING = About()
 
 
 _APPLY = (
-    "Review the risks. After approval, this command with the options of this plan applies exactly "
-    "this plan, or nothing."
+    "Review the changes. After approval, this command with the options of this plan applies "
+    "exactly this plan, or nothing."
 )
 
 
-def next_step(plan: Plan) -> tuple[str, str]:
-    """Return what to do about a plan in one sentence, and the command for it, or no command."""
+ON_MERGE = {
+    "github": (
+        "Merge to apply this. CI then plans again and applies the plan if it has the digest above, "
+        "once the reviewers of its environment, if there are any, approve. With another digest the "
+        "run fails and shows the new plan. That is applied only if somebody starts the workflow by "
+        "hand with the new digest."
+    ),
+    "gitlab": (
+        "Merge to apply this. CI then plans again and applies the plan if it has the digest above, "
+        "for a protected environment once its job is started. With another digest the pipeline "
+        "fails and shows the new plan. That is applied only if somebody starts the manual job "
+        "`reconciler approve` with the new digest."
+    ),
+}
+"""The next step after a merge, as the jobs of ``init`` take it, by the name of the CI."""
+
+
+def next_step(plan: Plan, on_merge: str = "") -> tuple[str, str]:
+    """Return what to do about a plan in a few sentences, and the command for it, or no command.
+
+    ``on_merge`` is one of ``ON_MERGE`` where the jobs of that CI apply the plan on merge.
+    """
     if plan.compared_with:
         return f"No service was asked: `reconciler plan --env {plan.scope.environment}` asks.", ""
     if plan.is_refused:
         return "Merge the change of the configuration on its own, then plan again.", ""
     if plan.blocks:
         return "Change the manifests, or allow what each guard names, and plan again.", ""
+    command = "" if on_merge else f"reconciler apply{_chosen(plan)}"
     if plan.changes:
-        return _APPLY, f"reconciler apply{_chosen(plan)} --digest {plan_digest(plan)}"
+        by_digest = f"{command} --digest {plan_digest(plan)}"
+        return (ON_MERGE[on_merge], "") if on_merge else (_APPLY, by_digest)
     if plan.deliverable:
-        return "Deliver the client secrets that are owed.", f"reconciler apply{_chosen(plan)}"
+        merge = "Merge: CI then delivers the client secrets that are owed."
+        return merge if on_merge else "Deliver the client secrets that are owed.", command
     return "Nothing to do.", ""
 
 

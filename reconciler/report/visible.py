@@ -68,12 +68,19 @@ class Style:
 
     def __call__(self, text: str, *looks: str) -> str:
         """Return a text in these looks."""
-        if not self.colour or not text:
+        if not self.colour or not text or not looks:
             return text
         return f"\x1b[{';'.join(_CODES[look] for look in looks)}m{text}\x1b[0m"
 
 
 PLAIN = Style()
+
+_COLOURS = re.compile("\x1b\\[[0-9;]*m")
+
+
+def without_colours(text: str) -> str:
+    """Return a text of ours as it is where there are no colours."""
+    return _COLOURS.sub("", text)
 
 
 def style_of(stream: IO[str], environ: Mapping[str, str], color: str = "auto") -> Style:
@@ -109,6 +116,20 @@ _IN_QUERY = re.compile(r"([?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
 def without_credentials(address: str) -> str:
     """Return an address with every password in it replaced by ``***``."""
     return _IN_QUERY.sub(r"\1***", _IN_USER.sub(r"\1:***@", address))
+
+
+_ANY_USER = re.compile(r"://[^/?#]*@")
+_BEHIND_PATH = re.compile(r"[?#].+", re.DOTALL)
+
+
+def shown_address(service: str) -> str:
+    """Return the address of a service without what can be a secret.
+
+    One over HTTP has no user, query or fragment, so that a token was put there by mistake.
+    """
+    if not service.lower().startswith(("http:", "https:")):
+        return without_credentials(service)
+    return _BEHIND_PATH.sub("?***", _ANY_USER.sub("://***@", service))
 
 
 _TICKS = re.compile("`+")

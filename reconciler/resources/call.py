@@ -47,11 +47,11 @@ class Code(IntEnum):
 # Verb and path. A path parameter has the JSON name of the field it sets. Clients use the first.
 ADDRESSES: Mapping[str, tuple[str, ...]] = {
     # Of a ZITADEL only.
-    "GetIAM": (f"GET {_MANAGEMENT}/iam",),
     "ListExecutionFunctions": ("GET /v2/actions/executions/functions",),
     "ListOrganizations": ("POST /v2/organizations/_search",),
     "ListMyMemberships": ("POST /auth/v1/memberships/me/_search",),
     "Healthz": (f"GET {_MANAGEMENT}/healthz", "GET /admin/v1/healthz"),
+    "GetIAM": (f"GET {_MANAGEMENT}/iam",),
     "AddOrg": (f"POST {_MANAGEMENT}/orgs",),
     "ListOrgs": ("POST /admin/v1/orgs/_search",),
     "GetMyOrg": (f"GET {_MANAGEMENT}/orgs/me",),

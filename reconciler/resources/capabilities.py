@@ -63,35 +63,41 @@ class Capabilities(NamedTuple):
     Attributes:
         title: The service, for sentences.
         extras: The fields and values that it takes beyond the source.
+        refuses_empty: Whether it refuses texts that may be empty by the source.
     """
 
     name: str
     title: str
     script: ScriptLimit
     extras: frozenset[Extra]
+    refuses_empty: bool = False
 
     def takes(self, use: Use) -> bool:
         """Return whether the service takes what a manifest uses."""
+        if use.empty:
+            return not self.refuses_empty
         if use.extra is None:
             return self.script.size_of(use.script) <= self.script.most
         return use.extra in self.extras
 
 
 class Use(NamedTuple):
-    """What a manifest uses beyond the source: a field or value, or the length of its script.
+    """A use in a manifest that not every service takes: a field, a value, or a long script.
 
     Attributes:
         path: Where it stands in the manifest.
-        extra: None for a script.
+        extra: None for a script, and for an empty text.
+        empty: The field that is written empty, which the source allows.
     """
 
     path: tuple[str | int, ...]
     extra: Extra | None = None
     script: str = ""
+    empty: str = ""
 
 
 # The releases 3 and 4 differ in how they behave (docs/zitadel.md), not in what they take.
-_OF_ZITADEL = (ScriptLimit(MAX_SCRIPT_BYTES, "bytes"), frozenset(EXTRAS))
+_OF_ZITADEL = (ScriptLimit(MAX_SCRIPT_BYTES, "bytes"), frozenset(EXTRAS), True)
 CAPABILITIES: Mapping[str, Capabilities] = {
     each.name: each
     for each in (
@@ -121,12 +127,14 @@ _OF_KIND = {kind: [each for each in EXTRAS if each.kind is kind] for kind in KIN
 
 
 def uses(kind: Kind, spec: Spec) -> Iterator[Use]:
-    """Yield what a spec uses beyond the source, as it is written: words may be short."""
+    """Yield what a spec uses and not every service takes, as it is written: words may be short."""
     if kind is Kind.ACTION:
         script = spec.get("script") or ""
         # A shorter one has fewer bytes than any service takes, too.
         if len(script) > MAX_SCRIPT:
             yield Use(("spec", "script"), script=script)
+    if kind is Kind.IDP_JWT_CONFIG and spec.get("headerName") == "":
+        yield Use(("spec", "headerName"), empty="headerName")
     for extra in _OF_KIND[kind]:
         if extra.field in spec:
             yield from _uses(extra, spec[extra.field])
@@ -156,6 +164,9 @@ def refusal(use: Use, service: Capabilities, *, is_chosen: bool) -> Refusal:
     ``is_chosen`` says that the capabilities were chosen, and are not those of a service at hand.
     """
     limit = service.script
+    if use.empty:
+        summary = f"{service.title} does not take an empty {use.empty}"
+        return Refusal("CAPABILITY-VALUE", summary, "Write authorization: empty means the same.")
     if use.extra is None:
         code = "SCHEMA-TOO-LONG"
         summary = f"script is longer than {limit.most} {limit.unit}"

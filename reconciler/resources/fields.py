@@ -50,9 +50,6 @@ class Field(NamedTuple):
         words: Values that a choice or a set may hold.
         limits: Range of a duration; ``pattern`` is that of the range.
         examples: Values that editors and ``explain`` offer.
-        since: First version of this project's service that has the field, empty for the first of
-            all. Objects stored before it, and services older than it, lack the field: it is then
-            read as its default.
         left_as_held: A manifest without the field leaves what the service holds, for another tool
             may have set it. Then ``default`` is the value of a new object. Only texts, flags,
             choices and variants are left so.
@@ -69,7 +66,6 @@ class Field(NamedTuple):
     words: tuple[str, ...] = ()
     limits: DurationRange | None = None
     examples: tuple[str | list[str] | dict[str, Any], ...] = ()
-    since: str = ""
     left_as_held: bool = False
     variants: Mapping[str, tuple[Field, ...]] = MappingProxyType({})
 

@@ -44,9 +44,8 @@ WHEEL = f"{DISTRIBUTION.replace('-', '_')}-{__version__}-py3-none-any.whl"
 EXTRAS = {
     "key-file": ("cryptography",),
     "postgres": ("psycopg", "psycopg_pool"),
-    "serve": ("google", "grpc", "grpc_health", "grpc_reflection", "httptools", "starlette",
-              "uvicorn", "uvloop"),
-}  # fmt: skip
+    "serve": ("google", "h2", "hpack", "httptools", "starlette", "uvicorn", "uvloop"),
+}
 """The top-level modules that each extra brings."""
 
 

@@ -129,7 +129,7 @@ _ORGANIZATION = KindRow(
 
 # Other tools set these flags as well, so each that a manifest leaves out stays as it is held.
 PROJECT_FLAGS = tuple(
-    each._replace(left_as_held=True, since="0.2.0")
+    each._replace(left_as_held=True)
     for each in (
         flag(
             "projectRoleAssertion",
@@ -202,7 +202,8 @@ _IDP_JWT_CONFIG = KindRow(
         ),
         text(
             "headerName",
-            "Header in which the JWT is sent; empty means `authorization`.",
+            "Header in which the JWT is sent; empty means `authorization`, and is refused by a "
+            "ZITADEL.",
             *("authorization", "x-partner-token"),
             longest=200,
         ),
@@ -212,7 +213,7 @@ _IDP_JWT_CONFIG = KindRow(
             "token that the issuer made for another application is accepted.",
             "https://login.acme.example.com",
             longest=200,
-        )._replace(default="", since="0.2.0"),
+        )._replace(default=""),
     ),
 )
 

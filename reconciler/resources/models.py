@@ -6,17 +6,18 @@ takes to make.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, Union, cast
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, create_model
 from pydantic.alias_generators import to_camel
 
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE, fields_taken
-from reconciler.resources.fields import NO_NUL, Field, Form
+from reconciler.resources.fields import NO_NUL, Field, Form, SpecValue
 from reconciler.resources.kinds import MAX_NAME
+from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 
 Name = Annotated[str, pydantic.Field(min_length=1, max_length=MAX_NAME, pattern=NO_NUL)]
@@ -31,8 +32,12 @@ class Model(BaseModel):
     Unknown fields are refused: a misspelt field that is ignored looks, to its author, like a
     change that was applied. Types are strict for the same reason: ``devMode: "yes"`` is a
     mistake, not true.
+
+    Attributes:
+        kind: The kind whose spec is among the fields, if one is; see ``with_fields_of``.
     """
 
+    kind: ClassVar[Kind | None] = None
     model_config = ConfigDict(
         frozen=True,
         strict=True,
@@ -42,18 +47,16 @@ class Model(BaseModel):
         validate_by_alias=True,
     )
 
+    def meaning(self) -> Mapping[str, SpecValue]:
+        """Return all fields, those of a spec in normal form: equal where they mean the same."""
+        fields = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return fields if self.kind is None else normal_form(self.kind, fields)
+
 
 @cache
 def model_of(kind: Kind) -> type[Model]:
     """Return the model of a kind's spec as this project's service takes it."""
     return model_with(kind.value, fields_taken(kind, CAPABILITIES[SOURCE]))
-
-
-@cache
-def _first_model_of(kind: Kind) -> type[Model]:
-    """Return the model of those fields of a kind that its first version had."""
-    fields = fields_taken(kind, CAPABILITIES[SOURCE])
-    return model_with(kind.value, [each for each in fields if not each.since])
 
 
 def model_with(name: str, fields: Iterable[Field]) -> type[Model]:
@@ -62,19 +65,19 @@ def model_with(name: str, fields: Iterable[Field]) -> type[Model]:
     return create_model(name, __base__=Model, **described)
 
 
-def with_fields_of(
-    kind: Kind, *, later: bool = True, after: bool = False
-) -> Callable[[type[M]], type[M]]:
+def with_fields_of(kind: Kind, *, but_for: str = "") -> Callable[[type[M]], type[M]]:
     """Return a class decorator that puts the fields of a kind's spec before those of a model.
 
-    Without the ``later`` ones the model is that of a call which is older than they are. ``after``
-    puts them after those of the model. The digest of a request depends on the order.
+    ``but_for`` names one that the call does not know.
     """
 
     def extended(model: type[M]) -> type[M]:
-        fields = model_of(kind) if later else _first_model_of(kind)
+        fields = model_of(kind)
+        if but_for:
+            known = fields_taken(kind, CAPABILITIES[SOURCE])
+            fields = model_with(kind.value, [each for each in known if each.name != but_for])
         bases = (model, cast("type[M]", fields))  # pydantic takes the fields of the last one first
-        bases = bases[::-1] if after else bases
+        model.kind = kind
         return create_model(
             model.__name__, __base__=bases, __module__=model.__module__, __doc__=model.__doc__
         )

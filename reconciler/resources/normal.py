@@ -30,12 +30,6 @@ LEFT_AS_HELD: Mapping[Kind, Spec] = {
 }
 """The fields of each kind that a manifest can leave as they are held, with their defaults."""
 
-LATER: Mapping[Kind, Spec] = {
-    kind: {field.name: field.default for field in row.fields if field.since}
-    for kind, row in KINDS.items()
-}
-"""The defaults of those fields of each kind that objects of older versions lack."""
-
 DURATIONS: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(field.name for field in row.fields if field.form is Form.DURATION)
     for kind, row in KINDS.items()
@@ -120,21 +114,10 @@ def wire_spelling(kind: Kind, field: str, words: Iterable[str]) -> list[str]:
     return [short.get(word, word) for word in words]
 
 
-def stored_form(kind: Kind, fields: Spec) -> dict[str, SpecValue]:
-    """Return the normal form of fields, without later fields that are at their default.
-
-    So an object that has no use for them is stored as older versions store it, and an update
-    that leaves them at their default changes nothing.
-    """
-    normal, later = normal_form(kind, fields), LATER[kind]
-    return {name: value for name, value in normal.items() if later.get(name) != value}
-
-
 def without_idle(kind: Kind, fields: Spec) -> Spec:
     """Return fields without those of ``LEFT_AS_HELD`` that are at their default.
 
-    A manifest that leaves such a field out has the same effect as before the kind had the field,
-    and so has what is made of both.
+    On a new object they have the same effect as fields that are left out, so digests are the same.
     """
     idle = LEFT_AS_HELD[kind]
     if not idle:

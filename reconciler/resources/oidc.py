@@ -7,7 +7,7 @@ anything is sent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -248,8 +248,8 @@ def is_none_compliant(problems: Sequence[str]) -> bool:
 
 def _uri_problems(uris: Sequence[str], grants: Sequence[str], app_type: str) -> list[str]:
     code, implicit, native = _CODE in grants, _IMPLICIT in grants, app_type == _NATIVE
-    http = [uri for uri in uris if uri.startswith("http://")]
-    custom = not all(uri.startswith(("http://", "https://")) for uri in uris)
+    http = [*filter(_is_http, uris)]
+    custom = any(map(_is_custom, uris))
     rules = {
         "V1.Implicit.RedirectUris.CustomNotAllowed": implicit and custom and not (code and native),
         "V1.Code.RedirectUris.HttpOnlyForWeb": code and http and app_type == _USER_AGENT,
@@ -265,6 +265,36 @@ def _uri_problems(uris: Sequence[str], grants: Sequence[str], app_type: str) -> 
     if code and implicit and not found:
         found.append("V1.NotAllCombinationsAreAllowed")
     return found
+
+
+def breaking_uri(key: str, uris: Sequence[str]) -> int | None:
+    """Return the position of the first redirect URI that breaks a rule; None if it is about all."""
+    _, _, rule = key.rpartition("RedirectUris.")
+    is_broken_by = _BROKEN_BY.get(rule)
+    if is_broken_by is None:
+        return None
+    return next((at for at, uri in enumerate(uris) if is_broken_by(uri)), None)
+
+
+def _is_http(uri: str) -> bool:
+    return uri.startswith("http://")
+
+
+def _is_custom(uri: str) -> bool:
+    return not uri.startswith(("http://", "https://"))
+
+
+def _is_http_elsewhere(uri: str) -> bool:
+    return _is_http(uri) and not _is_loopback(uri)
+
+
+_BROKEN_BY: Mapping[str, Callable[[str], bool]] = {
+    "HttpOnlyForWeb": _is_http,
+    "HttpNotAllowed": _is_http,
+    "MustBeHttpLocalhost": _is_http_elsewhere,
+    "CustomOnlyForNative": _is_custom,
+    "CustomNotAllowed": _is_custom,
+}
 
 
 def _is_loopback(uri: str) -> bool:

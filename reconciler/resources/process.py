@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
@@ -24,6 +25,20 @@ def collector_paused() -> Iterator[None]:
         if enabled:
             gc.freeze()
             gc.enable()
+
+
+def return_large_memory() -> None:
+    """Give memory of 256 KiB and more back to the system as soon as it is free: for a server.
+
+    The C library of GNU keeps blocks of a size once one of them was freed. The event loop has such
+    a buffer for each connection over TLS; after many connections, half of them would never go back.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have no such thing
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, 256 * 1024)
+
+
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 
 
 def collect_seldom() -> None:

@@ -38,9 +38,6 @@ T = TypeVar("T")
 Path = tuple[str | int, ...]
 Nested: TypeAlias = dict[str, object] | list[object]
 
-LATER = {"later": True}
-"""Metadata of a field that files of older versions lack: it is written only off its default."""
-
 
 class JsonError(ValueError):
     """JSON of another shape than was expected; the message goes after "it ..."."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
 
 from reconciler.resources.installation import how_to_install
 from reconciler.service.domain.refusal import Refusal
@@ -25,13 +24,9 @@ from reconciler.service.operations.runtime import (
     Runtime,
     Seals,
 )
-from reconciler.service.projections.maintenance import readable, upgrade
 
 SEAL_KEY_SUFFIX = ".seal-key"
 SEAL_KEY = "seal_key"  # under which a store keeps the fingerprint of its key
-
-
-S = TypeVar("S", bound=EventStore)
 
 
 def microseconds() -> int:
@@ -138,8 +133,8 @@ def open_sqlite(
     """Return a service over a SQLite file.
 
     ``create`` makes the file where there is none; ``read_only`` makes and changes nothing.
-    Otherwise a store of an earlier version is brought up to this one. ``keep_owed`` is in
-    microseconds. The key that seals secrets is in a file beside it unless another is named.
+    ``keep_owed`` is in microseconds. The key that seals secrets is in a file beside it unless
+    another is named.
 
     Raises:
         StoreError: the file is no sound store, or cannot be used so.
@@ -149,12 +144,12 @@ def open_sqlite(
     from reconciler.service.eventstore.sqlite_files import create as create_file
     from reconciler.service.seal import KeyFile
 
-    seals = KeyFile(seal_key_file or path.with_name(path.name + SEAL_KEY_SUFFIX))
+    seals = KeyFile(seal_key_file or seal_key_beside(path))
     if read_only:
-        return IdentityService(readable(SqliteReadOnlyStore(path)), seals, now)
+        return IdentityService(SqliteReadOnlyStore(path), seals, now)
     if create and not is_there(path):
         create_file(path)
-    store = _upgraded(SqliteEventStore(path, now))
+    store = SqliteEventStore(path, now)
 
     def hold_key() -> None:
         with store.snapshot() as view:
@@ -165,6 +160,11 @@ def open_sqlite(
                 store.bind(SEAL_KEY, held)
 
     return IdentityService(store, seals, now, keep_owed, hold_key)
+
+
+def seal_key_beside(path: Path) -> Path:
+    """Return the file of the key that seals secrets of a store in a file."""
+    return path.with_name(path.name + SEAL_KEY_SUFFIX)
 
 
 def open_postgres(
@@ -189,11 +189,11 @@ def open_postgres(
 
     postgres = _postgres()
     if read_only:
-        store = readable(postgres.PostgresReadOnlyStore(address))
+        store = postgres.PostgresReadOnlyStore(address)
         return IdentityService(store, NoKey(), now)
     if create:
         postgres.create(address)
-    store = _upgraded(postgres.PostgresEventStore(address, now))
+    store = postgres.PostgresEventStore(address, now)
     if seal_key_file is None:
         return IdentityService(store, NoKey(), now)
     try:
@@ -204,16 +204,6 @@ def open_postgres(
         store.close()
         raise
     return IdentityService(store, key, now, keep_owed)
-
-
-def _upgraded(store: S) -> S:
-    """Return a store that was opened to be written to, brought up to this version."""
-    try:
-        upgrade(store)
-    except BaseException:
-        store.close()
-        raise
-    return store
 
 
 def postgres_holds_store(address: str) -> bool:

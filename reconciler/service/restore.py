@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service.eventstore import sqlite_files
 from reconciler.service.eventstore.errors import (
@@ -22,7 +23,7 @@ from reconciler.service.eventstore.files import is_there, publish, publish_over,
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
-from reconciler.service.projections.maintenance import log, readable, verify
+from reconciler.service.projections.maintenance import log, verify
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def restore(
     Raises:
         StoreError: the backup is not sound, or the store is in use or cannot be written.
     """
-    with closing(readable(SqliteReadOnlyStore(backup))) as store:
+    with closing(SqliteReadOnlyStore(backup)) as store:
         findings = verify(store)
     if findings:
         raise StoreUnusableError(
@@ -64,8 +65,8 @@ def restore(
 def _lost(backup: Path, path: Path) -> Lost:
     try:
         with (
-            closing(readable(SqliteReadOnlyStore(backup))) as saved,
-            closing(readable(SqliteReadOnlyStore(path))) as held,
+            closing(SqliteReadOnlyStore(backup)) as saved,
+            closing(SqliteReadOnlyStore(path)) as held,
             saved.snapshot() as then,
             held.snapshot() as now,
         ):
@@ -126,6 +127,7 @@ def _replace(backup: Path, target: Path) -> Path | None:
             # second name, and then takes its place in one step.
             with closing(sqlite_files.connect_to_read(backup)) as source:
                 sqlite_files.copy_into(unfinished, backup, source)
+            crashpoint("S13")
             # A damaged store is left as it is: no process can be working with it.
             with suppress(StoreUnusableError):
                 if target.exists():

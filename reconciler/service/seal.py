@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconciler.resources.regular_file import is_given_pipe
 from reconciler.resources.secret import Secret
 from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
 from reconciler.service.eventstore.files import publish, temporary_file
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("reconciler.service")
 OPEN_TO_OTHERS = 0o077
+LONGEST = 10_000  # characters of a file with a key; a key has 75
+_PUT_BACK = "Put the key back, or name another file with --seal-key-file."
 
 
 class SealingKey:
@@ -70,9 +76,17 @@ class KeyFile:
         Raises:
             StoreError: the key cannot be read or made.
         """
+        return self.ready().seal(secrets)
+
+    def ready(self) -> SealingKey:
+        """Return the key; make it if the file is missing.
+
+        Raises:
+            StoreError: the key cannot be read or made.
+        """
         if self._key is None:
             self._key = self.read() or self.make()
-        return self._key.seal(secrets)
+        return self._key
 
     def open(self, sealed: bytes) -> Sequence[Secret | None] | None:
         """Return the secrets of a sealed piece; None if there is no key that opens it.
@@ -129,9 +143,7 @@ class KeyFile:
         import pyrage
 
         try:
-            if self._path.stat().st_mode & OPEN_TO_OTHERS:
-                raise self._unusable("may be read by others", "Allow it to its owner only: 0600.")
-            written = self._path.read_text(encoding="ascii")
+            written = self._written()
             return SealingKey(pyrage.x25519.Identity.from_str(written.strip()))
         except FileNotFoundError:
             return None
@@ -140,9 +152,19 @@ class KeyFile:
                 f"cannot be read: {error.strerror}", "Make it readable for this user."
             ) from error
         except (ValueError, pyrage.IdentityError) as error:
-            raise self._unusable(
-                "holds no key", "Put the key back, or name another file with --seal-key-file."
-            ) from error
+            raise self._unusable("holds no key", _PUT_BACK) from error
+
+    def _written(self) -> str:
+        if is_given_pipe(self._path):
+            return _read_once(self._path)
+        # Without waiting: opening a pipe without a writer would wait for ever.
+        with open(self._path, encoding="ascii", opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise self._unusable("is not a regular file", _PUT_BACK)
+            if status.st_mode & OPEN_TO_OTHERS:
+                raise self._unusable("may be read by others", "Allow it to its owner only: 0600.")
+            return file.read(LONGEST)
 
     def make(self) -> SealingKey:
         """Make the file with a new key, unless another process is making it.
@@ -162,10 +184,24 @@ class KeyFile:
             raise self._unusable(
                 f"cannot be made: {error.strerror}", "Make its folder writable for this user."
             ) from error
-        return self.read() or SealingKey(identity)
+        key = self.read()
+        if key is None:  # the name is taken, by what cannot be opened
+            raise self._unusable("is a link that leads nowhere", _PUT_BACK)
+        return key
 
     def _unusable(self, problem: str, remedy: str) -> StoreError:
         return StoreError(f"the sealing key {self._path} {problem}", remedy)
+
+
+@cache
+def _read_once(pipe: Path) -> str:
+    """Return what a pipe holds; the key is tried first and used later."""
+    with pipe.open(encoding="ascii") as file:
+        return file.read(LONGEST)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 class NoKey:

@@ -7,7 +7,7 @@ of either is overwritten unseen. No models here: every object of a listing comes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -145,7 +145,6 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
     # Two comparisons of lists for a spec that is as expected, as nearly all are. The loop below
     # only tells what is wrong with another one.
     if [*map(type, answered.values())] != _VALUE_TYPES[kind] or [*answered] != _NAMES[kind]:
-        answered = with_later_fields(KINDS[kind].fields, answered)
         _check_types(required, answered)
         _check_types({name: fields[name] for name in BEYOND[kind] & answered.keys()}, answered)
     for name in _LISTS[kind]:
@@ -164,11 +163,6 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
     if kind in _CARRY_NOTHING:
         return ReadSpec(spec, {}, (*strange, *unknown))
     return ReadSpec(spec, unknown, strange)
-
-
-def with_later_fields(fields: Iterable[Field], answered: Spec) -> Spec:
-    """Return an answer with the defaults of those later fields that an older service lacks."""
-    return {**{field.name: field.default for field in fields if field.since}, **answered}
 
 
 def _check_types(fields: Mapping[str, type], answered: Spec) -> None:

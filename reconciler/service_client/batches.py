@@ -32,8 +32,8 @@ MAX_BYTES = 1_000_000  # of a request; our service takes 1 MiB
 RETRY_SECONDS = 60.0
 AT_ONCE = 2  # the service works on one batch while the next one is on its way
 _FOR_NOW = frozenset({Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE})  # HTTP statuses 429 and 503
-# The whole request was refused before any order of it was tried. A service, or a gateway before
-# it, that was exchanged for an older one during the run answers that it does not know the address.
+# The whole request was refused before any order of it was tried. A gateway that lets no batch
+# through, or a service of another make, answers that it does not know the address.
 _NOT_UNDERSTOOD = frozenset({Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.UNIMPLEMENTED})
 
 

@@ -29,7 +29,15 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.read_only import OperationsReader, ReadOnlyWire
-from reconciler.service_client.wire import Reply, Wire, WireRefusal, no_custody, service_error
+from reconciler.service_client.wire import (
+    NO_ADDRESS,
+    Reply,
+    Wire,
+    WireRefusal,
+    error_id,
+    no_custody,
+    service_error,
+)
 from reconciler.state import OwedSecret
 
 
@@ -218,7 +226,7 @@ class RemoteService:
 
 def client_of(service: RemoteService) -> ServiceClient:
     """Return the client for a service."""
-    if _is_ours(service):
+    if is_ours(service):
         return OperationsClient(service.wire, service.holder, batch_size=service.batch, packs=True)
     from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
 
@@ -231,20 +239,26 @@ def client_of(service: RemoteService) -> ServiceClient:
 def read_only_client(service: RemoteService) -> ReadOnlyService:
     """Return what asks a service, and can write nothing."""
     reading = ReadOnlyWire(service.wire)
-    if _is_ours(service):
+    if is_ours(service):
         return OperationsReader(reading)
     from reconciler.service_client.zitadel.client import ZitadelClient
 
     return ZitadelClient(reading, service.address, service.lock)
 
 
-def _is_ours(service: RemoteService) -> bool:
+def is_ours(service: RemoteService) -> bool:
+    """Return whether a service is one of ours; otherwise it is taken for a ZITADEL.
+
+    Raises:
+        ServiceError: it does not tell.
+    """
     if service.kind != "auto":
         return service.kind == "reconciler"
     # Only a sure refusal of the address says "another kind": a token may be wrong, or a proxy down.
     (reply,) = service.wire.send([Call("GetServiceInfo")])
     if isinstance(reply, WireRefusal):
-        if reply.code in _NOT_THERE and not reply.unsure:
+        is_path_wrong = error_id(reply) == NO_ADDRESS  # only a service of ours says so
+        if reply.code in _NOT_THERE and not reply.unsure and not is_path_wrong:
             return False
         raise service_error(reply)
     return reply.fields.get("product") == "reconciler"

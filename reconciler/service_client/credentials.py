@@ -11,7 +11,6 @@ import base64
 import json
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from reconciler.errors import (
 )
 from reconciler.resources.call import JsonObject
 from reconciler.resources.installation import how_to_install, missing_modules
+from reconciler.resources.regular_file import open_regular
 from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.endpoint import Endpoint
@@ -46,10 +46,12 @@ class Response(NamedTuple):
     content: bytes
     content_type: str = ""
     retry_after: str = ""
+    location: str = ""
+    date: str = ""
 
 
-Fetch = Callable[[str, str, Mapping[str, str], bytes | None], Response | None]
-"""Ask an address (verb, address, headers, body); None where no answer came."""
+Fetch = Callable[[str, str, Mapping[str, str], bytes | None], Response]
+"""Ask an address (verb, address, headers, body); a ``ServiceError`` where no answer came."""
 
 
 class Credentials(Protocol):
@@ -60,6 +62,7 @@ class Credentials(Protocol):
 
         Raises:
             AccessDeniedError: there is none, and none can be had.
+            ServiceError: the service that gives it does not answer.
         """
         ...
 
@@ -87,7 +90,12 @@ class NoToken:
 
     def bearer(self, fetch: Fetch) -> Secret:
         """Refuse, and say how to give one."""
-        raise AccessDeniedError("the service needs a token, and none was given", remedy=HOW)
+        raise self.refusal()
+
+    @staticmethod
+    def refusal() -> AccessDeniedError:
+        """Return the error that no token was given."""
+        return AccessDeniedError("the service needs a token, and none was given", remedy=HOW)
 
     def renew(self) -> bool:
         """Say that there is no other."""
@@ -117,21 +125,20 @@ def read_private(path: Path, *, own: bool = False) -> str:
     Raises:
         LocalFileError: it cannot be read, or others may read it.
     """
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if own else 0)
+    flags = os.O_RDONLY | (os.O_NOFOLLOW if own else 0)
     try:
-        # Without blocking, so that a pipe named here cannot hang the command. The open file is
-        # checked, as its name may be given to another one meanwhile.
-        descriptor = os.open(path, flags)
+        # The open file is checked, as its name may be given to another one meanwhile.
+        descriptor = open_regular(path, flags)
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
-            content = file.read(MAX_FILE + 1) if stat.S_ISREG(status.st_mode) else None
+            content = file.read(MAX_FILE + 1)
     except OSError as failure:
         raise LocalFileError(
             f"cannot read {path}: {failure.strerror or failure}",
             remedy="Name a file that this user may read.",
         ) from failure
-    if content is None or len(content) > MAX_FILE:
-        raise LocalFileError(f"{path} is not a small, plain file", remedy="Name the file itself.")
+    if len(content) > MAX_FILE:
+        raise LocalFileError(f"{path} is not a small file", remedy="Name the file itself.")
     if own and status.st_uid != os.geteuid():
         raise LocalFileError(
             f"{path} is not this user's own file", remedy="Remove it, then log in again."
@@ -269,9 +276,9 @@ def _asked(
     fetch: Fetch, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
 ) -> JsonObject:
     response = fetch(verb, url, headers, body)
-    if response is None or response.status >= 500:
+    if response.status >= 500:
         raise ServiceUnavailableError(
-            "the service gave no token: it did not answer",
+            f"the service gave no token: it did not answer (HTTP status {response.status})",
             remedy="Run the command again; nothing was written.",
         )
     if response.status != 200:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Iterator, Mapping
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin, urlsplit
 
 from reconciler.errors import ServiceError
 from reconciler.resources.call import (
@@ -22,8 +24,10 @@ from reconciler.resources.call import (
     JsonObject,
 )
 from reconciler.resources.strict_json import JsonError, check_count, read_object
+from reconciler.service_client.credentials import Response
 from reconciler.service_client.endpoint import Endpoint
 from reconciler.service_client.wire import (
+    NO_ANSWER,
     UNKNOWN,
     Answer,
     Reply,
@@ -106,26 +110,90 @@ _CODES: Mapping[int, int] = {
 }
 
 
+CHECK_ADDRESS = (
+    "Check the address in --service, and any proxy on the way: what answers there does not speak "
+    "as an identity service."
+)
+_NO_SUCH_CALL = frozenset({404, 405, 501})  # HTTP statuses
+
+
 def reply_of(status: int, content_type: str, content: bytes) -> Reply:
     """Return what a response says."""
     if status < 300 and status != 200:
         return lost(
-            f"the service answered with status {status}, which is not part of its interface"
-        )
-    if status in range(300, 400):
-        return WireRefusal(
-            UNKNOWN, "the address redirects to another one, and redirects are not followed"
+            f"the service answered with status {status}, which is not part of its interface",
+            CHECK_ADDRESS,
         )
     fields, problem = _read(content_type, content)
     if status == 200:
         return lost(problem) if problem else Answer(fields)
     # The body of a refusal need not be ours to read: then the status alone tells.
-    return refusal_in(fields, _CODES.get(status, UNKNOWN), f"HTTP status {status}")
+    refusal = refusal_in(fields, _CODES.get(status, UNKNOWN), f"HTTP status {status}")
+    if status not in _NO_SUCH_CALL or refusal.is_code_told:
+        return refusal
+    message = f"the address does not know a call of an identity service (HTTP status {status})"
+    return replace(refusal, message=message, remedy=CHECK_ADDRESS, is_whole=True)
+
+
+def reply_of_stranger(response: Response, url: str, endpoint: Endpoint) -> WireRefusal | None:
+    """Return the reply of what is no identity service: a redirect or a web page; None otherwise.
+
+    ``url`` is what was asked, in full.
+    """
+    if response.status in range(300, 400):
+        return _redirected(response.location, url, endpoint)
+    # A server that fails, or has no time, may be a service all the same: its proxy writes the page.
+    is_passing = response.status >= 500 or response.status == 429
+    if is_passing or _type(response.content_type) not in _PAGES:
+        return None
+    is_sure = response.status != 200
+    return WireRefusal(
+        _CODES.get(response.status, UNKNOWN) if is_sure else NO_ANSWER,
+        f"{endpoint.address} is not an identity service: it answered with a web page (HTTP status "
+        f"{response.status})",
+        unsure=not is_sure,
+        remedy="Correct the address in --service. If it is right, a proxy or a sign-in page "
+        "answers in its place: let these requests through to the service.",
+        is_whole=True,
+    )
+
+
+def _redirected(location: str, url: str, endpoint: Endpoint) -> WireRefusal:
+    """Return the refusal of a redirect. Of its target no user, query or fragment is shown."""
+    try:
+        parts = urlsplit(urljoin(url, location))
+        target = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    except ValueError:
+        target = "another address that cannot be read"
+    asked = url.removeprefix(endpoint.address).partition("?")[0]
+    service = target.removesuffix(asked)
+    if service == endpoint.address:
+        remedy = "It leads back to itself. Correct the address, or the proxy that answers there."
+    else:
+        is_whole = service != target  # the path that was asked for is at its end
+        where = f"write --service {service}" if is_whole else "write the address it has now"
+        remedy = (
+            f"If the service is there, {where}. A redirect to a sign-in page means that a proxy "
+            "keeps these requests from the service."
+        )
+    return WireRefusal(
+        UNKNOWN,
+        f"{endpoint.address} redirects to {target}, and redirects are not followed",
+        remedy=remedy,
+        is_whole=True,
+    )
+
+
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+def _type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def _read(content_type: str, content: bytes) -> tuple[JsonObject, str]:
     """Return the object in a body; nothing, and why, where it cannot be read."""
-    if content_type.partition(";")[0].strip().lower() != "application/json":
+    if _type(content_type) != "application/json":
         return {}, "the service answered with something that is not JSON"
     try:
         # Millions of tiny values would take many times the memory of their bytes.
@@ -181,13 +249,8 @@ def connection_failure(
     """
     origin, causes = endpoint.origin, tuple(_causes(failure))
     if is_untrusted(failure):
-        # OpenSSL takes a missing SSL_CERT_FILE for one without certificates, and reports no error.
-        return unsent(
-            f"the certificate of {origin} cannot be trusted",
-            "Install the certificate authority that signed it on this machine, name its file in "
-            "SSL_CERT_FILE, or correct the address. Where SSL_CERT_FILE is set, check that its "
-            "file is there.",
-        )
+        word, remedy = (each.format(host=endpoint.host) for each in _distrust(causes))
+        return unsent(f"the certificate of {origin} {word}", remedy)
     if through_proxy:
         return unsent(
             f"{origin} cannot be reached through the proxy ({failure_in_words(failure)})",
@@ -208,6 +271,35 @@ def connection_failure(
         f"{origin} cannot be reached ({failure_in_words(failure)})",
         "Check the address in --service, the network and any firewall, then run the command again.",
     )
+
+
+_AUTHORITY = (
+    "Install the certificate authority that signed it on this machine, name its file in "
+    # OpenSSL takes a missing SSL_CERT_FILE for one without certificates, and reports no error.
+    "SSL_CERT_FILE, or correct the address. Where SSL_CERT_FILE is set, check that its file is "
+    "there."
+)
+_OTHER_NAME = (
+    "is for another name than {host}",
+    "Write the name that it is for in --service, or give the server a certificate for {host}.",
+)
+# By OpenSSL's number (X509_V_ERR_...): why a certificate is refused, and what to do.
+_DISTRUST: Mapping[int, tuple[str, str]] = {
+    9: (
+        "is not valid yet",
+        "Set this machine's clock. If it is right, the server needs a certificate that has begun.",
+    ),
+    10: ("has expired", "Renew it on the server. If it is valid, set this machine's clock."),
+    **dict.fromkeys((2, 18, 19, 20, 21), ("is of an unknown authority", _AUTHORITY)),
+    **dict.fromkeys((62, 64), _OTHER_NAME),
+}
+
+
+def _distrust(causes: Sequence[BaseException]) -> tuple[str, str]:
+    """Return why a certificate was refused, as the end of a sentence, and what to do."""
+    found = (each for each in causes if isinstance(each, ssl.SSLCertVerificationError))
+    code = next((each.verify_code for each in found), 0)
+    return _DISTRUST.get(code, ("cannot be trusted", _AUTHORITY))
 
 
 def is_untrusted(failure: Exception) -> bool:

@@ -24,11 +24,12 @@ from typing import NamedTuple, TypeAlias
 import httpx
 
 from reconciler import __version__
-from reconciler.errors import ungrouped_interruption
+from reconciler.errors import ServiceError, ungrouped_interruption
 from reconciler.resources.call import WRITE_BATCH, Call, Code
 from reconciler.service_client.credentials import Credentials, Response
 from reconciler.service_client.endpoint import Endpoint
 from reconciler.service_client.http_messages import (
+    CHECK_ADDRESS,
     Target,
     asked_pause,
     connection_failure,
@@ -37,10 +38,19 @@ from reconciler.service_client.http_messages import (
     is_untrusted,
     may_repeat,
     reply_of,
+    reply_of_stranger,
     target_of,
 )
 from reconciler.service_client.trust import trust_for
-from reconciler.service_client.wire import Answer, Reply, WireRefusal, lost, pause, unsent
+from reconciler.service_client.wire import (
+    Answer,
+    Reply,
+    WireRefusal,
+    lost,
+    pause,
+    service_error,
+    unsent,
+)
 
 # httpcore imports sniffio several times a request, and does without where that fails. A module that
 # is missing is looked for in every folder each time, unless it is known to be missing.
@@ -49,7 +59,9 @@ if find_spec("sniffio") is None:
 
 AT_ONCE = 8  # requests, each on a connection of its own
 RETRIED = frozenset({429, 502, 503, 504})  # HTTP statuses of a service that may do better soon
-FIRST_TRIES = 3  # while no request has reached the service: a wrong address is told soon
+# Of a call, while no request has reached the service, or none has been given an answer that can be
+# read: a wrong address is told soon.
+FIRST_TRIES = 3
 IDLE_SECONDS = 3.0  # less than servers and proxies keep an idle connection open
 FIXED = {
     "accept": "application/json",
@@ -88,13 +100,39 @@ Observe: TypeAlias = Callable[[str], None]
 """Told of each request once it is over: verb, address, status, size and time. No header, no body:
 no token and no secret."""
 
+Tell: TypeAlias = Callable[[str], None]
+"""Told of each try that failed and is followed by another one: why, and when."""
+
+
+class Reached(NamedTuple):
+    """The first sight of a service, before any token is sent.
+
+    Attributes:
+        failure: Why it was not reached, or why its certificate is refused.
+        is_untrusted: It answers, and its certificate is refused.
+        date: Its own time, as the header ``Date`` has it; empty where it tells none.
+        certificate_ends: The end of its certificate, as OpenSSL writes it; empty without TLS.
+    """
+
+    failure: ServiceError | None = None
+    is_untrusted: bool = False
+    date: str = ""
+    certificate_ends: str = ""
+
 
 class _Tried(NamedTuple):
-    """The result of one try, whether another try may do better, and the requested pause."""
+    """The result of one try.
+
+    Attributes:
+        again: Whether another try may do better.
+        asked: The pause that the service asks for, in seconds.
+        garbled: Whether it is an answer that cannot be read.
+    """
 
     reply: Reply
     again: bool
     asked: float = 0.0
+    garbled: bool = False
 
 
 class _Time(NamedTuple):
@@ -108,6 +146,10 @@ class _Time(NamedTuple):
         return time.monotonic() + wait >= self.deadline
 
 
+def _look_away(_: httpx.Response) -> None:
+    """Look at nothing."""
+
+
 class HttpWire:
     """Calls operations of a service over HTTP. Used by one thread; to be closed."""
 
@@ -119,9 +161,11 @@ class HttpWire:
         *,
         proxy: str | None = None,
         observe: Observe | None = None,
+        tell_retry: Tell | None = None,
     ) -> None:
         """Use a service; a proxy only where one is named here."""
         self._observe = observe
+        self._tell_retry = tell_retry
         self._endpoint = endpoint
         self._credentials = credentials
         self._limits = limits or Limits()
@@ -139,6 +183,7 @@ class HttpWire:
         self._chance = random.SystemRandom().random
         self._proxied = proxy is not None
         self._was_reached = False
+        self._was_understood = False
         self._was_heard = True
         self._next_start = 0.0
 
@@ -173,16 +218,50 @@ class HttpWire:
 
     def fetch(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Response | None:
-        """Ask an address of the service's own origin; None where no answer came."""
-        for tries in range(1, FIRST_TRIES + 1):
+    ) -> Response:
+        """Ask an address of the service's own origin.
+
+        Raises:
+            ServiceError: no answer came, or one that is not of an identity service.
+        """
+        request, tries = Target(verb, url, body), 0
+        while True:
+            tries += 1
             try:
-                request = Target(verb, url, body)
                 asked = self._exchange(self._connections[0], request, headers, self._limits)
-                return self._runner.run(asked)
-            except (httpx.TransportError, OSError, ValueError):
-                time.sleep(pause(tries, self._chance(), 0.0))
-        return None
+                fetched = self._runner.run(asked)
+            except (httpx.TransportError, OSError, ValueError) as failure:
+                refusal, again = self._failed(failure)
+            else:
+                if stranger := reply_of_stranger(fetched, url, self._endpoint):
+                    raise service_error(stranger)
+                if fetched.status not in RETRIED or tries == FIRST_TRIES:
+                    return fetched
+                refusal, again = lost(f"the service failed: HTTP status {fetched.status}"), True
+            if not again or tries == FIRST_TRIES:
+                raise service_error(refusal)
+            wait = pause(tries, self._chance(), 0.0)
+            self._tell(refusal, wait)
+            time.sleep(wait)
+
+    def reach(self) -> Reached:
+        """Ask a service for its health, once and without a token; any answer will do."""
+        ends: list[str] = []
+
+        def see(response: httpx.Response) -> None:
+            tls = response.extensions["network_stream"].get_extra_info("ssl_object")
+            ends.extend([tls.getpeercert().get("notAfter", "")] if tls else [])
+
+        verb, path, body = target_of(Call("Healthz"))
+        asked = Target(verb, self._endpoint.address + path, body)
+        look = self._exchange(self._connections[0], asked, {}, self._limits, see)
+        try:
+            with ungrouped_interruption():
+                fetched = self._runner.run(look)
+        except (httpx.TransportError, OSError, ValueError) as failure:
+            refusal, _ = self._failed(failure)
+            return Reached(service_error(refusal), is_untrusted(failure))
+        return Reached(None, date=fetched.date, certificate_ends="".join(ends))
 
     def _sent(self, calls: Sequence[Call], targets: Sequence[Target]) -> list[Reply]:
         with ungrouped_interruption():
@@ -216,13 +295,15 @@ class HttpWire:
         left: _Time,
     ) -> Reply:
         """Try a call until it is answered, must not be repeated, or time is up."""
-        reply, tries = unsent("the service took too long with what was sent before"), 0
+        reply = unsent("the service took too long with what was sent before")
+        tries = garbled = 0
         limits = self._limits_of(call, left.allowed)
         while not left.is_up():
             tries += 1
             tried = await self._try(connection, *request, limits)
             if isinstance(tried.reply, Answer):
                 return tried.reply
+            garbled += tried.garbled
             # Once a try may have been carried out, no later refusal proves that it was not.
             reply = replace(tried.reply, unsure=reply.unsure or tried.reply.unsure)
             wait = pause(tries, self._chance(), tried.asked)
@@ -230,11 +311,18 @@ class HttpWire:
                 not tried.again
                 or (reply.unsure and not may_repeat(call))
                 or (tries >= FIRST_TRIES and not self._was_reached)
+                or (garbled >= FIRST_TRIES and not self._was_understood)
                 or left.is_up(wait)
             ):
                 break
+            self._tell(tried.reply, wait)
             await asyncio.sleep(wait)
         return reply
+
+    def _tell(self, refusal: WireRefusal, wait: float) -> None:
+        if self._tell_retry:
+            problem = service_error(refusal).problem
+            self._tell_retry(f"Trying again in {max(wait, 0.1):.1f} s: {problem}.")
 
     def _limits_of(self, call: Call, allowed: float) -> Limits:
         """Return the limits of each try. That of a batch never ends early.
@@ -255,21 +343,31 @@ class HttpWire:
         request = target._replace(path=self._endpoint.address + target.path)
         try:
             fetched = await self._exchange(connection, request, headers, limits)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as failure:
-            why = connection_failure(failure, self._endpoint, through_proxy=self._proxied)
-            return _Tried(why, again=not is_untrusted(failure))
-        except (httpx.TransportError, OSError) as failure:
-            return _Tried(
-                lost(f"the service did not answer ({failure_in_words(failure)})"), again=True
-            )
-        except ValueError as failure:  # too large or compressed, and would be so again
-            return _Tried(lost(f"the service's answer cannot be read: {failure}"), again=False)
+        except (httpx.TransportError, OSError, ValueError) as failure:
+            return _Tried(*self._failed(failure))
         self._was_reached = self._was_heard = True
-        reply = reply_of(fetched.status, fetched.content_type, fetched.content)
+        stranger = reply_of_stranger(fetched, request.path, self._endpoint)
+        if stranger and not (self._was_understood and stranger.unsure):
+            return _Tried(stranger, again=False)
+        reply = stranger or reply_of(fetched.status, fetched.content_type, fetched.content)
         # An answer that cannot be read came from the service, or from a proxy that cut it short.
         garbled = fetched.status == 200 and isinstance(reply, WireRefusal)
+        if isinstance(reply, Answer) or reply.is_code_told:
+            self._was_understood = True
+        elif garbled and not self._was_understood:
+            reply = replace(reply, remedy=CHECK_ADDRESS)
         asked = asked_pause(fetched.retry_after, datetime.now(UTC))
-        return _Tried(reply, again=garbled or fetched.status in RETRIED, asked=asked)
+        return _Tried(reply, garbled or fetched.status in RETRIED, asked, garbled)
+
+    def _failed(self, failure: Exception) -> tuple[WireRefusal, bool]:
+        """Return the reply where no answer came that can be read; and if another try may help."""
+        if isinstance(failure, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
+            why = connection_failure(failure, self._endpoint, through_proxy=self._proxied)
+            return why, not is_untrusted(failure)
+        if isinstance(failure, ValueError):  # too large or compressed, and would be so again
+            problem = f"the service's answer cannot be read: {failure}"
+            return lost(problem, CHECK_ADDRESS), False
+        return lost(f"the service did not answer ({failure_in_words(failure)})"), True
 
     async def _exchange(
         self,
@@ -277,8 +375,11 @@ class HttpWire:
         target: Target,
         headers: Mapping[str, str],
         limits: Limits,
+        see: Callable[[httpx.Response], None] = _look_away,
     ) -> Response:
         """Send one request, to an address in full, and read its response, within all limits.
+
+        ``see`` is shown the response while it is open.
 
         Raises:
             httpx.TransportError, OSError: it failed on the way.
@@ -296,6 +397,7 @@ class HttpWire:
             async with asyncio.timeout(limits.one_try):
                 response = await connection.handle_async_request(request)
                 try:
+                    see(response)
                     fetched = await _read(response, limits.size)
                 finally:
                     await response.aclose()
@@ -337,4 +439,6 @@ async def _read(response: httpx.Response, size: int) -> Response:
         bytes(content),
         response.headers.get("content-type", ""),
         response.headers.get("retry-after", ""),
+        response.headers.get("location", ""),
+        response.headers.get("date", ""),
     )

@@ -31,6 +31,7 @@ from reconciler.errors import (
 )
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import fold
+from reconciler.resources.regular_file import open_regular
 from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal, service_error
 
 # Leases are renewed at most every 30 s, so four renewals may fail before one runs out.
@@ -311,9 +312,8 @@ class LocalLock:
         if self._descriptor >= 0:
             return
         path = self._folder / f"lock-{instance}"
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            descriptor = os.open(path, flags, 0o600)
+            descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         except OSError as failure:
             raise LocalFileError(
                 f"cannot make the lock file {path}: {failure.strerror or failure}",
@@ -331,6 +331,24 @@ class LocalLock:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, self._holder.text.encode(), 0)
         self._descriptor = descriptor
+
+    def holder(self, instance: str) -> str:
+        """Return who may hold the lock of a service and since when, in words; empty if it is free.
+
+        The lock itself is not touched, so that no run is refused for that. A process that still
+        lives may have given it back.
+        """
+        path = self._folder / f"lock-{instance}"
+        try:
+            descriptor = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError:
+            return ""
+        with os.fdopen(descriptor, "rb") as file:
+            text = file.read(_MAX_HOLDER).decode("utf-8", "replace")
+            since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
+        if not text or self._holder.knows_dead(text):
+            return ""
+        return f"{holder_in_words(text)} since {since:%Y-%m-%dT%H:%M:%SZ}"
 
     def release(self) -> None:
         """Give the lock back, if it was taken."""

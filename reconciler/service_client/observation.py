@@ -11,7 +11,6 @@ from itertools import islice
 from typing import TypeAlias
 
 from reconciler.resources.call import Call, JsonObject
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import (
     ACTION,
@@ -33,7 +32,7 @@ from reconciler.service_client.answers import (
     unsound,
 )
 from reconciler.service_client.wire import Wire, answers_of
-from reconciler.state import ObservedObject
+from reconciler.state import UPGRADE, ObservedObject
 
 TOGETHER = 32  # organizations: while one page is read, the service makes the next ones
 Owner: TypeAlias = tuple[str, str]
@@ -146,9 +145,7 @@ def observed_objects(
     for fields in listed:
         kind = _KINDS.get(text_of(fields, "kind"))
         if kind is None:
-            incomplete.append(
-                f"{name} holds an object of a kind that is not known here: upgrade this program."
-            )
+            incomplete.append(f"{name} holds an object of a kind that is not known here: {UPGRADE}")
             continue
         found = _observed(kind, fields, names)
         if found is None or found.organization_id != owner:
@@ -202,8 +199,7 @@ def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> Obser
         owner=_owner(object_id, fields),
         has_secret=_mark(object_id, fields, "hasSecret"),
         active=_is_active(object_id, fields),
-        can_be_inactive="state" in fields,
-        created_at=text_of(details, "creationDate") if "creationDate" in details else "",
+        created_at=text_of(details, "creationDate"),
     )
 
 
@@ -213,17 +209,6 @@ def not_among(
     """Return the names that no organization among the objects has."""
     there = {key.organization for key in objects if key.kind is Kind.ORGANIZATION}
     return tuple(name for name in organizations if fold(name) not in there)
-
-
-def only_active(objects: Collection[ObservedObject], info: JsonObject) -> frozenset[Kind]:
-    """Return the kinds that a service cannot deactivate: all, where it does not tell states.
-
-    ``info`` is what the service tells of itself. Where it holds nothing, nothing has a state to
-    tell; then a service that takes no batches is taken for one from before states.
-    """
-    if all(held.can_be_inactive for held in objects) and (objects or "batch" in info):
-        return frozenset()
-    return frozenset(kind for kind, row in KINDS.items() if row.has_state)
 
 
 def trees_of(fields: JsonObject) -> frozenset[str]:
@@ -241,8 +226,8 @@ def _said(context: object, name: str) -> str:
 
 
 def _is_active(object_id: str, fields: JsonObject) -> bool:
-    """Return whether an object is active, as all are of a service that does not tell states."""
-    state = fields.get("state", "ACTIVE")
+    """Return whether an object is active."""
+    state = fields.get("state")
     if state not in {"ACTIVE", "INACTIVE"}:
         raise unsound(object_id, "its state is neither ACTIVE nor INACTIVE")
     return bool(state == "ACTIVE")

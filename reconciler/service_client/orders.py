@@ -69,8 +69,8 @@ _OPERATIONS: Mapping[Kind, _Operations] = {
     Kind.ACTION_FLOW: _Operations("", configure=_SET_TRIGGER, remove=_CLEAR_FLOW),
 }
 
-# Calls that write the audience; the older ones leave it as it is. They are used only for it, so
-# that a service without them does everything else.
+# Calls that write the audience. The source's calls do not know it, and leave it as it is: they are
+# used for everything else.
 _ADD_WITH_AUDIENCE, _UPDATE_WITH_AUDIENCE = "AddJWTProvider", "UpdateJWTProvider"
 _AUDIENCE = "audience"
 
@@ -254,20 +254,13 @@ def unchanged(order: Order) -> Written:
             return Written(order.held.id, order.held.sequence, order.held.client_id)
 
 
-# The words of an older service of ours about a call that it does not have, in a batch and alone,
-# and about a project with flags.
+# The words of a service of ours about a call that it does not have, in a batch and alone.
 _UNKNOWN_CALLS = (
     "operation: must be a write that may be part of a batch",
     "there is nothing at this address",
     "this address has no such verb",
-    ": must be False",
-    "privateLabelingSetting: must be 'PRIVATE_LABELING_SETTING_UNSPECIFIED'",
 )
-_UPGRADE = (
-    "The service is older than this tool and lacks a call or a value that the plan needs, such "
-    "as one that writes the audience of a JWT identity provider or the flags of a project, or "
-    "deactivates an object: upgrade it."
-)
+_UPGRADE = "The service is older than this tool and lacks a call that the plan needs: upgrade it."
 
 
 def result_of(order: Order, reply: Reply) -> Written | ServiceError:

@@ -164,9 +164,7 @@ def owed_secrets(
 
 
 def owed_by_tree(organization: JsonObject) -> Mapping[str, int]:
-    """Return how many secrets an organization owes to each tree; none of an older service."""
-    if "owed" not in organization:
-        return {}
+    """Return how many secrets an organization owes to each tree."""
     counts = objects_of(organization, "owed")
     return {text_of(each, "tree"): sequence_of(each, "secrets") for each in counts}
 

@@ -25,7 +25,6 @@ from reconciler.service_client.observation import (
     listings,
     not_among,
     observed_objects,
-    only_active,
     owner_of,
     trees_of,
 )
@@ -108,7 +107,6 @@ class OperationsReader:
             owed=owed,
             owed_left={text_of(found, "name"): owed_by_tree(found) for found in others},
             unseen=not_among(objects, organizations) if is_limited else (),
-            only_active=only_active(objects.values(), self._info),
         )
 
     def _owed(
@@ -192,7 +190,7 @@ class OperationsReader:
         (reply,) = self._wire.send([call])
         if isinstance(reply, Answer):
             return reply.fields
-        # An older service of ours, or one of another make, does not have the operation.
+        # A service of another make does not have the operation.
         if reply.code == Code.UNIMPLEMENTED:
             raise no_history()
         raise service_error(reply)
@@ -223,9 +221,13 @@ def _event(fields: JsonObject) -> ObjectEvent:
 class EmptyService:
     """An empty service: a plan is made against it before the embedded store exists."""
 
+    def __init__(self, new_store: str) -> None:
+        """Take the address of the store that is to be made."""
+        self._new_store = new_store
+
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return nothing, of no instance."""
-        return ObservedState(instance="", objects={})
+        return ObservedState(instance="", objects={}, new_store=self._new_store)
 
     def organizations(self) -> Sequence[str]:
         """Return no organization."""

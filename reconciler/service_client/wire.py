@@ -46,6 +46,7 @@ class WireRefusal:
         remedy: What to do, where the wire knows more than the code says; otherwise empty.
         is_code_told: The answer itself has the code. Otherwise the code is made from the HTTP
             status, which a proxy may have set.
+        is_whole: The message says who refused: something other than the service.
     """
 
     code: int
@@ -55,6 +56,7 @@ class WireRefusal:
     remedy: str = ""
     # Where a code comes from is not part of what was refused.
     is_code_told: bool = field(default=False, compare=False)
+    is_whole: bool = field(default=False, compare=False)
 
 
 Reply: TypeAlias = Answer | WireRefusal
@@ -81,9 +83,9 @@ def is_id(text: object) -> bool:
     return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
-def lost(message: str) -> WireRefusal:
+def lost(message: str, remedy: str = "") -> WireRefusal:
     """Return the reply of a call whose answer never came, or means nothing."""
-    return WireRefusal(NO_ANSWER, message, unsure=True)
+    return WireRefusal(NO_ANSWER, message, unsure=True, remedy=remedy)
 
 
 def unsent(message: str, remedy: str = "") -> WireRefusal:
@@ -157,6 +159,10 @@ _MEANINGS: Mapping[int, tuple[type[ServiceError], str]] = {
         "It was changed after it was planned. Run `reconciler plan` again and review.",
     ),
     Code.ABORTED: (ServiceUnavailableError, AGAIN),
+    Code.UNIMPLEMENTED: (
+        ServiceError,
+        "It lacks this call. Check the address and --service-kind, or upgrade the service.",
+    ),
     Code.UNAVAILABLE: (ServiceUnavailableError, AGAIN),
     Code.UNAUTHENTICATED: (
         UnauthenticatedError,
@@ -170,13 +176,21 @@ _MAKE_ANOTHER = (
 )
 
 _LOGOUT_URI = (
-    "The server checks the back-channel logout URI of an application on every update, and cannot "
-    "resolve its host or may not call it. Write a spec.backChannelLogoutUri that it can reach, or "
-    "an empty one to have none."
+    "The server checks the back-channel logout URI of an application on every write, and cannot "
+    "resolve its host or may not call it (such as localhost). Write a spec.backChannelLogoutUri "
+    "that it can reach, or an empty one to have none."
 )
 
 # Reasons that say more than the code does: first those of our own service, then ZITADEL's.
+_PATH = (
+    "Correct the path of the address in --service; most have none. If it is right, the service is "
+    "older than this program: upgrade it."
+)
+NO_ADDRESS = "address.unknown"
+"""Id of a service of ours for an address that none of its operations has."""
+
 _BY_ID: Mapping[str, tuple[type[ServiceError], str]] = {
+    NO_ADDRESS: (ObjectNotFoundError, _PATH),
     "token.expired": (AccessDeniedError, _MAKE_ANOTHER),
     "token.revoked": (AccessDeniedError, _MAKE_ANOTHER),
     **dict.fromkeys(("PROJECT-msNebo", "PROJECT-iZL2Ac"), (InvalidArgumentError, _LOGOUT_URI)),
@@ -219,8 +233,13 @@ def service_error(refusal: WireRefusal) -> ServiceError:
     # Last, as it overrules the rest: an error that says "refused" must mean "not carried out".
     if refusal.unsure or refusal.code == NO_ANSWER:
         kind, remedy = ServiceUnavailableError, AGAIN
-    who = "" if refusal.code == NO_ANSWER else "the service refused: "
-    return kind(f"{who}{refusal.message}", remedy=refusal.remedy or remedy)
+    return kind(f"{_who(refusal)}{refusal.message}", remedy=refusal.remedy or remedy)
+
+
+def _who(refusal: WireRefusal) -> str:
+    if refusal.code == NO_ANSWER or refusal.is_whole:
+        return ""
+    return "the service failed: " if refusal.unsure else "the service refused: "
 
 
 def refusal_in(

@@ -6,9 +6,9 @@ becomes a resource.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, cut, error, warning
 from reconciler.manifests.manifest import Loaded, Manifest
@@ -21,7 +21,7 @@ from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import ACTION, ACTION_FLOW, Kind, ResourceRef, fold, owner_of
 from reconciler.resources.schemas import DEFAULTS, Judged, Patch
 from reconciler.state import DesiredState, Need, Resource
-from reconciler.validation.schema import accepts
+from reconciler.validation.schema import accepts, faults
 from reconciler.validation.semantics import Semantics
 
 
@@ -32,10 +32,13 @@ class Judgement:
     Attributes:
         desired: The valid resources alone; it means something only where there is no error.
         diagnostics: Every finding, those of reading included, in the order of their places.
+        named: The resources that the manifests name, those with errors included, for findings about
+            what is declared nowhere. None where a manifest does not say what it is about.
     """
 
     desired: DesiredState
     diagnostics: tuple[Diagnostic, ...]
+    named: Mapping[ResourceRef, Resource] | None = None
 
     @property
     def is_valid(self) -> bool:
@@ -54,21 +57,28 @@ def judge(loaded: Loaded) -> Judgement:
     findings = list(loaded.diagnostics)
     semantics = Semantics()
     resources: list[Resource] = []
+    broken: set[ResourceRef] = set()
     needs: list[Need] = []
     with collector_paused():
         for manifest in loaded.manifests:
-            resource, found = _judge_one(manifest, semantics)
-            findings += found
-            if resource is not None:
-                resources.append(resource)
-                needs += _needs(resource, manifest)
-        by_key, duplicates = _unique_resources(resources)
-    desired = DesiredState(by_key, _scope(resources), loaded.whole, needs=tuple(needs))
+            verdict = _judge_one(manifest, semantics)
+            findings += verdict.findings
+            needs += verdict.needs
+            if verdict.resource is not None:
+                resources.append(verdict.resource)
+                if not verdict.is_valid:
+                    broken.add(verdict.resource.ref.key)
+        named, duplicates = _unique_resources(resources)
+    by_key = {key: each for key, each in named.items() if key not in broken} if broken else named
+    valid = by_key.values() if broken else resources
+    desired = DesiredState(by_key, _scope(valid), loaded.whole, needs=tuple(needs))
     findings += [*duplicates, *_shared_ids(resources)]
+    names_all = len(resources) == len(loaded.manifests)
     of_layers = list(_of_layers(loaded))
     told = {_spot(each) for each in of_layers}
     findings = [each for each in findings if not (_is_of_schema(each) and _spot(each) in told)]
-    return Judgement(desired, by_place(_without_sequels([*findings, *of_layers], loaded)))
+    told_once = by_place(_without_sequels([*findings, *of_layers], loaded))
+    return Judgement(desired, told_once, named if names_all else None)
 
 
 def unmet_needs(desired: DesiredState, name: str) -> tuple[Diagnostic, ...]:
@@ -101,11 +111,11 @@ def _of_layers(loaded: Loaded) -> Iterator[Diagnostic]:
         if not accepts(schema, document.document):
             from reconciler.validation.explain import schema_findings
 
-            yield from schema_findings(schema, document)
+            yield from schema_findings(schema, document, faults(schema, document.document))
 
 
 def _without_sequels(findings: list[Diagnostic], loaded: Loaded) -> list[Diagnostic]:
-    """Drop what follows from a variable that could not be replaced, at the same place."""
+    """Drop what follows from a variable or placeholder that was not replaced, at its place."""
     unresolved = {_spot(each) for each in findings if each.is_error and _is_unresolved(each)}
     unresolved |= loaded.without_room
     if not unresolved:
@@ -114,7 +124,7 @@ def _without_sequels(findings: list[Diagnostic], loaded: Loaded) -> list[Diagnos
 
 
 def _is_unresolved(finding: Diagnostic) -> bool:
-    return finding.code.startswith("VARIABLE-")
+    return finding.code.startswith(("VARIABLE-", "PLACEHOLDER-"))
 
 
 def _is_of_schema(finding: Diagnostic) -> bool:
@@ -125,20 +135,55 @@ def _spot(finding: Diagnostic) -> object:
     return finding.location and finding.location[:3]
 
 
-def _judge_one(
-    manifest: Manifest, semantics: Semantics
-) -> tuple[Resource | None, list[Diagnostic]]:
+class _Verdict(NamedTuple):
+    """The verdict about one manifest.
+
+    Attributes:
+        findings: What is wrong or dangerous about it.
+        resource: What it declares; None where it does not say which object it is about.
+        is_valid: Whether nothing is wrong with the resource.
+        needs: What not every service takes of it.
+    """
+
+    findings: Sequence[Diagnostic]
+    resource: Resource | None = None
+    is_valid: bool = False
+    needs: Sequence[Need] = ()
+
+
+def _judge_one(manifest: Manifest, semantics: Semantics) -> _Verdict:
     kind = kind_of(manifest.document)
     if kind is None:
-        return None, list(_envelope_findings(manifest))
+        return _Verdict([*_envelope_findings(manifest)])
     if not accepts(kind, manifest.document):
-        from reconciler.validation.explain import schema_findings
-
-        return None, schema_findings(kind, manifest)
+        return _judge_partly(kind, manifest, semantics)
     resource = resource_of(kind, manifest)
     findings = semantics.findings(resource, manifest)
-    broken = any(finding.is_error for finding in findings)
-    return None if broken else resource, findings
+    if any(finding.is_error for finding in findings):
+        return _Verdict(findings, resource)
+    return _Verdict(findings, resource, is_valid=True, needs=[*_needs(resource, manifest)])
+
+
+def _judge_partly(kind: Kind, manifest: Manifest, semantics: Semantics) -> _Verdict:
+    """Judge a manifest that does not fit its schema: a wrong value hides nothing of the others."""
+    from reconciler.validation.explain import schema_findings
+    from reconciler.validation.partly import partly_right
+
+    found = faults(kind, manifest.document)
+    partly = partly_right(kind, manifest, found)
+    findings = [
+        *schema_findings(kind, manifest, found),
+        *partly.findings(lambda one: semantics.findings(resource_of(kind, one), one)),
+    ]
+    if not (partly.filled and partly.is_named):
+        return _Verdict(findings)
+    resource = resource_of(kind, partly.filled[0])
+    needs = _needs(resource, partly.filled[0])
+    return _Verdict(
+        [replace(each, ref=resource.ref) for each in findings],
+        resource,
+        needs=[need for need in needs if not partly.is_wrong(need.use.path)],
+    )
 
 
 def resource_of(kind: Kind, manifest: Manifest) -> Resource:

@@ -6,7 +6,7 @@ A value that was probably meant is named and never put in silently.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -22,7 +22,7 @@ from reconciler.resources.fields import (
 )
 from reconciler.resources.nearest import letters, nearest, one_of
 from reconciler.resources.schemas import DEFAULTS, Judged, spellings
-from reconciler.validation.schema import MAX_FAULTS, SchemaFault, faults, schema_of, unshown
+from reconciler.validation.schema import MAX_FAULTS, SchemaFault, schema_of, unshown
 
 _LONGEST = {limits.pattern: limits.longest for limits in (CLOCK_SKEW, ACTION_TIMEOUT)}
 
@@ -38,9 +38,10 @@ _NOT_WRITTEN = {
 }
 
 
-def schema_findings(judged: Judged, manifest: Manifest) -> list[Diagnostic]:
-    """Return why a resolved document does not fit its schema; never nothing."""
-    every = faults(judged, manifest.document)
+def schema_findings(
+    judged: Judged, manifest: Manifest, every: Sequence[SchemaFault]
+) -> list[Diagnostic]:
+    """Return why a resolved document does not fit its schema, in words; never nothing."""
     mistyped = {fault.path for fault in every if fault.keyword == "type"}
     incomplete = set()
     found = []

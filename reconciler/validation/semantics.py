@@ -14,6 +14,7 @@ from reconciler.resources.normal import SETS, wire_spelling
 from reconciler.resources.oidc import (
     MESSAGES,
     PREFIX,
+    breaking_uri,
     compliance_problems,
     oidc_problems,
 )
@@ -22,6 +23,7 @@ from reconciler.state import Resource
 from reconciler.validation.schema import MAX_FAULTS, unshown
 from reconciler.validation.script import CompileError, ScriptCompiler
 from reconciler.validation.texts import (
+    bare_variable,
     duplicates,
     endpoint_problems,
     header_problems,
@@ -161,6 +163,8 @@ def _refused(resource: Resource, written: Spec) -> Iterator[_Found]:
     for problem in oidc_problems(resource.spec):
         value = resource.spec[problem.field][problem.position]
         sentence = f"{problem.message[:1].upper()}{problem.message[1:]}."
+        if name := bare_variable(value):
+            sentence = f"Write ${{{name}}} for a variable, which reconciler.yaml declares."
         if problem.field in SETS[APPLICATION]:
             refused = error("OIDC-GRANT", "a response type without its grant type", sentence)
             yield refused, _written_path(problem.field, value, written)
@@ -182,13 +186,17 @@ def _compliance(spec: Spec) -> Iterator[_Found]:
         if key != _HEADLINE:
             broken = f"breaks the rule {key.removeprefix(PREFIX)}"
             remedy = f"{MESSAGES[key]} The service will report {key}."
-            yield warning("OIDC-COMPLIANCE", broken, remedy), ("spec", _field_of(key))
+            yield warning("OIDC-COMPLIANCE", broken, remedy), ("spec", *_place_of(key, spec))
 
 
-def _field_of(key: str) -> str:
+def _place_of(key: str, spec: Spec) -> tuple[str | int, ...]:
+    """Return the field that breaks a rule; of redirect URIs, the first one that does."""
     if "AuthMethodType" in key:
-        return "authMethodType"
-    return "grantTypes" if "GrantType" in key else "redirectUris"
+        return ("authMethodType",)
+    if "GrantType" in key:
+        return ("grantTypes",)
+    position = breaking_uri(key, spec["redirectUris"])
+    return ("redirectUris",) if position is None else ("redirectUris", position)
 
 
 def _dangerous_settings(spec: Spec) -> Iterator[_Found]:

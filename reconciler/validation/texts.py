@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from reconciler.diagnostics import Diagnostic, cut, error, warning
+from reconciler.resources.nearest import within
 from reconciler.resources.origin import DEFAULT_PORTS, check_host, is_loopback_host, parse_port
 
 _DANGEROUS = {"javascript", "data", "file", "vbscript", "blob", "about"}
@@ -25,6 +26,7 @@ _ORDINARY = re.compile(
     re.ASCII,
 )
 _ORDINARY_LENGTH = 200  # less than the longest host name
+_BARE_VARIABLE = re.compile(r"\$([A-Za-z][A-Za-z0-9_]*)", re.ASCII)
 _EXAMPLE = "https://shop.example.com/callback"
 
 
@@ -101,9 +103,19 @@ def _split_scheme(uri: str) -> tuple[str, str]:
     if scheme.lower() in _DANGEROUS:
         remedy = f"Write a URI such as {_EXAMPLE}."
         raise UriError("URI-SCHEME", f"the dangerous scheme {scheme.lower()}", remedy)
+    meant = within(scheme.lower(), ("https", "http"), 1)
+    if meant is not None and scheme.lower() != meant:
+        remedy = f"Write {meant}:. For an app, write a domain backwards: com.example.app:/callback."
+        raise UriError("URI-SCHEME", f"the scheme {scheme.lower()} is nearly {meant}", remedy)
     if scheme != scheme.lower():
         raise UriError("URI-CASE", "upper case in the scheme", f"Write {scheme.lower()}:.")
     return scheme, rest
+
+
+def bare_variable(text: str) -> str:
+    """Return the first name in a text that is written as shells write a variable, or nothing."""
+    found = _BARE_VARIABLE.search(text)
+    return found[1] if found else ""
 
 
 def check_authority(rest: str) -> tuple[str, int | None]:
@@ -123,6 +135,9 @@ def check_authority(rest: str) -> tuple[str, int | None]:
     if found is None:
         raise UriError("URI-HOST", f"the host {cut(authority)}", "Write a host name.")
     host, port = found.groups()
+    if name := bare_variable(host):
+        remedy = f"Write ${{{name}}} for a variable, which reconciler.yaml declares."
+        raise UriError("URI-HOST", f"${name} in a host", remedy)
     if host != host.lower():
         raise UriError("URI-CASE", "upper case in the host", f"Write {cut(host.lower())}.")
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,12 +15,19 @@ import pytest
 
 from tests.direct import Direct
 from tests.program import ROOT, Ran, Run, program
+from tests.release import put_into_checkout
 from tests.running import running_server
 
 if TYPE_CHECKING:
     from tests.acceptance.zitadel import ServeZitadel
 
 __all__ = ["ROOT", "Ran", "Run"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _made_dist() -> None:
+    """Let ``init`` find a wheel in this checkout, as after ``make dist``."""
+    put_into_checkout()
 
 
 @pytest.fixture
@@ -34,6 +43,23 @@ def a_zitadel(request: pytest.FixtureRequest) -> ServeZitadel:
     from tests.zitadel.stand_in import NEWEST, OLDER
 
     return partial(serve, version=NEWEST if request.param == "4.x" else OLDER)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Make a certificate for localhost that nobody else trusts."""
+    folder = tmp_path_factory.mktemp("tls")
+    openssl = shutil.which("openssl")
+    assert openssl is not None, "install openssl"
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-days", "1", "-subj", "/CN=localhost", "-keyout", "key.pem",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-out", "cert.pem"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    return folder / "cert.pem", folder / "key.pem"
 
 
 @pytest.fixture

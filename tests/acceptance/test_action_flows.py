@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -103,6 +104,50 @@ def test_a_protected_flow_is_emptied_once_its_protection_is_lifted(run: Run, flo
     assert applied(runs, is_protected=True) == 0
     assert [applied({}, is_protected=mark) for mark in (True, False)] == [3, 3]
     assert [applied(spec, is_protected=False) for spec in (runs, {})] == [0, 0]
+
+
+EMPTYING = ("apply", "plan.json", "--allow-updates", "9")
+
+
+@pytest.mark.parametrize("killed_at", ["", "C4", "C11"])
+def test_a_plan_that_empties_a_flow_goes_on(flow: Path, place: Place, killed_at: str) -> None:
+    """The service holds no object then: the event of its removal tells that this plan did it."""
+    run = place.run
+    write(flow, a_flow({USERINFO: ["log", "greet"], ACCESS_TOKEN: ["greet"]}))
+    assert run("apply", "--auto-approve").code == 0
+    write(flow, a_flow({}))
+    write(flow.parent / "late.yaml", an_action("late"))
+    assert run("plan", "--out", "plan.json").code == 0
+
+    known = {"RECONCILER_CRASHPOINT": killed_at} if killed_at else {}
+    first = run(*EMPTYING, **known)
+    again = run(*EMPTYING)
+    once_more = run(*EMPTYING)
+
+    assert first.code == (-signal.SIGKILL if killed_at else 0), first.all
+    assert (again.code, once_more.code) == (0, 0), again.all + once_more.all
+    assert "Every change of this plan is done already." in once_more.err
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_plan_does_not_go_on_where_another_writer_emptied_the_flow(
+    flow: Path, place: Place
+) -> None:
+    """Nor where it was filled again since."""
+    run = place.run
+    assert run("apply", "--auto-approve").code == 0
+    write(flow, a_flow({}))
+    assert run("plan", "--out", "plan.json").code == 0
+    log = place.direct.objects()["log"]
+    of_flow = {"flowType": "2", "triggerType": "4"}
+
+    place.direct("SetTriggerActions", log["organizationId"], **of_flow, actionIds=[])
+    emptied = run(*EMPTYING)
+    place.direct("SetTriggerActions", log["organizationId"], **of_flow, actionIds=[log["id"]])
+    filled = run(*EMPTYING)
+
+    assert (emptied.code, filled.code) == (4, 4)
+    assert "ActionFlow acme/COMPLEMENT_TOKEN: gone from the service" in emptied.err
 
 
 def test_a_critical_flow_is_guarded_and_its_drift_is_told(run: Run, flow: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import sqlite3
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.service.eventstore.rows import event_hash
+from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from tests.acceptance.conftest import Run, an_action, write
 from tests.program import environment
 
@@ -179,9 +182,14 @@ def test_a_log_of_a_newer_version_is_not_rebuilt(run: Run, small: Path) -> None:
     """Its events are not known here; what the newer version derived from them stays."""
     write(small / "greet.yaml", an_action("greet"))
     assert run("apply", "--auto-approve").code == 0
-    with closing(sqlite3.connect(small.parent / ".reconciler" / "identity.db")) as store:
-        store.execute("UPDATE events SET type = 'action.praised' WHERE type = 'action.added'")
-        store.commit()
+    path = small.parent / ".reconciler" / "identity.db"
+    with closing(SqliteReadOnlyStore(path)) as store, store.snapshot() as view:
+        last = view.read_all()[-1]._replace(type="action.praised")
+    with closing(sqlite3.connect(path)) as file:  # of which the chain is sound
+        end = (event_hash(last), last.hash)
+        file.execute("UPDATE heads SET hash = ? WHERE hash = ?", end)
+        file.execute("UPDATE events SET type = 'action.praised', hash = ? WHERE hash = ?", end)
+        file.commit()
 
     refused = run("store", "rebuild")
 
@@ -197,3 +205,138 @@ def test_rebuild_gives_the_same_plan(run: Run, small: Path) -> None:
 
     assert run("store", "rebuild").code == 0
     assert run("plan", "--detailed-exitcode").code == 0
+
+
+DAMAGES = {
+    "another script": (
+        "UPDATE {}events SET payload = replace(payload, 'ctx, api', 'mallory')",
+        "is not what was written",
+        "Action greet (id [0-9]+) was replaced by what the log says",
+    ),
+    "an event that cannot be read": (
+        "UPDATE {}events SET payload = '{{}}' WHERE type = 'action.added'",
+        "is not what was written",
+        "Action greet (id [0-9]+) was left as it is: event [0-9]+ is of an unknown form",
+    ),
+    "an event that is gone": (
+        "DELETE FROM {}events WHERE type = 'action.added'",
+        "does not follow the one before it",
+        "Action greet (id [0-9]+) is gone: the log does not have it",
+    ),
+    "a name twice": (
+        "UPDATE {}events SET payload = replace(payload, '\"spa\"', '\"web\"')",
+        "is not what was written",
+        "OidcApplication (web|spa) (id [0-9]+) is gone: the name is also that of id [0-9]+",
+    ),
+}
+EACH_DAMAGE = pytest.mark.parametrize(
+    ("statement", "finding", "loss"), DAMAGES.values(), ids=DAMAGES.keys()
+)
+
+
+def spoil(store: Path, statement: str) -> None:
+    """Change a store behind the program's back."""
+    with closing(sqlite3.connect(store)) as connection:
+        assert connection.execute(statement.format("")).rowcount > 0
+        connection.commit()
+
+
+def check_rebuild(run: Run, damage: tuple[str, str], loss: str, **here: str) -> None:
+    """Check that a damaged log is refused, and used all the same where that is asked for.
+
+    ``damage`` is what was held before, as an export, and a finding.
+    """
+    before, finding = damage
+    refused = run("store", "rebuild", **here)
+    untouched = run("export", **here).out
+    rebuilt = run("store", "rebuild", "--damaged", **here)
+
+    assert refused.code == 1, refused.all
+    assert finding in refused.err
+    assert "Error: the log of this store is damaged: " in refused.err
+    assert untouched == before
+    assert rebuilt.code == 0, rebuilt.all
+    assert finding in rebuilt.err
+    assert re.search(f"^lost  {loss.replace(' (id', ' [(]id').replace('+) ', '+[)] ')}$",
+                     rebuilt.err, re.MULTILINE), rebuilt.err  # fmt: skip
+    assert "objects from the log." in rebuilt.out
+    assert run("store", "verify", **here).code == 1
+    assert run("plan", **here).code == 0
+
+
+@EACH_DAMAGE
+def test_a_damaged_log_is_not_made_the_truth(
+    run: Run, small: Path, statement: str, finding: str, loss: str
+) -> None:
+    """The objects are right, and what is left of the log would replace them."""
+    assert run("apply", "--auto-approve").code == 0
+    before = run("export").out
+    spoil(small.parent / ".reconciler" / "identity.db", statement)
+
+    check_rebuild(run, (before, finding), loss)
+
+
+def test_objects_that_are_not_what_the_log_says_are_rebuilt(run: Run, small: Path) -> None:
+    """Only the log is verified before: the objects are what a rebuild is for."""
+    assert run("apply", "--auto-approve").code == 0
+    before = run("export").out
+    store = small.parent / ".reconciler" / "identity.db"
+    spoil(store, "UPDATE objects SET spec = '{{}}' WHERE kind = 'Action'")
+    spoil(store, "DELETE FROM objects WHERE kind = 'IdpJwtConfig'")
+    assert run("store", "verify").code == 1
+
+    rebuilt = run("store", "rebuild")
+
+    assert (rebuilt.code, rebuilt.out, rebuilt.err) == (0, "Rebuilt 6 objects from the log.\n", "")
+    assert run("store", "verify").code == 0
+    assert run("export").out == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [*(damage[0] for damage in DAMAGES.values()), "DELETE FROM objects WHERE kind = 'Action'"],
+    ids=[*DAMAGES, "an object that is gone"],
+)
+def test_a_damaged_store_is_not_backed_up(run: Run, small: Path, statement: str) -> None:
+    """A backup that no restore takes is found out when it is needed."""
+    assert run("apply", "--auto-approve").code == 0
+    spoil(small.parent / ".reconciler" / "identity.db", statement)
+    files = {path.name for path in small.parent.iterdir()}
+
+    refused = run("store", "backup", "copy.db")
+    left = {path.name for path in small.parent.iterdir()}
+    saved = run("store", "backup", "copy.db", "--damaged")
+
+    assert refused.code == 1
+    assert refused.err.startswith("damaged  ")
+    assert "Error: this store is damaged: " in refused.err
+    assert left == files
+    assert saved.code == 0, saved.all
+    assert saved.err.startswith("damaged  ")
+    assert "`store restore` refuses it" in saved.out
+    assert run("store", "restore", "copy.db", "--auto-approve").code == 1
+    assert run("store", "verify", "--service", "sqlite:copy.db").code == 1
+
+
+def test_a_sound_store_is_told_no_damage(run: Run, small: Path) -> None:
+    assert run("apply", "--auto-approve").code == 0
+
+    rebuilt = run("store", "rebuild", "--damaged")
+    saved = run("store", "backup", "copy.db", "--damaged")
+
+    assert (rebuilt.code, rebuilt.out, rebuilt.err) == (0, "Rebuilt 6 objects from the log.\n", "")
+    assert (saved.code, saved.err) == (0, "")
+    assert "damaged" not in saved.out
+
+
+def test_many_findings_are_counted(run: Run, small: Path) -> None:
+    for number in range(30):
+        write(small / f"a{number}.yaml", an_action(f"a{number}"))
+    assert run("apply", "--auto-approve").code == 0
+    spoil(small.parent / ".reconciler" / "identity.db", "UPDATE {}events SET writer = 'nobody'")
+
+    refused = run("store", "backup", "copy.db")
+
+    assert refused.err.count("damaged  ") == 20
+    assert re.search("^[.]{3} and [0-9]+ more: `reconciler store verify` shows all$", refused.err,
+                     re.MULTILINE)  # fmt: skip

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, write
+from tests.acceptance.conftest import (
+    ORGANIZATION,
+    Place,
+    Run,
+    an_action,
+    an_application,
+    an_idp,
+    write,
+)
 
 LONG = f"function greet(ctx, api) {{}} // {'x' * 3000}"
 BOTH = ["SCHEMA-TOO-LONG", "CAPABILITY-VALUE"]
@@ -97,6 +105,17 @@ def test_our_service_refuses_it_at_its_place_before_anything_is_written(
         assert "this project's own service does not take OIDC_GRANT_TYPE_TOKEN_EXCHANGE" in ran.err
         assert "A service with the capabilities zitadel-3 or zitadel-4 takes it." in ran.err
     assert not (beyond.parent / ".reconciler" / "staging" / "identity.db").exists()
+
+
+def test_our_service_takes_an_empty_header_name(place: Place) -> None:
+    """The source lets it be empty; that a ZITADEL refuses it concerns nobody else."""
+    write(place.manifests / "partner.yaml", an_idp(headerName=""))
+    applied = place.run("apply", "--auto-approve", "--secrets-to", "file:s")
+    exported = place.run("export", "--out", "out")
+    same = place.run("plan", "out", "--detailed-exitcode")
+
+    assert (applied.code, exported.code, same.code) == (0, 0, 0), applied.all + same.all
+    assert "--capabilities" not in exported.err
 
 
 def test_a_plan_says_where_the_service_is_not_what_was_chosen(run: Run, tree: Path) -> None:

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.cli.own_wheel import own_wheel
 from reconciler.resources.installation import WHEEL
 from tests.acceptance.conftest import ROOT, Ran, Run, an_action, write
 from tests.program import program
+from tests.release import wheel
 from tests.warm_client import warm_program
 
 ZIZMOR = Path(sys.executable).parent / "zizmor"
@@ -121,18 +121,97 @@ def test_init_writes_them_once_and_never_over_anything(run: Run, tmp_path: Path,
     assert not (tmp_path / "manifests").exists()
 
 
-def test_a_release_is_named_with_a_ci_set_up_only(run: Run, tmp_path: Path) -> None:
-    """A folder of manifests installs nothing."""
-    refused = run("init", "--from", "https://example.com/x.whl#sha256=0")
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--from", "https://example.com/x.whl#sha256=0"], "--from is for --github or --gitlab"),
+        (["--published"], "--published is for --github or --gitlab"),
+        (["--on-unreviewed", "apply"], "--on-unreviewed is for --github or --gitlab"),
+        (["--git-hooks", "--on-unreviewed", "stop"], "--on-unreviewed is for --github or --gitlab"),
+        (["--env", "staging"], "--env is for --git-hooks"),
+    ],
+)
+def test_a_flag_that_belongs_to_another_is_refused_alone(
+    run: Run, tmp_path: Path, flags: list[str], said: str
+) -> None:
+    """A folder of manifests has no jobs, and is for no environment."""
+    refused = run("init", *flags)
 
     assert refused.code == 1
-    assert "--from is for --github and --gitlab" in refused.err
+    assert said in refused.err
     assert not (tmp_path / "manifests").exists()
 
 
-@pytest.fixture(scope="module")
-def wheel() -> bytes:
-    return own_wheel()
+def a_repository(folder: Path, *commands: str) -> None:
+    """Make a repository by commands of Git."""
+    for command in ("init --quiet -b trunk", *commands):
+        told = ["-c", "user.name=a", "-c", "user.email=a@example.com", *command.split()]
+        subprocess.run(["git", *told], cwd=folder, check=True, capture_output=True)
+
+
+COMMIT = "commit --quiet --allow-empty --message Begin"
+
+
+@pytest.mark.parametrize(
+    ("commands", "branch"),
+    [
+        ((), "trunk"),  # nothing is committed yet
+        ((COMMIT,), "trunk"),
+        ((COMMIT, "checkout --quiet -b master", "checkout --quiet -b idea"), "master"),
+        ((COMMIT, "branch main", "pack-refs --all", "checkout --quiet -b idea"), "main"),
+        ((COMMIT, "checkout --quiet --detach"), "main"),
+        (
+            (COMMIT, "branch main", "update-ref refs/remotes/origin/release/1.0 HEAD",
+             "symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/release/1.0"),
+            "release/1.0",
+        ),
+    ],
+)  # fmt: skip
+def test_the_workflows_are_for_the_default_branch(
+    run: Run, tmp_path: Path, commands: tuple[str, ...], branch: str
+) -> None:
+    """That of origin; else main or master; else the one at hand. Also in a second worktree."""
+    a_repository(tmp_path, *commands)
+
+    assert run("init", "--github").code == 0
+
+    written = tmp_path / ".github" / "workflows"
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in written.iterdir()}
+    for name, event in (("plan", "pull_request"), ("apply", "push")):
+        assert yaml.safe_load(texts[f"reconciler-{name}"])[True][event]["branches"] == [branch]
+    at = branch.replace("/", "%2F")
+    assert f'"repos/$REPOSITORY/git/trees/{at}" \\' in texts["reconciler-apply"]
+    assert f"::notice::{branch} has other manifests by now" in texts["reconciler-apply"]
+    assert branch == "main" or not re.search(r"\bmain\b", "".join(texts.values()))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [(("a$(b)", "trunk"), "the folder a$(b)"), (("a", "x`id`"), "the branch x`id`")],
+)
+def test_a_name_that_a_script_could_obey_is_refused(
+    tmp_path: Path, names: tuple[str, str], said: str
+) -> None:
+    folder = tmp_path / names[0]
+    folder.mkdir()
+    a_repository(tmp_path, f"symbolic-ref HEAD refs/heads/{names[1]}")
+
+    refused = program(folder)("init", "--github")
+
+    assert refused.code == 1
+    assert f"no jobs can be written for {said}" in refused.err
+    assert not (tmp_path / ".github").exists()
+
+
+def test_the_pipeline_brings_nothing_global_along(run: Run, tmp_path: Path) -> None:
+    """Stages and variables would be those of every job of the team."""
+    assert run("init", "--gitlab").code == 0
+
+    text = (tmp_path / ".gitlab" / "reconciler.gitlab-ci.yml").read_text(encoding="utf-8")
+    keys = re.findall(r"^([^ #\n][^:\n]*):", text, re.MULTILINE)
+    assert len(keys) == 11
+    assert [key for key in keys if not key.startswith((".reconciler", "reconciler "))] == []
+    assert set(re.findall(r"^  stage: (.*)$", text, re.MULTILINE)) == {"test", "deploy"}
 
 
 @contextmanager
@@ -151,11 +230,12 @@ def served(folder: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
 def test_a_release_is_installed_if_it_has_the_hash(
-    run: Run, tmp_path: Path, wheel: bytes, *, right: bool
+    run: Run, tmp_path: Path, *, right: bool
 ) -> None:
     """From the address that was given, without an index, and only those bytes."""
-    (tmp_path / WHEEL).write_bytes(wheel)
-    digest = hashlib.sha256(wheel if right else b"").hexdigest()
+    content = wheel().read_bytes()
+    (tmp_path / WHEEL).write_bytes(content)
+    digest = hashlib.sha256(content if right else b"").hexdigest()
     with served(tmp_path) as address:
         release = f"{address}/{WHEEL}#sha256={digest}"
         assert run("init", "--github", "--from", release).code == 0
@@ -292,7 +372,8 @@ def test_a_job_with_a_token_installs_from_the_target_branch(github: GitHub) -> N
     for name, job in jobs.items():
         sources = [step["with"] for step in job["steps"] if "checkout" in step.get("uses", "")]
         commits = {source["path"]: source.get("ref") for source in sources}
-        pull = "github.event.pull_request.base.sha" if "reconciler-plan " in name else "github.sha"
+        base = "github.event.pull_request.base.sha || github.event.merge_group.base_sha"
+        pull = base if "reconciler-plan " in name else "github.sha"
         assert commits == {"trusted": f"${{{{ {pull} }}}}", "proposed": None}
         (install,) = [step for step in job["steps"] if "pip install" in step.get("run", "")]
         assert install["working-directory"] == "trusted/.github/reconciler"

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import tomllib
 import zipfile
@@ -24,6 +23,7 @@ from reconciler.resources.installation import EXTRAS
 from tests.acceptance.conftest import ROOT, Run, write
 from tests.architecture.test_house_rules import FILES
 from tests.program import program
+from tests.release import build, commit_files, git
 from tests.running import running_server
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -32,36 +32,12 @@ SDIST = f"identity_reconciler-{__version__}.tar.gz"
 LOCKS = {"requirements.txt": ".ci/runtime.txt", "requirements-extras.txt": ".ci/extras.txt"}
 
 
-def git(folder: Path, *arguments: str) -> None:
-    told = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", *told, *arguments], cwd=folder, check=True, capture_output=True)
-
-
-def build(clone: Path, umask: int) -> Path:
-    """Build the files of a release as ``make dist`` does; return their folder."""
-    subprocess.run(
-        [clone / ".ci" / "build-dist"],
-        env={**os.environ, "PYTHON": sys.executable},
-        umask=umask,
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
-    return clone / "dist"
-
-
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return two builds of these files, from two clones that differ in all but their content."""
     top = tmp_path_factory.mktemp("dist")
-    source = top / "source"
-    for path in FILES:
-        copy = source / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
-    git(top, "init", "--quiet", "source")
-    git(source, "add", "--all", "--force")
-    git(source, "commit", "--quiet", "--message", "All")
+    (source := top / "source").mkdir()
+    commit_files(source)
     git(top, "clone", "--quiet", "source", "a")
     git(top, "clone", "--quiet", "source", "a folder/with a longer name")
     second = top / "a folder" / "with a longer name"
@@ -88,8 +64,7 @@ def test_two_builds_give_the_same_bytes(builds: tuple[Path, Path]) -> None:
 def test_the_sums_are_those_of_the_files(builds: tuple[Path, Path]) -> None:
     """In the form that ``sha256sum --check`` reads."""
     folder = builds[0]
-    lines = (folder / "SHA256SUMS").read_text(encoding="ascii").splitlines()
-    told = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    told = {name: digest for digest, name in (line.split("  ") for line in sums_of(folder))}
 
     assert told == {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
@@ -128,7 +103,7 @@ def test_the_wheel_has_the_name_and_three_extras(wheel: Path) -> None:
     assert (metadata["Name"], metadata["Version"]) == ("identity-reconciler", __version__)
     assert set(metadata.get_all("Provides-Extra", [])) == set(EXTRAS)
     always = {re.split(r"[^\w-]", line)[0] for line in needed if "extra ==" not in line}
-    assert not always & {"grpcio", "protobuf", "uvicorn", "starlette", "psycopg", "cryptography"}
+    assert not always & {"h2", "protobuf", "uvicorn", "starlette", "psycopg", "cryptography"}
     assert "reconciler/schemas/manifest.schema.json" in names
     assert not [name for name in names if "not-committed" in name]
 
@@ -187,41 +162,73 @@ def test_the_core_plans_and_applies_on_a_server(run_core: Run, tmp_path: Path, s
     assert "Apply complete!" in applied.out
 
 
-def test_an_installed_tool_writes_a_wheel_of_itself_for_ci(
-    run_core: Run, core: Path, wheel: Path, tmp_path: Path
+@pytest.mark.parametrize("is_published", [False, True], ids=["vendored", "published"])
+def test_an_installed_tool_writes_the_wheel_of_the_sums(
+    run_core: Run, wheel: Path, tmp_path: Path, *, is_published: bool
 ) -> None:
-    """The same files as the wheel it came from, though that is long gone."""
-    assert run_core("init", "--github").code == 0
+    """Byte for byte; once it is published, its name and hash are enough."""
+    flags = ["--published"] if is_published else []
+    written = run_core("init", "--github", "--gitlab", "--from", str(wheel), *flags)
+    assert written.code == 0, written.all
 
-    with (
-        zipfile.ZipFile(wheel) as came_from,
-        zipfile.ZipFile(tmp_path / ".github" / "reconciler" / WHEEL) as made,
+    (line,) = [one for one in sums_of(wheel.parent) if one.endswith(WHEEL)]
+    for place in (".github", ".gitlab"):
+        folder = tmp_path / place / "reconciler"
+        told = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
+        assert f"    --hash=sha256:{line.split()[0]}" in told
+        tool = f"identity-reconciler=={__version__}" if is_published else f"./{WHEEL}"
+        assert f"{tool} \\" in told
+        assert (folder / WHEEL).exists() is not is_published
+        assert is_published or (folder / WHEEL).read_bytes() == wheel.read_bytes()
+
+
+def test_without_a_wheel_nothing_is_written(run_core: Run, wheel: Path, tmp_path: Path) -> None:
+    """An installed tool has none. A file is that of its sums, or it is refused."""
+    changed = tmp_path.parent / f"{tmp_path.name}-changed"
+    shutil.copytree(wheel.parent, changed)
+    (changed / WHEEL).write_bytes(wheel.read_bytes() + b"x")
+    cut = tmp_path.parent / f"{tmp_path.name}-cut"
+    cut.mkdir()
+    (cut / WHEEL).write_bytes(wheel.read_bytes()[:-1000])
+    fifo = tmp_path.parent / f"{tmp_path.name}-fifo"
+    fifo.mkdir()
+    os.mkfifo(fifo / WHEEL)
+    for given, said in (
+        ([], "the jobs install the tool from a wheel, and none is named"),
+        (["--from", f"nowhere/{WHEEL}"], f"there is no wheel to read at nowhere/{WHEEL}"),
+        (["--from", str(fifo / WHEEL)], "there is no wheel to read at"),
+        (["--from", str(changed / SDIST)], f"is not {WHEEL}, the wheel of the version"),
+        (["--from", str(changed / WHEEL)], "is not the wheel that SHA256SUMS beside it names"),
+        (["--from", str(cut / WHEEL)], "is not a whole wheel"),
     ):
-        assert sorted(made.namelist()) == sorted(came_from.namelist())
-        for name in made.namelist():
-            if not name.endswith("/RECORD"):
-                assert made.read(name) == came_from.read(name), name
+        refused = run_core("init", "--github", *given)
+        assert refused.code == 1, given
+        assert said in refused.err
+        assert f"--from FOLDER/{WHEEL}" in refused.err
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_changed_installation_writes_no_wheel(core: Path, tmp_path: Path) -> None:
-    """CI would run something that no release has; the message says what to do instead."""
-    changed = tmp_path / "changed"
-    shutil.copytree(core, changed, symlinks=True)
-    file = changed / "reconciler" / "py.typed"
-    file.write_text("changed", encoding="utf-8")
-    folder = tmp_path / "repository"
+def test_a_checkout_has_the_wheel_of_make_dist(tmp_path: Path) -> None:
+    """From a fresh clone: what is missing is said, and then it is made."""
+    clone, folder = tmp_path / "clone", tmp_path / "identity"
+    clone.mkdir()
     folder.mkdir()
-    run = partial(program(folder, "-S"), PYTHONPATH=str(changed))
+    commit_files(clone)
+    run = partial(program(folder, "-P"), PYTHONPATH=str(clone))
 
-    refused = run("init", "--github")
+    refused = run("init", "--gitlab")
     assert refused.code == 1
-    assert "reconciler/py.typed is not as it was installed" in refused.err
-    assert f"--from https://.../{WHEEL}#sha256=..." in refused.err
-    (changed / f"identity_reconciler-{__version__}.dist-info" / "RECORD").unlink()
-    assert "no list of files (RECORD)" in run("init", "--gitlab").err
+    assert f"Run make dist in the checkout, {clone}." in refused.err
+    assert "Nothing was written." in refused.err
     assert list(folder.iterdir()) == []
-    release = f"https://example.com/{WHEEL}#sha256={'0' * 64}"
-    assert run("init", "--github", "--from", release).code == 0
+    made = build(clone)
+
+    assert run("init", "--gitlab").code == 0
+    assert (folder / ".gitlab" / "reconciler" / WHEEL).read_bytes() == (made / WHEEL).read_bytes()
+
+
+def sums_of(folder: Path) -> list[str]:
+    return (folder / "SHA256SUMS").read_text(encoding="ascii").splitlines()
 
 
 @pytest.mark.parametrize(
@@ -295,7 +302,7 @@ def test_a_release_has_the_notes_of_its_version(tmp_path: Path) -> None:
     notes = (tmp_path / "notes" / "notes.md").read_text(encoding="utf-8")
 
     assert made.returncode == 0, made.stdout + made.stderr
-    assert "### Added" in notes
+    assert "### The loop" in notes
     assert "\n## " not in notes
 
 

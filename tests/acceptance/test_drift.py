@@ -45,7 +45,38 @@ def test_a_direct_change_is_drift_with_its_author(run: Run, direct: Direct) -> N
     assert 'timeout: "20s" -> "1s"' in text.out
     assert "Drift: 1 changed on the service, 0 removed." in text.out
     assert (drifted["by"], drifted["tree"], drifted["drift"]) == ("ana", None, "changed")
-    assert drifted["fields"] == [{"name": "timeout", "declared": "20s", "held": "1s"}]
+    assert drifted["fields"] == [
+        {"name": "timeout", "before": "20s", "held": "1s", "declared": "20s"}
+    ]
+
+
+def test_a_field_drifts_from_what_was_applied(run: Run, direct: Direct) -> None:
+    """A manifest that was edited since, and not applied, was never on the service."""
+    write(direct.store.parents[1] / "manifests" / "greet.yaml", an_action(timeout="5s"))
+    direct.change("greet", timeout="1s")
+
+    text = run("drift").out
+    (drifted,) = run("drift", "--format", "json").json["drift"]
+
+    assert 'timeout: "20s" -> "1s"' in text
+    assert drifted["fields"] == [
+        {"name": "timeout", "before": "20s", "held": "1s", "declared": "5s"}
+    ]
+
+
+def test_an_object_that_was_made_again_drifts_from_the_one_before(run: Run, direct: Direct) -> None:
+    """That it has another id is told apart from what is different in it."""
+    manifests = direct.store.parents[1] / "manifests"
+    write(manifests / "greet.yaml", an_action(timeout="5s", allowedToFail=True))
+    made_again(direct, timeout="1s")
+
+    text = run("drift").out
+    (drifted,) = run("drift", "--format", "json").json["drift"]
+
+    assert "made again by ana" in text
+    assert drifted["fields"] == [
+        {"name": "timeout", "before": "20s", "held": "1s", "declared": "5s"}
+    ]
 
 
 def test_plan_says_who_changed_what_it_takes_back(run: Run, direct: Direct) -> None:
@@ -74,7 +105,7 @@ def test_what_was_removed_or_renamed_on_the_service_is_drift(run: Run, direct: D
     found = {drifted["ref"]["name"]: drifted for drifted in fields["drift"]}
     assert found["web"]["drift"] == "removed"
     assert found["greet"]["fields"] == [
-        {"name": "metadata.name", "declared": "greet", "held": "hello"}
+        {"name": "metadata.name", "before": "greet", "held": "hello", "declared": "greet"}
     ]
     assert {drifted["by"] for drifted in fields["drift"]} == {"ana"}
     assert fields["unmanaged"] == []
@@ -206,7 +237,7 @@ def test_an_object_that_was_deleted_and_made_again_is_drift(run: Run, direct: Di
     made_again(direct, timeout="3s")
     (differs,) = run("drift", "--format", "json").json["drift"]
 
-    assert differs["fields"] == [{"name": "timeout", "declared": "20s", "held": "3s"}]
+    assert [(each["before"], each["held"]) for each in differs["fields"]] == [("20s", "3s")]
 
 
 def test_what_this_tree_never_applied_cannot_be_judged(run: Run, direct: Direct) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.acceptance.conftest import ORGANIZATION, an_application, write
+from tests.acceptance.conftest import ORGANIZATION, an_action, an_application, write
 from tests.acceptance.test_ci_templates import audit, audited
 from tests.acceptance.test_github_jobs import ME, Team, installs, site
 from tests.program import program
+from tests.release import wheel
+from tests.runner.gitlab import REVIEW_TOKEN, Variable, gitlab_project
 from tests.runner.jobs import Event, Run, Runner, is_started_by
 from tests.runner.site import Site
 from tests.running import Server, running_server
@@ -54,7 +56,8 @@ class TwoServices(Team):
         sha = self.git("rev-parse", "main")
         changed = self.git("diff", "--name-only", f"{sha}~1", sha).splitlines()
         assert is_started_by(self.workflow(f"apply-{name}", sha), "push", changed)
-        return self.runner.start(f"reconciler-apply-{name}", Event("push", sha))
+        before = self.git("rev-parse", f"{sha}~1")
+        return self.runner.start(f"reconciler-apply-{name}", Event("push", sha, {"before": before}))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the set-ups for two environments."""
     folder = tmp_path_factory.mktemp("written")
     a_configuration(folder, "https://a.example.com", "https://b.example.com", overlay="over/live")
-    assert program(folder)("init", "--github", "--gitlab").code == 0
+    assert program(folder)("init", "--github", "--gitlab", "--from", str(wheel())).code == 0
     return folder
 
 
@@ -112,12 +115,11 @@ def test_staging_is_applied_on_merge_and_production_by_digest_once_it_is_approve
         assert f"https://{host}/cb" in comment
     before = team.production.event_count()
 
-    team.git("checkout", "--quiet", "main")
-    team.git("merge", "--quiet", "--no-ff", "--message", "Merge", "more")
-    team.git("push", "--quiet", "origin", "main")
+    team.merge_to_main("more")
     staging = team.apply("staging")
 
-    assert staging.results == {"plan": "success", "apply": "success"}, staging.jobs["apply"].log
+    assert set(staging.results.values()) == {"success"}, staging.jobs["review"].log
+    assert "This plan was reviewed in pull request #1." in staging.jobs["review"].log
     assert "Apply complete!" in staging.jobs["apply"].log
     assert "reviewers" not in str(staging.workflow)
     # The runner asks nobody: what stands here happens while the job waits for its reviewers.
@@ -125,7 +127,7 @@ def test_staging_is_applied_on_merge_and_production_by_digest_once_it_is_approve
     team.runner.before["apply"] = lambda: seen.append(str(team.production.event_count()))
     production = team.apply("production")
     assert seen == [str(before)]
-    assert production.results == {"plan": "success", "apply": "success"}
+    assert set(production.results.values()) == {"success"}, production.jobs["review"].log
     jobs = production.workflow["jobs"]
     assert jobs["apply"]["environment"] == "reconciler-apply-production"
     digest = production.jobs["plan"].outputs["digest"]
@@ -145,7 +147,7 @@ def test_a_pull_request_that_changes_what_judges_it_is_red_and_says_why(team: Tw
     run = team.pull_request("hostile")
 
     assert {name.partition("-")[0]: result for name, result in run.results.items()} == {
-        "validate": "success", "plan": "failure", "comment": "success",
+        "validate": "success", "plan": "failure", "comment": "success", "verdict": "failure",
     }  # fmt: skip
     for comment in team.comments():
         assert "## Nothing was planned: the service was not asked" in comment
@@ -178,9 +180,11 @@ def test_each_environment_has_jobs_tokens_and_paths_of_its_own(written: Path) ->
     plan = yaml.safe_load(texts["reconciler-plan"])
     assert list(plan["jobs"]) == [
         "validate", "plan-staging", "comment-staging", "plan-production", "comment-production",
+        "verdict",
     ]  # fmt: skip
-    assert "over/live/**" in plan[True]["pull_request"]["paths"]
-    assert "reconciler.yaml" in plan[True]["pull_request"]["paths"]
+    assert plan["jobs"]["verdict"]["needs"] == ["validate", "plan-staging", "plan-production"]
+    (changes,) = [step for step in plan["jobs"]["validate"]["steps"] if step.get("id") == "changes"]
+    assert changes["env"]["PATHS"].startswith("manifests over/live reconciler.yaml .github/")
     apply = {name: texts[f"reconciler-apply-{name}"] for name in ("staging", "production")}
     assert "over/live/**" not in apply["staging"]
     assert "git ls-tree HEAD manifests over reconciler.yaml |" in apply["production"]
@@ -199,7 +203,7 @@ def test_the_pipeline_has_a_manual_job_for_a_protected_environment_only(written:
     assert list(jobs) == [
         "reconciler validate",
         *(f"reconciler {job} {name}" for name in ("staging", "production")
-          for job in ("plan", "comment", "apply", "drift")),
+          for job in ("plan", "comment", "review", "apply", "approve", "drift")),
     ]  # fmt: skip
     assert "when: manual" not in jobs["reconciler apply staging"]
     assert "when: manual" in jobs["reconciler apply production"]
@@ -209,6 +213,65 @@ def test_the_pipeline_has_a_manual_job_for_a_protected_environment_only(written:
     )
     assert "needs: [reconciler plan production]" in jobs["reconciler comment production"]
     assert "resource_group: reconciler-staging" in jobs["reconciler apply staging"]
+
+
+def test_the_pipeline_applies_what_was_reviewed_to_each_environment(
+    written: Path, tmp_path: Path
+) -> None:
+    """Staging by itself; production waits for somebody who starts its job."""
+    (tmp_path / "production").mkdir()
+    with (
+        running_server(tmp_path) as staging,
+        running_server(tmp_path / "production") as production,
+        gitlab_project(tmp_path) as project,
+    ):
+        project.variables["RECONCILER_REVIEW_TOKEN"] = Variable(REVIEW_TOKEN, protected=True)
+        for name, server in (("staging", staging), ("production", production)):
+            for job, token, role in (("plan", "READ", "viewer"), ("apply", "WRITE", "editor")):
+                project.variables |= {
+                    f"RECONCILER_{token}_TOKEN@{name}": Variable(
+                        server.token(role), environment=f"reconciler-{job}-{name}"
+                    ),
+                    f"RECONCILER_SERVICE@{job}-{name}": Variable(
+                        server.address, environment=f"reconciler-{job}-{name}"
+                    ),
+                }
+        shutil.copytree(written / ".gitlab", project.desk / ".gitlab")
+        write(project.desk / ".gitlab-ci.yml", "include: {local: .gitlab/reconciler.gitlab-ci.yml}")
+        a_configuration(project.desk, staging.address, production.address)
+        write(project.desk / "manifests" / "organization.yaml", ORGANIZATION)
+        project.commit("Set the reconciler up")
+        project.git("checkout", "--quiet", "-b", "idea")
+        write(project.desk / "manifests" / "greet.yaml", an_action())
+        head = project.commit("Greet")
+        planned = project.merge_request()
+        assert {name: ran.status for name, ran in planned.ran.items()} == {
+            "reconciler validate": "success",
+            **{f"reconciler {job} {name}": "success"
+               for job in ("plan", "comment") for name in ("staging", "production")},
+        }, planned.ran  # fmt: skip
+        project.git("checkout", "--quiet", "main")
+        project.git("merge", "--quiet", "--squash", "idea")
+        project.merged(head, project.commit("Merge"))
+        before = production.event_count()
+
+        pipeline = project.push()
+
+        assert {name: ran.status for name, ran in pipeline.ran.items()} == {
+            **{f"reconciler {job} {name}": "success"
+               for job in ("plan", "review") for name in ("staging", "production")},
+            "reconciler apply staging": "success",
+            "reconciler apply production": "manual",
+            "reconciler approve staging": "manual",
+            "reconciler approve production": "manual",
+        }, pipeline.ran  # fmt: skip
+        assert "Apply complete!" in pipeline.ran["reconciler apply staging"].log
+        assert production.event_count() == before
+        applied = pipeline.play("reconciler apply production")
+        assert "Apply complete!" in applied.log
+        digest = "sha256:" + "0" * 64
+        refused = pipeline.play("reconciler approve staging", RECONCILER_DIGEST=digest)
+        assert refused.status == "failed"
 
 
 def test_a_folder_that_a_script_could_obey_is_refused(tmp_path: Path) -> None:

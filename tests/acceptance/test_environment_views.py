@@ -9,6 +9,8 @@ import pytest
 from tests.acceptance.conftest import Place, Run, an_action, an_application, write
 from tests.acceptance.test_environments import a_configuration
 
+STORE = ("--service", "sqlite:.reconciler/staging/identity.db")  # that of the environment
+
 
 @pytest.fixture
 def configured(small: Path) -> Path:
@@ -88,7 +90,7 @@ def test_rendered_manifests_plan_the_same(run: Run, configured: Path, tmp_path: 
     assert "is not an empty folder" in again.err
     (configured / "reconciler.yaml").unlink()
     for path in ("files", "stream.yaml"):
-        told = run("plan", str(elsewhere / path), "--format", "json").json
+        told = run("plan", str(elsewhere / path), *STORE, "--format", "json").json
         assert told["digest"] == planned["digest"]
 
 
@@ -182,7 +184,8 @@ def test_a_rendered_environment_plans_the_same(run: Run, two: Path, tmp_path: Pa
 
     assert "https://staging.example.com/callback" in rendered
     (two / "reconciler.yaml").unlink()
-    told = run("plan", str(write(tmp_path / "all.yaml", rendered)), "--format", "json").json
+    manifests = str(write(tmp_path / "all.yaml", rendered))
+    told = run("plan", manifests, *STORE, "--format", "json").json
     assert told["digest"] == planned["digest"]
 
 
@@ -243,10 +246,3 @@ def test_what_is_asked_for_by_name_is_explained_also_without_a_sound_configurati
     assert told in explained.out
     assert (variables.code, variables.out) == (1, "")
     assert "reconciler.yaml:2:1: error YAML-SYNTAX" in variables.err
-
-
-def test_without_a_configuration_a_name_is_needed(run: Run, small: Path) -> None:
-    told = run("explain")
-
-    assert told.code == 1
-    assert "Missing argument 'KIND[.FIELD]|CODE'" in told.err

@@ -54,6 +54,23 @@ def test_an_environment_is_planned_and_applied_in_its_own_place(run: Run, config
 
 
 @pytest.mark.parametrize("command", ["plan", "apply", "drift", "outputs", "export"])
+def test_a_store_in_a_home_folder_is_refused_as_on_the_command_line(
+    run: Run, small: Path, command: str
+) -> None:
+    """A folder with the name ~ in the repository is dangerous to remove."""
+    a_configuration(small.parent, environments={"staging": {"service": "sqlite:~/x.db"}})
+
+    by_file = run(command, "--env", "staging")
+    (small.parent / "reconciler.yaml").unlink()
+    by_flag = run(command, "--service", "sqlite:~/x.db")
+
+    assert by_file.code == by_flag.code == 1
+    assert "reconciler.yaml:1:" in by_file.err
+    for told in (by_file, by_flag):
+        assert "~ is not the home folder here" in told.err
+
+
+@pytest.mark.parametrize("command", ["plan", "apply", "drift", "outputs", "export"])
 def test_without_a_choice_the_environments_are_listed(
     run: Run, configured: Path, command: str
 ) -> None:
@@ -240,7 +257,7 @@ def test_the_file_is_found_from_a_folder_of_the_repository(run: Run, configured:
     inner.mkdir()
     here = program(inner)
     assert "path does not exist" in here("validate").out
-    (configured / ".git").mkdir()
+    write(configured / ".git" / "HEAD", "")
 
     plan = here("plan", "--env", "staging")
     named = run("plan", "--env", "staging", "--config", "other.yaml")

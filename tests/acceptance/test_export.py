@@ -13,6 +13,7 @@ from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request
 from tests.acceptance.conftest import ROOT, Run, an_action, write
 from tests.acceptance.test_saved_plans import events
+from tests.direct import Direct
 
 ANA = Caller("ana", Role.ADMIN)
 SCRIPT = "function greet(ctx, api) {\n  //\n  //\n  //\n  //\n}\n"
@@ -215,6 +216,29 @@ def test_a_plan_against_a_snapshot_is_the_plan_against_the_service(
     assert told["diagnostics"][0]["code"] == "PLAN-SNAPSHOT"
     assert text.code == 2
     assert "a snapshot that is less than a minute old" in text.err
+
+
+def test_a_plan_against_a_snapshot_blames_nobody(run: Run, small: Path) -> None:
+    """The last writer may have changed another field: only a history tells, and it has none."""
+    assert run("apply", "--auto-approve").code == 0
+    direct = Direct(small.parent / ".reconciler" / "identity.db")
+    direct.change("greet", allowedToFail=True)
+    write(small / "greet.yaml", an_action(timeout="5s", allowedToFail=True))
+    assert run("export", "--snapshot", "snapshot.json").code == 0
+
+    text = run("plan", "--against", "snapshot.json", "--out", "plan.bin")
+    told = run("plan", "--against", "snapshot.json", "--format", "json").json
+    real = run("plan", "--format", "json").json
+
+    (change,) = told["changes"]
+    assert change["cause"]["kind"] == change["fields"][0]["cause"]["kind"] == "unknown"
+    assert change["cause"]["by"] is None
+    assert "PLAN-CAUSES-NOT-READ" in [each["code"] for each in told["diagnostics"]]
+    assert told["digest"] == real["digest"]
+    for shown in (text, run("show", "plan.bin")):
+        assert "# cause not read: a snapshot has no history" in shown.out
+        assert "does not say who changed Action acme/greet." in shown.err
+        assert "by ana" not in shown.all
 
 
 def test_a_plan_against_a_snapshot_is_shown_and_never_applied(run: Run, snapshot: Path) -> None:

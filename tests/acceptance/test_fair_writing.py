@@ -31,7 +31,7 @@ def _bearer(server: Server, name: str) -> tuple[tuple[str, str], ...]:
 
 def test_writes_of_one_caller_that_wait_do_not_take_every_call(tmp_path: Path) -> None:
     """They wait for the store, which another program writes to."""
-    allowed = Limits().grpc_known_of_one
+    allowed = Limits().http2_known_of_one
     action = METHODS[CREATE_ACTION].request
     with (
         running_server(tmp_path) as server,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import ORGANIZATION, ROOT, Ran, Run, an_action, an_application, write
+from tests.program import program
 from tests.running import running_server
 from tests.warm_client import warm_program
 
@@ -90,6 +92,27 @@ def held(run: Run, tmp_path: Path) -> set[str]:
     store = f"sqlite:{tmp_path}/team.git/.reconciler/identity.db"
     plan = run("plan", str(empty), "--service", store, "--format", "json").json
     return {ref["name"] for ref in plan["unmanaged"]}
+
+
+def test_a_push_shows_its_plan_once(desk: Git, tmp_path: Path) -> None:
+    """Whichever hooks judge it on the way."""
+    alone = desk("push", "-q", "origin", "main")
+    install(tmp_path, tmp_path / "team.git" / "hooks", "pre-receive")
+    write(desk.folder / "manifests" / "greet.yaml", an_action())
+    desk.commit("Greet")
+    both = desk("push", "-q", "origin", "main")
+    (tmp_path / "team.git" / "hooks" / "post-receive").unlink()
+    write(desk.folder / "manifests" / "later.yaml", an_action("later"))
+    desk.commit("Later")
+    judged = desk("push", "-q", "origin", "main")
+
+    for pushed, change in (
+        (alone, "+ OidcApplication acme/shop/web"),
+        (both, "+ Action acme/greet"),
+        (judged, "+ Action acme/later"),
+    ):
+        assert pushed.code == 0
+        assert pushed.err.count(change) == 1, pushed.err
 
 
 def test_a_push_to_main_is_applied(run: Run, desk: Git, tmp_path: Path) -> None:
@@ -288,3 +311,183 @@ def test_a_push_that_is_not_applied_says_how_to_go_on(run: Run, desk: Git, tmp_p
     assert again.returncode == 0, again.stdout + again.stderr
     assert "Apply complete!" in again.stdout
     assert held(run, tmp_path) == {"web"}
+
+
+@pytest.fixture
+def two(run: Run, tmp_path: Path, environment: dict[str, str]) -> Git:
+    """Return a clone with two environments, of which production is protected, and its origin."""
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    Git(tmp_path, environment)("init", "-q", "--bare", "-b", "main", "team.git")
+    git = Git(folder, environment)
+    git("init", "-q", "-b", "main")
+    git("remote", "add", "origin", str(tmp_path / "team.git"))
+    assert program(folder)("init", "--environments").code == 0
+    return git
+
+
+def hooks_for(desk: Git, bare: Path, name: str) -> None:
+    """Write the hooks of an environment, and put those of the server into place."""
+    written = program(desk.folder)("init", "--git-hooks", "--env", name)
+    assert written.code == 0, written.all
+    for hook in ("pre-receive", "post-receive", "reconciler.sh"):
+        shutil.copy(desk.folder / "githooks" / hook, bare / "hooks")
+
+
+def test_hooks_for_a_configuration_are_for_one_environment(two: Git) -> None:
+    """The tree `default` without overlays is none of them."""
+    run = program(two.folder)
+    none, wrong = run("init", "--git-hooks"), run("init", "--git-hooks", "--env", "stagin")
+
+    assert (none.code, wrong.code) == (1, 1)
+    assert "Give --env NAME: hooks without it would apply the tree default" in none.err
+    assert "The environments are staging, production." in none.err
+    assert "Did you mean staging?" in wrong.err
+    (two.folder / "reconciler.yaml").unlink()
+    assert (
+        "there is no reconciler.yaml for --env"
+        in run("init", "--git-hooks", "--env", "staging").err
+    )
+    assert not (two.folder / "githooks").exists()
+
+
+def test_a_push_is_applied_in_its_environment(two: Git, tmp_path: Path) -> None:
+    """With its overlay, its variables, its tree, and a store that the next push finds again."""
+    bare = tmp_path / "team.git"
+    hooks_for(two, bare, "staging")
+    two.commit("Begin")
+
+    first = two("push", "-q", "origin", "main")
+
+    assert first.code == 0
+    assert "Apply complete! 5 created" in first.err, first.err
+    assert first.err.count('+ "https://staging.shop.example.com/signin"') == 1
+    assert ", tree acme" in first.err
+    kept = bare / "reconciler" / "staging"
+    store = f"sqlite:{kept}/.reconciler/staging/identity.db"
+    plan = program(kept)("plan", "--env", "staging", "--service", store, "--format", "json").json
+    assert (plan["summary"]["in_step"], plan["changes"]) == (5, [])
+    assert not (bare / ".reconciler").exists()
+    overlay = two.folder / "environments" / "staging" / "previews.yaml"
+    overlay.unlink()
+    # What somebody commits takes the place of no state.
+    write(two.folder / ".gitignore", "")
+    write(two.folder / ".reconciler" / "staging" / "identity.db", "theirs")
+    two("add", "-f", ".reconciler")
+    two.commit("Less")
+
+    second = two("push", "-q", "origin", "main")
+
+    assert "No changes" in second.err, second.err
+    wrong = write(two.folder / "environments" / "production" / "storefront.yaml", "kind: Nothing\n")
+    two.commit("Break production")
+    refused = two("push", "-q", "origin", "main")
+    assert refused.code == 1
+    assert f"environments/production/{wrong.name}:1:" in refused.err
+    assert str(tmp_path) not in refused.err.replace(str(bare), "")
+
+
+def test_hooks_of_a_folder_apply_what_is_in_it(two: Git, tmp_path: Path) -> None:
+    """A repository may hold more than the tree."""
+    bare, folder = tmp_path / "team.git", two.folder / "services" / "shop"
+    two.commit("Begin at the top")
+    folder.mkdir(parents=True)
+    for path in list(two.folder.iterdir()):
+        if path.name not in {".git", "services"}:
+            path.rename(folder / path.name)
+    written = program(folder)("init", "--git-hooks", "--env", "staging")
+    assert written.code == 0, written.all
+    for hook in ("pre-receive", "post-receive", "reconciler.sh"):
+        shutil.copy(folder / "githooks" / hook, bare / "hooks")
+    two("push", "-q", "origin", "main")
+    two.commit("Move it")
+
+    pushed = two("push", "-q", "origin", "main")
+
+    assert "Apply complete! 5 created" in pushed.err, pushed.err
+
+
+def test_a_protected_environment_waits_for_the_digest(two: Git, tmp_path: Path) -> None:
+    """A push is no approval. Another digest applies nothing."""
+    bare = tmp_path / "team.git"
+    hooks_for(two, bare, "production")
+    two.commit("Begin")
+    store = bare / "reconciler" / "production" / ".reconciler" / "production" / "identity.db"
+
+    def again(*arguments: str) -> Ran:
+        done = subprocess.run(
+            [bare / "hooks" / "post-receive", "again", *arguments], cwd=bare,
+            env=two.environment, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    pushed = two("push", "-q", "origin", "main")
+
+    assert pushed.code == 0
+    assert "production is protected: nothing is applied yet" in pushed.err
+    (digest,) = re.findall(r"hooks/post-receive again (sha256:[0-9a-f]{64})", pushed.err)
+    assert not store.exists()
+    assert again(f"sha256:{'0' * 64}").code != 0
+    assert not store.exists()
+    applied = again(digest)
+    assert applied.code == 0, applied.all
+    assert "Apply complete! 4 created" in applied.out
+    assert "No changes" in again().out
+
+
+def test_hooks_without_an_environment_refuse_a_configuration(
+    two: Git, run: Run, tmp_path: Path
+) -> None:
+    """They were written before the repository had one."""
+    bare = tmp_path / "team.git"
+    assert run("init", "--git-hooks").code == 0
+    for name in ("pre-receive", "post-receive", "pre-push"):
+        for hook in (bare / "hooks", two.folder / ".git" / "hooks"):
+            for file in hook.iterdir():
+                file.unlink()
+        install(tmp_path, (two.folder / ".git" if name == "pre-push" else bare) / "hooks", name)
+        two("commit", "-q", "--allow-empty", "-m", name)
+        two.commit("Begin") if two("status", "--short").out else None
+        pushed = two("push", "-q", "origin", "main")
+
+        assert pushed.code == (0 if name == "post-receive" else 1), pushed.all
+        assert "reconciler init --git-hooks --env NAME" in pushed.err
+        assert "has a reconciler.yaml" in pushed.err
+    assert not (bare / ".reconciler").exists()
+
+
+def test_hooks_take_over_where_the_protection_changed(two: Git, tmp_path: Path) -> None:
+    """Hooks of an environment that was not protected apply nothing once it is."""
+    bare = tmp_path / "team.git"
+    hooks_for(two, bare, "staging")
+    known = two.folder / "reconciler.yaml"
+    known.write_text(
+        known.read_text().replace("    overlay: environments/staging", "    protected: true")
+    )
+    two.commit("Begin")
+
+    pushed = two("push", "-q", "origin", "main")
+
+    assert "staging is protected" in pushed.err, pushed.err
+    assert "main is pushed and not applied as a whole" in pushed.err
+    assert not list(bare.rglob("identity.db"))
+
+
+def test_a_held_checkout_is_waited_for(two: Git, tmp_path: Path) -> None:
+    """Two pushes at a time would judge each other's files."""
+    bare = tmp_path / "team.git"
+    hooks_for(two, bare, "staging")
+    two.commit("Begin")
+    lock = bare / "reconciler" / "staging.lock"
+    lock.mkdir(parents=True)
+    command = ["git", "push", "-q", "origin", "main"]
+    with subprocess.Popen(
+        command, cwd=two.folder, env=two.environment, stderr=subprocess.PIPE, text=True
+    ) as push:
+        with pytest.raises(subprocess.TimeoutExpired):
+            push.wait(2)
+        lock.rmdir()
+        _, err = push.communicate(timeout=60)
+
+    assert "Apply complete!" in err
+    assert not lock.exists()

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import base64
+import copy
+import io
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +26,8 @@ from tests.acceptance.conftest import ORGANIZATION, ROOT, an_action, an_applicat
 from tests.architecture.test_house_rules import FILES
 from tests.direct import Direct
 from tests.program import program
+from tests.release import wheel
+from tests.runner import gh
 from tests.runner.actions import QUICK
 from tests.runner.jobs import Event, Run, Runner, is_started_by
 from tests.runner.site import REPOSITORY, Site, a_site
@@ -33,9 +41,18 @@ TOOL = ".github/reconciler"
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with what ``init --github`` writes."""
+    """Return a folder with what ``init --github`` writes, for a team that may push to main."""
     folder = tmp_path_factory.mktemp("written")
-    assert program(folder)("init", "--github").code == 0
+    made = program(folder)("init", "--github", "--on-unreviewed", "apply", "--from", str(wheel()))
+    assert made.code == 0, made.all
+    return folder
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with what ``init --github`` writes without more options."""
+    folder = tmp_path_factory.mktemp("strict")
+    assert program(folder)("init", "--github", "--from", str(wheel())).code == 0
     return folder
 
 
@@ -94,26 +111,51 @@ class Team:
         changed = self.git("diff", "--name-only", base, sha).splitlines()
         assert is_started_by(self.workflow("plan", sha), "pull_request", changed)
         whose = "stranger/identity" if fork else REPOSITORY
-        payload = {
-            "pull_request": {
-                "number": number,
-                "base": {"sha": base},
-                "head": {"sha": head, "repo": {"full_name": whose}},
-            }
-        }
-        event = Event("pull_request", sha, payload, is_from_fork=fork)
+        proposed = {"sha": head, "ref": branch, "repo": {"full_name": whose}}
+        self.site.keep_pull(number, proposed)
+        payload = {"pull_request": {"number": number, "base": {"sha": base}, "head": proposed}}
+        ref = f"refs/pull/{number}/merge"
+        event = Event("pull_request", sha, payload, is_from_fork=fork, ref=ref)
         return self.runner.start("reconciler-plan", event)
 
-    def merge(self, branch: str) -> Run:
-        """Merge a branch into main and run the workflow of that push."""
+    def queued(self, branch: str) -> Run:
+        """Run the workflow of a merge queue that would merge a branch into main."""
+        base = self.git("rev-parse", "main")
+        self.git("checkout", "--quiet", "--detach", base)
+        self.git("merge", "--quiet", "--no-ff", "--message", "Merge", branch)
+        sha, ref = self.git("rev-parse", "HEAD"), "refs/heads/gh-readonly-queue/main/pr-1"
+        self.git("push", "--quiet", "--force", "origin", f"{sha}:{ref}")
+        self.git("checkout", "--quiet", branch)
+        assert is_started_by(self.workflow("plan", sha), "merge_group", ["any"])
+        payload = {"merge_group": {"base_sha": base, "head_sha": sha}}
+        return self.runner.start("reconciler-plan", Event("merge_group", sha, payload, ref=ref))
+
+    def merge_to_main(self, branch: str) -> Event:
+        """Merge a branch into main; return the event of that push."""
         before = self.git("rev-parse", "main")
         self.git("checkout", "--quiet", "main")
         self.git("merge", "--quiet", "--no-ff", "--message", "Merge", branch)
         self.git("push", "--quiet", "origin", "main")
         sha = self.git("rev-parse", "HEAD")
-        changed = self.git("diff", "--name-only", before, sha).splitlines()
-        assert is_started_by(self.workflow("apply", sha), "push", changed)
-        return self.runner.start("reconciler-apply", Event("push", sha))
+        self.site.merged(branch, sha)
+        return Event("push", sha, {"before": before})
+
+    def merge(self, branch: str) -> Run:
+        """Merge a branch into main and run the workflow of that push."""
+        event = self.merge_to_main(branch)
+        before = event.payload["before"]
+        changed = self.git("diff", "--name-only", before, event.sha).splitlines()
+        assert is_started_by(self.workflow("apply", event.sha), "push", changed)
+        return self.runner.start("reconciler-apply", event)
+
+    def by_hand(self, digest: str, ref: str = "main") -> Run:
+        """Start the workflow that applies by hand, with the digest of a plan."""
+        sha = self.git("rev-parse", ref)
+        assert is_started_by(self.workflow("apply", sha), "workflow_dispatch", ["any"])
+        event = Event(
+            "workflow_dispatch", sha, {"inputs": {"digest": digest}}, ref=f"refs/heads/{ref}"
+        )
+        return self.runner.start("reconciler-apply", event)
 
     def night(self) -> Run:
         """Run the workflow of the night on main."""
@@ -180,21 +222,33 @@ def test_the_first_pull_request_is_validated_and_the_next_push_applied(
 
     first = team.pull_request("begin")
 
-    assert first.results == {"validate": "success", "plan": "success", "comment": "skipped"}
+    assert first.results == {
+        "validate": "success", "plan": "success", "comment": "skipped", "verdict": "success",
+    }  # fmt: skip
     assert "Merge .github/reconciler and the workflows" in first.jobs["plan"].summary
     assert "::notice title=Nothing is planned yet::" in first.jobs["plan"].log
     assert first.jobs["plan"].step("Install the tool").outcome == "skipped"
     assert first.jobs["plan"].step("Plan").outcome == "skipped"
     assert (team.comments(), team.site.artifacts) == ([], {})
 
-    applied = team.merge("begin")
+    unseen = team.merge("begin")
 
-    assert applied.results == {"plan": "success", "apply": "success"}, applied.jobs["plan"].log
-    assert "## Plan: 1 to create" in applied.jobs["plan"].summary
-    assert "SECRET-NO-SINK" not in applied.jobs["plan"].summary
+    assert unseen.results == {"plan": "success", "review": "failure", "apply": "skipped"}
+    assert "pull request #1 had other workflow or tool files" in unseen.jobs["review"].summary
+    assert "## Plan: 1 to create" in unseen.jobs["plan"].summary
+    assert "SECRET-NO-SINK" not in unseen.jobs["plan"].summary
+    digest = unseen.jobs["plan"].outputs["digest"]
+    command = f"gh workflow run reconciler-apply.yml --ref main -f digest={digest}"
+    assert command in unseen.jobs["review"].summary
+
+    applied = team.by_hand(digest)
+
+    assert set(applied.results.values()) == {"success"}, applied.jobs["review"].log
     assert "Apply complete!" in applied.jobs["apply"].log
     assert set(team.secrets(applied.number)) == {"web"}
-    assert set(team.site.artifacts) == {(2, "reconciler-plan"), (2, "reconciler-secrets-2-1")}
+    assert set(team.site.artifacts) == {
+        (2, "reconciler-plan"), (3, "reconciler-plan"), (3, "reconciler-secrets-3-1"),
+    }  # fmt: skip
 
 
 def test_a_pull_request_has_one_comment_and_a_blocked_plan_is_red(
@@ -222,7 +276,9 @@ def test_a_pull_request_has_one_comment_and_a_blocked_plan_is_red(
     marker = f"<!-- reconciler-plan service={team.server.address} tree=default -->\n"
     assert before.startswith(f"{marker}## Plan: 2 to create")
     assert "SECRET-NO-SINK" not in before
-    assert second.results == {"validate": "success", "plan": "failure", "comment": "success"}
+    assert second.results == {
+        "validate": "success", "plan": "failure", "comment": "success", "verdict": "failure",
+    }  # fmt: skip
     (after,) = team.comments()
     assert after.startswith(marker)
     assert "**Blocked by 1 guard" in after
@@ -232,7 +288,7 @@ def test_a_pull_request_has_one_comment_and_a_blocked_plan_is_red(
     team.git("checkout", "--quiet", "main", "--", TOOL)
     team.push("more")
     merged = team.merge("more")
-    assert merged.results == {"plan": "failure", "apply": "skipped"}
+    assert merged.results == {"plan": "failure", "review": "skipped", "apply": "skipped"}
     assert "**Blocked by 1 guard" in merged.jobs["plan"].summary
     assert "owned" not in merged.jobs["plan"].log
 
@@ -244,12 +300,19 @@ def test_a_fork_is_validated_and_gets_no_secret(team: Team, written: Path) -> No
 
     run = team.pull_request("idea", fork=True)
 
-    assert run.results == {"validate": "failure", "plan": "skipped", "comment": "skipped"}
+    assert run.results == {
+        "validate": "failure", "plan": "skipped", "comment": "skipped", "verdict": "failure",
+    }  # fmt: skip
     assert "::error file=manifests/greet.yaml,line=1" in run.jobs["validate"].log
     team.commit("idea", greet=an_action(timeout="10s"))
     run = team.pull_request("idea", fork=True)
-    assert run.results == {"validate": "success", "plan": "skipped", "comment": "skipped"}
+    assert run.results == {
+        "validate": "success", "plan": "skipped", "comment": "skipped", "verdict": "success",
+    }  # fmt: skip
     assert team.comments() == []
+    merged = team.merge("idea")
+    assert merged.results == {"plan": "success", "review": "failure", "apply": "skipped"}
+    assert "pull request #1 is from a fork" in merged.jobs["review"].summary
 
 
 def test_a_plan_that_is_stale_when_it_is_approved_writes_nothing(team: Team, written: Path) -> None:
@@ -264,14 +327,14 @@ def test_a_plan_that_is_stale_when_it_is_approved_writes_nothing(team: Team, wri
 
     stale = team.merge("more")
 
-    assert stale.results == {"plan": "success", "apply": "failure"}
+    assert stale.results == {"plan": "success", "review": "success", "apply": "failure"}
     assert "PLAN-STALE" in stale.jobs["apply"].step("Apply").log
     assert team.server.event_count() == before + 1
     assert stale.jobs["apply"].step("Keep the encrypted secrets").outcome == "success"
     team.runner.before["apply"] = lambda: team.commit("main", greet=None)
     team.commit("later", spa=an_application("spa"))
     late = team.merge("later")
-    assert late.results == {"plan": "success", "apply": "success"}
+    assert late.results == {"plan": "success", "review": "success", "apply": "success"}
     assert late.jobs["apply"].step("Apply").outcome == "skipped"
     assert "main has other manifests by now" in late.jobs["apply"].log
 
@@ -284,7 +347,7 @@ def test_a_killed_apply_is_told_of_and_gone_on_with(team: Team, written: Path) -
 
     run = team.merge("more")
 
-    assert run.results == {"plan": "success", "apply": "failure"}
+    assert run.results == {"plan": "success", "review": "success", "apply": "failure"}
     assert run.jobs["apply"].step("Keep the encrypted secrets").outcome == "success"
     assert (1, "reconciler-secrets-1-1") not in team.site.artifacts
     night = team.night()
@@ -296,12 +359,15 @@ def test_a_killed_apply_is_told_of_and_gone_on_with(team: Team, written: Path) -
     team.runner.injected.clear()
     team.runner.run_failed_again(run)
 
-    assert run.results == {"plan": "success", "apply": "success"}, run.jobs["apply"].log
+    assert set(run.results.values()) == {"success"}, run.jobs["apply"].log
     assert "Every change of this plan is done already." in run.jobs["apply"].log
     assert "1 of 1 owed secrets delivered" in run.jobs["apply"].log
     assert set(team.secrets(1, attempt=2)) == {"web"}
+    assert issue["state"] == "open"
     quiet = team.night()
-    assert quiet.results == {"look": "success", "tell": "skipped"}
+    assert quiet.results == {"look": "success", "tell": "success"}
+    assert (issue["state"], len(team.site.issues)) == ("closed", 1)
+    assert issue["comment"] == "This has ended: no drift, and no secret is owed."
 
 
 def test_a_cancelled_apply_keeps_what_it_delivered(team: Team, written: Path) -> None:
@@ -313,7 +379,7 @@ def test_a_cancelled_apply_keeps_what_it_delivered(team: Team, written: Path) ->
 
     run = team.merge("more")
 
-    assert run.results == {"plan": "success", "apply": "cancelled"}
+    assert run.results == {"plan": "success", "review": "success", "apply": "cancelled"}
     kept = team.secrets(run.number)
     assert set(kept) == {"web"}
     team.runner.injected.clear()
@@ -325,17 +391,252 @@ def test_a_cancelled_apply_keeps_what_it_delivered(team: Team, written: Path) ->
 
     team.runner.run_all_again(run)
 
-    assert run.results == {"plan": "success", "apply": "success"}, run.jobs["apply"].log
+    assert set(run.results.values()) == {"success"}, run.jobs["apply"].log
     told = run.jobs["plan"].outputs
     assert (told["changes"], told["owed"]) == ("false", "true")
     assert team.secrets(run.number, attempt=2) == kept
+
+
+def test_what_was_reviewed_is_applied_and_any_other_plan_by_its_digest_only(
+    team: Team, strict: Path
+) -> None:
+    """Between the review and the merge somebody else changed what would be written."""
+    team.begin(strict)
+    pushed = team.runner.start(
+        "reconciler-apply", Event("push", team.git("rev-parse", "main"), {"before": "0" * 40})
+    )
+    assert pushed.results == {"plan": "success", "review": "failure", "apply": "skipped"}
+    assert "Nothing was applied: it was pushed without a pull request." in (
+        pushed.jobs["review"].summary
+    )
+    assert set(team.by_hand(pushed.jobs["plan"].outputs["digest"]).results.values()) == {"success"}
+    team.commit("sooner", greet=an_action(timeout="5s"))
+    reviewed = team.pull_request("sooner")
+    assert "**Next:** Merge to apply this. CI then plans again" in team.comments()[0]
+
+    same = team.merge("sooner")
+
+    assert set(same.results.values()) == {"success"}, same.jobs["review"].log
+    assert "This plan was reviewed in pull request #1." in same.jobs["review"].log
+    digest = same.jobs["plan"].outputs["digest"]
+    assert f"Digest: `{digest}`" in reviewed.jobs["plan"].summary
+
+    team.commit("later", greet=an_action(timeout="6s"))
+    team.pull_request("later", 2)
+    Direct(team.server.store).change("greet", timeout="9s")
+    team.site.comments[2][0]["body"] = "edited by somebody"
+    before = team.server.event_count()
+    other = team.merge("later")
+    assert other.results == {"plan": "success", "review": "failure", "apply": "skipped"}
+    assert "pull request #2 showed another plan, with the digest sha256:" in (
+        other.jobs["review"].summary
+    )
+    assert '"9s"' in other.jobs["plan"].summary or "9s" in other.jobs["plan"].summary
+    wrong = team.by_hand(digest)
+    assert wrong.results == {"plan": "success", "review": "failure", "apply": "skipped"}
+    assert "the digest that was given is not that of this plan" in (wrong.jobs["review"].summary)
+    assert team.server.event_count() == before
+    right = team.by_hand(other.jobs["plan"].outputs["digest"])
+    assert set(right.results.values()) == {"success"}
+    assert "Apply complete!" in right.jobs["apply"].log
+
+
+def reviewing(
+    team: Team, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], tuple[int, str]]:
+    """Return the comparison of a run, in this process: it returns its exit code and its summary.
+
+    A job for each of many cases would take most of its time to start programs.
+    """
+    loader = SourceFileLoader("review", str(team.desk / TOOL / "review"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    spec = spec_from_loader("review", loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    monkeypatch.setattr(module, "_gh", gh_here)
+    (step,) = [
+        step for step in run.workflow["jobs"]["review"]["steps"] if step["name"] == "Compare"
+    ]
+    permissions = run.workflow["jobs"]["review"]["permissions"]
+    known = {
+        **step["env"],
+        "BEFORE": run.event.payload["before"],
+        "COMMIT": run.event.sha,
+        "EVENT": run.event.name,
+        "GH_STAND_IN": team.site.address,
+        "GH_TOKEN": team.site.token_for(permissions),
+        "GITHUB_STEP_SUMMARY": str(team.desk / "summary"),
+        "REPOSITORY": REPOSITORY,
+    }
+    for name, value in known.items():
+        monkeypatch.setenv(name, value)
+
+    def review() -> tuple[int, str]:
+        summary = write(team.desk / "summary", "")
+        code = module.main(run.jobs["plan"].outputs["digest"])
+        return code, summary.read_text(encoding="utf-8")
+
+    return review
+
+
+def gh_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Do what the stand-in for ``gh`` does, in this process."""
+    out = io.StringIO()
+    try:
+        with redirect_stdout(out):
+            {"api": gh.api, "run": gh.run}[arguments[0]](list(arguments[1:]))
+    except SystemExit as refused:
+        return subprocess.CompletedProcess(arguments, 1, "", str(refused))
+    return subprocess.CompletedProcess(arguments, 0, out.getvalue(), "")
+
+
+def test_a_plan_counts_only_if_the_workflow_made_it_for_the_last_head(
+    team: Team, strict: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may open pull requests and edit comments gets nothing applied that was not reviewed."""
+    team.begin(strict)
+    team.commit("idea", greet=an_action(timeout="5s"))
+    planned = team.pull_request("idea")
+    run = team.merge("idea")
+    assert run.results["review"] == "success", run.jobs["review"].log
+    site = team.site
+    (genuine,) = [one for one in site.runs if one["id"] == planned.number]
+
+    def another_run(**more: Any) -> None:
+        site.runs.remove(genuine)
+        site.runs.append({**genuine, **more})
+
+    def another_last_run() -> None:
+        site.runs.append({**genuine, "id": 99, "run_number": 99})
+
+    def another_pull(base: str) -> None:
+        site.keep_pull(7, site.pulls[1]["head"], base)
+
+    def other_plan(text: str) -> None:
+        content = base64.b64encode(text.encode()).decode()
+        site.artifacts[planned.number, "reconciler-plan"] = {"plan.json": content}
+
+    cases: list[tuple[str, Callable[[], object]]] = [
+        ("the last commit of pull request #1 was not planned", lambda: another_run(head_sha="0")),
+        ("was not planned", lambda: another_run(head_branch="other")),
+        ("was not planned", lambda: another_run(event="push")),
+        ("was not planned", lambda: another_run(path=".github/workflows/theirs.yml")),
+        ("was not planned", lambda: another_run(head_repository={"full_name": "them/identity"})),
+        ("was not planned", lambda: another_run(head_repository=None)),
+        ("was not planned", lambda: another_run(created_at="2026-10-01T00:00:00Z")),
+        ("the last run for pull request #1 kept no plan", another_last_run),
+        ("kept no plan", lambda: site.artifacts.pop((planned.number, "reconciler-plan"))),
+        ("kept no plan", lambda: other_plan("[]")),
+        ("showed another plan, with the digest x", lambda: other_plan('{"digest": "x"}')),
+        ("was proposed to another branch, too", lambda: another_pull("theirs")),
+        ("proposed to another", lambda: site.events.update({1: ["base_ref_changed"]})),
+        ("is from a fork", lambda: site.pulls[1]["head"].update(repo=None)),
+        ("not the merge of one pull request", lambda: site.pulls.update({2: site.pulls[1]})),
+    ]
+    review = reviewing(team, run, monkeypatch)
+    assert review() == (0, "")
+    for told, happens in cases:
+        before = copy.deepcopy((site.runs, site.artifacts, site.pulls, site.events))
+        happens()
+        code, summary = review()
+        assert (code, told in summary) == (1, True), (told, summary)
+        assert f"-f digest={run.jobs['plan'].outputs['digest']}" in summary
+        site.runs, site.artifacts, site.pulls, site.events = before
+        (genuine,) = [one for one in site.runs if one["id"] == planned.number]
+    assert review() == (0, "")
+
+
+@pytest.mark.parametrize("file", ["workflows/reconciler-plan.yml", "reconciler/review"])
+def test_a_head_that_changes_what_judges_it_does_not_count(
+    team: Team, strict: Path, file: str
+) -> None:
+    """Its run may have made up the plan, and a merge does not make it right afterwards."""
+    team.begin(strict)
+    path = team.desk / ".github" / file
+    path.write_text(path.read_text(encoding="utf-8") + "# Changed.\n", encoding="utf-8")
+    team.commit("idea", greet=an_action(timeout="5s"))
+    assert team.pull_request("idea").results["verdict"] == "success"
+
+    run = team.merge("idea")
+
+    assert run.results == {"plan": "success", "review": "failure", "apply": "skipped"}
+    assert "had other workflow or tool files than the target branch" in run.jobs["review"].summary
+
+
+def test_only_main_can_be_applied_by_hand(team: Team, strict: Path) -> None:
+    team.begin(strict)
+    team.commit("idea", greet=an_action(timeout="5s"))
+
+    run = team.by_hand("sha256:" + "0" * 64, "idea")
+
+    assert set(run.results.values()) == {"skipped"}
+
+
+def test_the_required_check_is_green_where_nothing_concerns_it(team: Team, strict: Path) -> None:
+    """Also in a merge queue, and even where main has manifests that are not valid."""
+    team.begin(strict)
+    team.commit("main", greet=an_action(timeout="1 minute"))
+    team.git("checkout", "--quiet", "-b", "readme")
+    write(team.desk / "README.md", "Identity\n")
+    team.push("readme")
+
+    run = team.pull_request("readme")
+
+    untouched = {
+        "validate": "success", "plan": "skipped", "comment": "skipped", "verdict": "success",
+    }  # fmt: skip
+    assert run.results == untouched
+    assert "Nothing here concerns the identity service." in run.jobs["validate"].summary
+    assert run.jobs["validate"].step("Install").outcome == "skipped"
+    assert run.workflow["jobs"]["verdict"]["name"] == "reconciler"
+    assert team.queued("readme").results == untouched
+
+
+def test_a_merge_queue_plans_what_would_be_merged(team: Team, strict: Path) -> None:
+    """With the token that reads, the tool of main, and no comment."""
+    team.begin(strict)
+    team.commit("idea", greet=an_action(timeout="5s"))
+
+    right = team.queued("idea")
+    team.commit("idea", greet=an_action(timeout="1 minute"))
+    wrong = team.queued("idea")
+
+    assert right.results == {
+        "validate": "success", "plan": "success", "comment": "skipped", "verdict": "success",
+    }  # fmt: skip
+    assert "## Plan: 1 to create" in right.jobs["plan"].summary
+    assert wrong.results["verdict"] == "failure"
+
+
+def test_findings_take_the_place_of_the_comment_that_showed_a_plan(
+    team: Team, strict: Path
+) -> None:
+    """The plan that a reviewer reads is never that of an earlier commit."""
+    team.begin(strict)
+    team.commit("idea", greet=an_action(timeout="5s"))
+    team.pull_request("idea")
+    (before,) = team.comments()
+    team.commit("idea", greet=an_action(timeout="1 minute"))
+
+    run = team.pull_request("idea")
+
+    assert run.results == {
+        "validate": "failure", "plan": "failure", "comment": "success", "verdict": "failure",
+    }  # fmt: skip
+    (after,) = team.comments()
+    assert after.splitlines()[0] == before.splitlines()[0]
+    assert "## Not planned: the manifests are not valid\n\n- 1 error\n" in after
+    assert "manifests/greet.yaml:1:" in after
+    assert "Digest" not in after
+    assert "plan.json" not in team.site.artifacts[run.number, "reconciler-plan"]
 
 
 def test_a_night_finds_drift_and_keeps_one_issue(team: Team, written: Path) -> None:
     """The same issue is brought up to date, by a job that cannot ask the service."""
     team.begin(written)
     applied = team.runner.start("reconciler-apply", Event("push", team.git("rev-parse", "main")))
-    assert applied.results == {"plan": "success", "apply": "success"}, applied.jobs["plan"].log
+    assert set(applied.results.values()) == {"success"}, applied.jobs["plan"].log
     direct = Direct(team.server.store)
     direct.change("greet", timeout="3s")
     team.night()

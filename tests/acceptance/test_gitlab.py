@@ -5,22 +5,34 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pyrage
 import pytest
 import yaml
 
 from tests.acceptance.conftest import ORGANIZATION, ROOT, an_action, an_application, write
+from tests.direct import Direct
 from tests.program import program
-from tests.runner.gitlab import COMMENT_TOKEN, Pipeline, Project, Variable, gitlab_project
+from tests.release import wheel
+from tests.runner.gitlab import (
+    COMMENT_TOKEN,
+    REVIEW_TOKEN,
+    Pipeline,
+    Project,
+    Ran,
+    Variable,
+    gitlab_project,
+)
 from tests.running import Server, running_server
 from tests.sinks import counted, hashes
 
-VALIDATE, PLAN, COMMENT, APPLY, DRIFT = (
-    f"reconciler {name}" for name in ("validate", "plan", "comment", "apply", "drift")
+VALIDATE, PLAN, COMMENT, REVIEW, APPLY, APPROVE, DRIFT = (
+    f"reconciler {name}"
+    for name in ("validate", "plan", "comment", "review", "apply", "approve", "drift")
 )
 KEY = pyrage.x25519.Identity.generate()
 
@@ -29,7 +41,7 @@ KEY = pyrage.x25519.Identity.generate()
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return what the command writes."""
     folder = tmp_path_factory.mktemp("written")
-    assert program(folder)("init", "--gitlab").code == 0
+    assert program(folder)("init", "--gitlab", "--from", str(wheel())).code == 0
     return folder / ".gitlab"
 
 
@@ -49,9 +61,10 @@ class Team:
 
     def merge(self) -> None:
         branch = self.project.git("branch", "--show-current")
+        head = self.project.git("rev-parse", "HEAD")
         self.project.git("checkout", "--quiet", "main")
         self.project.git("merge", "--quiet", "--squash", branch)
-        self.project.commit(f"Merge {branch}")
+        self.project.merged(head, self.project.commit(f"Merge {branch}"))
 
     def our_notes(self) -> list[str]:
         return [note["body"] for note in self.project.notes if note["author"]["id"] == 4]
@@ -72,6 +85,9 @@ def team(tmp_path: Path, written: Path) -> Iterator[Team]:
             "RECONCILER_WRITE_TOKEN": Variable(
                 server.token("editor"), protected=True, environment="reconciler-apply"
             ),
+            "RECONCILER_REVIEW_TOKEN": Variable(
+                REVIEW_TOKEN, protected=True, environment="reconciler-review"
+            ),
             "RECONCILER_COMMENT_TOKEN": Variable(COMMENT_TOKEN, environment="reconciler-comment"),
         }
         made = Team(project, server)
@@ -82,7 +98,7 @@ def team(tmp_path: Path, written: Path) -> Iterator[Team]:
         write(made.manifests / "greet.yaml", an_action())
         project.commit("Set the reconciler up")
         yield made
-        tokens = (server.token("viewer"), server.token("editor"), COMMENT_TOKEN)
+        tokens = (server.token("viewer"), server.token("editor"), COMMENT_TOKEN, REVIEW_TOKEN)
         logs = [path.read_text(encoding="utf-8") for path in tmp_path.glob("job-*/log")]
         assert not any(token in log for token in tokens for log in logs)
 
@@ -93,6 +109,17 @@ def merged(team: Team) -> Team:
     team.merge()
     team.branch()
     return team
+
+
+def digest_of(pipeline: Pipeline) -> str:
+    """Return the digest of the plan of a pipeline."""
+    return str(json.loads(pipeline.ran[PLAN].artifacts["reconciler-out/plan.json"])["digest"])
+
+
+def approve(pipeline: Pipeline, *, is_lost: bool = False, **more: str) -> Ran:
+    """Start the job that applies a plan by its digest, which is that of the pipeline."""
+    given = {"RECONCILER_DIGEST": digest_of(pipeline), **more}
+    return pipeline.play(APPROVE, is_lost=is_lost, **given)
 
 
 def statuses(pipeline: Pipeline) -> dict[str, str]:
@@ -120,27 +147,31 @@ def test_the_first_merge_request_is_validated_and_says_what_to_merge(team: Team)
 
 
 def test_what_is_merged_is_planned_approved_and_applied(team: Team) -> None:
-    """With a token each that does no more than its job."""
+    """With a token each that does no more than its job; nobody has planned the first one."""
     write(team.manifests / "web.yaml", an_application("web"))
     team.project.commit("An application")
     team.merge()
 
     pipeline = team.project.push()
-    assert statuses(pipeline) == {"plan": "success", "apply": "manual"}
+    assert statuses(pipeline) == {
+        "plan": "success", "review": "failed", "apply": "skipped", "approve": "manual",
+    }  # fmt: skip
     assert "SECRET-NO-SINK" not in pipeline.ran[PLAN].log
-    applied = pipeline.play(APPLY)
+    applied = approve(pipeline)
 
     assert applied.status == "success", applied.log
     assert hashes(opened(applied.artifacts)) == counted(team.server.store)
     assert len(applied.artifacts) == 1
     assert not any(secret in applied.log for secret in opened(applied.artifacts).values())
-    again = pipeline.play(APPLY)
+    again = approve(pipeline)
     assert again.status == "success", again.log
     assert applied.artifacts_name != again.artifacts_name
     write(team.manifests / "note.yaml", "# A comment.\n" + an_action())
     (team.manifests / "greet.yaml").unlink()
     team.project.commit("Move a file")
-    assert "Nothing to apply." in team.project.push().play(APPLY).log
+    nothing = team.project.push()
+    assert "The plan changes nothing." in nothing.ran[REVIEW].log
+    assert "Nothing to apply." in nothing.ran[APPLY].log
 
 
 def test_a_merge_request_has_one_comment_for_each_service_and_tree(merged: Team) -> None:
@@ -165,6 +196,175 @@ def test_a_merge_request_has_one_comment_for_each_service_and_tree(merged: Team)
     pipeline.ran[PLAN] = replace(plan, artifacts={"reconciler-out/plan.md": theirs})
     assert pipeline.play(COMMENT).status == "success"
     assert len(merged.our_notes()) == 2
+
+
+def test_what_was_reviewed_is_applied_and_any_other_plan_by_its_digest_only(merged: Team) -> None:
+    """Between the review and the merge somebody else changed what would be written."""
+    write(merged.manifests / "greet.yaml", an_action(timeout="5s"))
+    merged.project.commit("Greet sooner")
+    reviewed = merged.project.merge_request()
+    assert "Merge to apply this. CI then plans again" in merged.our_notes()[0]
+    merged.merge()
+
+    same = merged.project.push()
+
+    assert statuses(same) == {
+        "plan": "success", "review": "success", "apply": "success", "approve": "manual",
+    }  # fmt: skip
+    assert "This plan was reviewed in merge request !7." in same.ran[REVIEW].log
+    assert "Apply complete!" in same.ran[APPLY].log
+    assert digest_of(same) == digest_of(reviewed)
+
+    merged.branch("later")
+    write(merged.manifests / "greet.yaml", an_action(timeout="6s"))
+    merged.project.commit("Greet later")
+    merged.project.merge_request()
+    Direct(merged.server.store).change("greet", timeout="9s")
+    merged.project.notes[-1]["body"] = "edited by somebody"
+    before = merged.server.event_count()
+    merged.merge()
+    other = merged.project.push()
+    assert statuses(other) == {
+        "plan": "success", "review": "failed", "apply": "skipped", "approve": "manual",
+    }  # fmt: skip
+    assert "merge request !7 showed another plan, with the digest sha256:" in other.ran[REVIEW].log
+    assert f"`reconciler approve` with the variable\n  RECONCILER_DIGEST = {digest_of(other)}" in (
+        other.ran[REVIEW].log
+    )
+    assert "Give the variable RECONCILER_DIGEST." in other.play(APPROVE).log
+    wrong = other.play(APPROVE, RECONCILER_DIGEST=digest_of(same))
+    assert (wrong.status, "no longer the one that was approved" in wrong.log) == ("failed", True)
+    assert merged.server.event_count() == before
+    assert approve(other).status == "success"
+
+
+def test_a_plan_counts_only_if_the_pipeline_made_it_for_the_last_head(merged: Team) -> None:
+    """Who may open merge requests and edit comments gets nothing applied that was not reviewed."""
+    project = merged.project
+    write(merged.manifests / "greet.yaml", an_action(timeout="5s"))
+    project.commit("Greet sooner")
+    planned = project.merge_request()
+    merged.merge()
+    run = project.push()
+    assert run.ran[REVIEW].status == "success", run.ran[REVIEW].log
+    (genuine,) = [one for one in project.pipelines if one["id"] == planned.number]
+    job, (request,) = genuine["jobs"][PLAN], project.merge_requests
+
+    def other_plan(text: str) -> None:
+        project.artifacts[job] = {"reconciler-out/plan.json": text.encode()}
+
+    another_ref = "refs/heads/idea"
+    cases: list[tuple[str, Callable[[], object]]] = [
+        ("last commit of merge request !7 was not planned", lambda: genuine.update(sha="0")),
+        ("was not planned", lambda: genuine.update(ref=another_ref)),
+        ("was not planned", lambda: genuine.update(source="web")),
+        ("was not planned", lambda: genuine.update(project_id=2)),
+        ("kept no plan", lambda: project.pipelines.append({**genuine, "id": 999, "jobs": {}})),
+        ("kept no plan", lambda: project.artifacts.update({job: {}})),
+        ("kept no plan", lambda: other_plan("[]")),
+        ("another plan, with the digest x", lambda: other_plan('{"digest": "x"}')),
+        ("is from a fork", lambda: request.update(source_project_id=2)),
+        ("pushed without a merge request", lambda: request.update(state="opened")),
+        ("pushed without a merge request", lambda: request.update(target_branch="theirs")),
+        ("not the merge of one", lambda: project.merge_requests.append(request)),
+        (
+            "RECONCILER_REVIEW_TOKEN is not set",
+            lambda: project.variables.pop("RECONCILER_REVIEW_TOKEN"),
+        ),
+    ]
+    for told, happens in cases:
+        state: list[dict[Any, Any]] = [
+            genuine, request, project.variables, cast("dict[Any, Any]", project.artifacts),
+        ]  # fmt: skip
+        kept = [dict(each) for each in state]
+        happens()
+        ran = run.play(REVIEW)
+        assert (ran.status, told in ran.log) == ("failed", True), (told, ran.log)
+        project.pipelines[:] = [one for one in project.pipelines if one["id"] != 999]
+        del project.merge_requests[1:]
+        for now, then in zip(state, kept, strict=True):
+            now.clear()
+            now.update(then)
+    assert run.play(REVIEW).status == "success"
+
+
+@pytest.mark.parametrize("file", [".gitlab/reconciler/review", ".gitlab-ci.yml", "build.yml"])
+def test_a_head_that_changes_what_judges_it_does_not_count(merged: Team, file: str) -> None:
+    """Not even by a file of its own that the configuration of the project includes."""
+    project = merged.project
+    includes = "include: [{local: .gitlab/reconciler.gitlab-ci.yml}, {local: build.yml}]\n"
+    project.git("checkout", "--quiet", "main")
+    write(project.desk / ".gitlab-ci.yml", includes)
+    write(project.desk / "build.yml", "build: {script: [make]}\n")
+    project.commit("Build")
+    merged.branch()
+    write(merged.manifests / "greet.yaml", an_action(timeout="5s"))
+    path = project.desk / file
+    path.write_text(path.read_text(encoding="utf-8") + "# Changed.\n", encoding="utf-8")
+    project.commit("Greet sooner")
+    assert statuses(project.merge_request())["plan"] == "success"
+    merged.merge()
+
+    run = project.push()
+
+    assert (run.ran[REVIEW].status, run.ran[APPLY].status) == ("failed", "skipped")
+    assert "had another CI configuration than the target branch" in run.ran[REVIEW].log
+
+
+def test_a_push_by_hand_is_applied_where_init_was_told_so(merged: Team) -> None:
+    """Where the token is missing nobody knows whether it was one."""
+    path = merged.project.desk / ".gitlab" / "reconciler.gitlab-ci.yml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("ON_UNREVIEWED: stop", "ON_UNREVIEWED: apply"), encoding="utf-8")
+    write(merged.manifests / "greet.yaml", an_action(timeout="5s"))
+    merged.project.commit("Greet sooner")
+    merged.merge()
+
+    run = merged.project.push()
+
+    assert run.ran[APPLY].status == "success", run.ran[REVIEW].log
+    del merged.project.variables["RECONCILER_REVIEW_TOKEN"]
+    assert "RECONCILER_REVIEW_TOKEN is not set" in run.play(REVIEW).log
+    assert run.ran[REVIEW].status == "failed"
+
+
+def test_every_merge_request_has_a_pipeline_and_one_into_another_branch_no_plan(
+    merged: Team,
+) -> None:
+    """So that "Pipelines must succeed" blocks none that does not concern the identity service."""
+    merged.project.git("checkout", "--quiet", "main")
+    write(merged.manifests / "greet.yaml", an_action(timeout="1 minute"))
+    merged.project.commit("Not valid")
+    merged.branch("readme")
+    write(merged.project.desk / "README", "A team of two.\n")
+    merged.project.commit("Readme")
+
+    pipeline = merged.project.merge_request()
+
+    assert statuses(pipeline) == {"validate": "success"}
+    assert "Nothing here concerns the identity service." in pipeline.ran[VALIDATE].log
+    write(merged.manifests / "greet.yaml", an_action(timeout="5s"))
+    merged.project.commit("Greet")
+    merged.project.git("push", "--quiet", "origin", "main:refs/heads/theirs")
+    assert statuses(merged.project.merge_request(target="theirs")) == {"validate": "success"}
+
+
+def test_findings_take_the_place_of_the_comment_that_showed_a_plan(merged: Team) -> None:
+    """The plan that a reviewer reads is never that of an earlier commit."""
+    write(merged.manifests / "greet.yaml", an_action(timeout="5s"))
+    merged.project.commit("Greet sooner")
+    merged.project.merge_request()
+    (before,) = merged.our_notes()
+    write(merged.manifests / "greet.yaml", an_action(timeout="1 minute"))
+    merged.project.commit("Greet")
+
+    pipeline = merged.project.merge_request()
+
+    assert statuses(pipeline) == {"validate": "failed", "plan": "failed", "comment": "success"}
+    (after,) = merged.our_notes()
+    assert after.splitlines()[0] == before.splitlines()[0]
+    assert "## Not planned: the manifests are not valid\n\n- 1 error\n" in after
+    assert "manifests/greet.yaml:1:" in after
 
 
 def test_a_merge_request_from_a_fork_is_validated_without_a_token(merged: Team) -> None:
@@ -198,7 +398,9 @@ def test_a_blocked_plan_is_red_and_told(merged: Team) -> None:
     (note,) = merged.our_notes()
     assert "### Blocked" in note
     merged.merge()
-    assert statuses(merged.project.push()) == {"plan": "failed", "apply": "skipped"}
+    pushed = merged.project.push()
+    assert pushed.ran[PLAN].status == "failed"
+    assert {pushed.ran[name].status for name in (REVIEW, APPLY, APPROVE)} == {"skipped"}
 
 
 def test_a_stale_plan_is_refused(merged: Team) -> None:
@@ -214,14 +416,14 @@ def test_a_stale_plan_is_refused(merged: Team) -> None:
     assert run("apply", str(theirs), "--tree", "theirs", "--auto-approve", **known).code == 0
     before = server.event_count()
 
-    applied = pipeline.play(APPLY)
+    applied = approve(pipeline)
 
     assert applied.status == "failed"
     assert "PLAN-STALE" in applied.log
     assert server.event_count() == before
     write(merged.manifests / "greet.yaml", an_action(timeout="6s"))
     merged.project.commit("Later")
-    late = pipeline.play(APPLY)
+    late = approve(pipeline)
     assert (late.status, "main has other manifests by now" in late.log) == ("success", True)
 
 
@@ -238,17 +440,21 @@ def test_a_killed_apply_is_run_again_and_loses_nothing(merged: Team, point: str)
     pipeline = merged.project.push()
 
     is_lost = point == "C6"
-    killed = pipeline.play(APPLY, is_lost=is_lost, RECONCILER_CRASHPOINT=point)
+    killed = approve(pipeline, is_lost=is_lost, RECONCILER_CRASHPOINT=point)
     assert killed.status == "failed"
     assert len(counted(merged.server.store)) > 0
+    kept = opened(killed.artifacts)
     if is_lost:
-        assert "owed" in merged.project.push().ran[PLAN].log
         assert "owed" in merged.project.night().ran[DRIFT].log
-    again = pipeline.play(APPLY)
+        # Nothing is left to change, so nothing to review: what is owed is delivered.
+        pushed = merged.project.push()
+        assert "owed" in pushed.ran[PLAN].log
+        kept |= opened(pushed.ran[APPLY].artifacts)
+    again = approve(pipeline)
 
     assert again.status == "success", again.log
     assert bool(killed.artifacts) is not is_lost
-    kept = opened(killed.artifacts) | opened(again.artifacts)
+    kept |= opened(again.artifacts)
     assert hashes(kept) == counted(merged.server.store)
     assert len(kept) == 2
 
@@ -257,7 +463,7 @@ def test_a_night_with_drift_is_red_and_says_who(merged: Team) -> None:
     """And a quiet one is green."""
     merged.project.git("checkout", "--quiet", "main")
     pipeline = merged.project.push()
-    assert pipeline.play(APPLY).status == "success"
+    assert approve(pipeline).status == "success"
     assert statuses(merged.project.night()) == {"drift": "success"}
     server = merged.server
     known = {"RECONCILER_SERVICE": server.address, "RECONCILER_TOKEN": server.token("admin")}
@@ -294,7 +500,8 @@ def test_the_guide_lists_what_to_set_up_and_the_image_can_be_given_a_digest(writ
     image = yaml.safe_load(text)[".reconciler"]["image"]
 
     guide = (ROOT / "docs" / "ci-gitlab.md").read_text(encoding="utf-8")
-    variables = set(re.findall(r"RECONCILER_\w+", text)) - {"RECONCILER_TOKEN"}
+    of_jobs = {"RECONCILER_TOKEN", "RECONCILER_DIGEST"}
+    variables = set(re.findall(r"RECONCILER_\w+", text)) - of_jobs
     assert {name for name in variables if f"| `{name}` |" not in guide} == set()
     assert image.count(".") == 2
     assert f"imagetools inspect {image} " in text

@@ -18,26 +18,20 @@ from reconciler.cli.clients import open_client
 from reconciler.cli.settings import Connection
 from tests.acceptance.conftest import Run, an_action, write
 from tests.program import environment, started
+from tests.warm import Copy
 
 MANY = 3_000  # to apply them takes longer than to send a signal, on a fast and busy machine, too
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_between_batches_and_the_next_apply_goes_on(
     run: Run, tree: Path, number: signal.Signals
 ) -> None:
     """CI cancels a job; what is in flight is finished and recorded, the rest is not begun."""
-    write(tree / "o.yaml", "apiVersion: reconciler/v1\nkind: Organization\nmetadata: {name: acme}")
-    documents = "\n---\n".join(an_action(f"a{index}") for index in range(MANY))
-    write(tree / "actions.yaml", documents)
-    store = tree.parent / ".reconciler" / "identity.db"
+    write_many(tree)
 
     applying = started(tree.parent, "apply", "--auto-approve")
-    deadline = time.monotonic() + 60
-    while not (store.exists() and _journal_has_begun(store.parent)):
-        assert time.monotonic() < deadline
-        assert applying.poll() is None
-        time.sleep(0.002)
+    wait_until_it_writes(applying, tree.parent)
     applying.send_signal(number)
     out, err = applying.communicate(timeout=60)
 
@@ -49,6 +43,42 @@ def test_a_signal_stops_between_batches_and_the_next_apply_goes_on(
     assert 0 < done["in_step"] < MANY
     assert run("apply", "--auto-approve").code == 0
     assert run("plan", "--detailed-exitcode").code == 0
+
+
+@pytest.mark.parametrize("name", ["INT", "HUP"])
+def test_a_signal_that_was_ignored_at_the_start_stays_ignored(
+    run: Run, tree: Path, name: str
+) -> None:
+    """``nohup`` does so with SIGHUP, a shell with SIGINT for what runs in its background."""
+    write_many(tree)
+    ignoring = ["sh", "-c", f"trap '' {name}; exec \"$@\"", "sh"]
+    applying = subprocess.Popen(
+        [*ignoring, sys.executable, "-m", "reconciler", "apply", "--auto-approve"],
+        cwd=tree.parent, env=environment(), text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    wait_until_it_writes(applying, tree.parent)
+    applying.send_signal(signal.Signals[f"SIG{name}"])
+    _, err = applying.communicate(timeout=120)
+
+    assert applying.returncode == 0, err
+    assert "Stopping" not in err
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def write_many(tree: Path) -> None:
+    write(tree / "o.yaml", "apiVersion: reconciler/v1\nkind: Organization\nmetadata: {name: acme}")
+    documents = "\n---\n".join(an_action(f"a{index}") for index in range(MANY))
+    write(tree / "actions.yaml", documents)
+
+
+def wait_until_it_writes(applying: Copy | subprocess.Popen[str], folder: Path) -> None:
+    store = folder / ".reconciler" / "identity.db"
+    deadline = time.monotonic() + 60
+    while not (store.exists() and _journal_has_begun(store.parent)):
+        assert time.monotonic() < deadline
+        assert applying.poll() is None
+        time.sleep(0.002)
 
 
 def _journal_has_begun(folder: Path) -> bool:
@@ -100,6 +130,48 @@ def test_the_lock_timeout_waits_for_the_journal_too(run: Run, small: Path) -> No
     assert run("plan", "--detailed-exitcode").code == 0
 
 
+ROTATE = ("secret", "rotate", "acme/shop/web", "--auto-approve")
+DELIVER = ("secret", "deliver")
+
+
+@pytest.mark.parametrize("command", [ROTATE, DELIVER])
+def test_the_commands_of_secrets_wait_for_the_lock_as_well(
+    run: Run, small: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that delivers what an apply left owed may begin while another apply still runs."""
+    run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4:3")
+    monkeypatch.chdir(small.parent)
+    with open_client(Connection("sqlite:.reconciler/identity.db")) as holder:
+        holder.acquire(["acme"])
+        kept_out = run(*command)
+        waiting = subprocess.Popen(
+            [sys.executable, "-m", "reconciler", *command, "--lock-timeout", "60"],
+            cwd=small.parent, env=environment(), stderr=subprocess.PIPE, text=True,
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert waiting.stderr is not None
+        told = next(line for line in waiting.stderr if line.startswith("Waiting"))
+        holder.release()
+    _, rest = waiting.communicate(timeout=60)
+
+    assert kept_out.code == 6
+    assert "at most 60 s" in told
+    assert waiting.returncode == 0, rest
+
+
+@pytest.mark.parametrize("command", [("apply", "--auto-approve"), ROTATE, DELIVER])
+def test_a_lock_timeout_is_a_plain_number_of_seconds(
+    run: Run, small: Path, command: tuple[str, ...]
+) -> None:
+    """``nan`` is never reached, so a run would wait for ever."""
+    for text in ("nan", "inf", "-1", "1e3", "1_0", "\u0661\u0662", " 5", "5s", "86401", ""):
+        refused = run(*command, f"--lock-timeout={text}")
+        assert refused.code == 1, text
+        assert "is not a number of seconds from 0 to 86400" in refused.err, text
+        assert "--lock-timeout 300" in refused.err
+    assert not (small.parent / ".reconciler").exists()
+
+
 def in_terminal(folder: Path, answer: str, *arguments: str) -> tuple[int, str]:
     """Run a command in a terminal of its own, answer its question, return code and screen."""
     child, screen = pty.fork()
@@ -108,7 +180,7 @@ def in_terminal(folder: Path, answer: str, *arguments: str) -> tuple[int, str]:
         os.execve(
             sys.executable,
             [sys.executable, "-m", "reconciler", *(arguments or ("apply",))],
-            {**environment(), "TERM": "xterm"},
+            {**environment(), "TERM": "xterm", "COLUMNS": "200"},
         )
     shown = b""
     while b"yes will do" not in shown:

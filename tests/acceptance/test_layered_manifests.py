@@ -88,6 +88,32 @@ def test_a_tree_in_layers_is_planned_applied_and_in_step(place: Place) -> None:
     assert "name: spa" not in exported
 
 
+def test_a_folder_of_an_overlay_that_is_not_there_is_told_where_it_is_named(
+    run: Run, small: Path
+) -> None:
+    """The path was typed in ``reconciler.yaml``, and nowhere on the command line."""
+    write(small.parent / "environments" / "staging" / "more.yaml", an_action("more"))
+    (small.parent / "environments" / "empty").mkdir()
+    missing, hint = "does not exist", "Did you mean environments/staging? "
+    for written, problem, remedy in (
+        ("environments/stagin", missing, hint),
+        ("environment/staging", missing, hint),
+        ("elsewhere", missing, "Write a folder with .yaml files, or leave overlay out."),
+        ("environments/empty", "holds no documents", "Write a folder with .yaml files"),
+    ):
+        a_configuration(small.parent, variables={}, environments={"staging": {"overlay": written}})
+        lines = (small.parent / "reconciler.yaml").read_text().splitlines()
+        (line,) = [number for number, text in enumerate(lines, 1) if '"overlay"' in text]
+
+        for command in ("plan", "validate"):
+            told = run(command, "--env", "staging")
+
+            assert told.code == 1, told.all
+            assert f"reconciler.yaml:{line}:" in told.all
+            assert f"the folder of the overlay {problem}" in told.all
+            assert remedy in told.all
+
+
 def test_a_plan_names_the_file_of_the_overlay(run: Run, small: Path) -> None:
     """A warning about a value leads to where this environment has it from."""
     a_configuration(small.parent, variables={}, environments={"staging": {"overlay": "over"}})
@@ -125,7 +151,7 @@ def test_a_prune_by_a_part_of_the_tree_spares_what_the_overlay_adds(run: Run, sm
     assert run("apply", *STAGING, "--auto-approve").code == 0
 
     pruned = run(*part, "--prune")
-    (small.parent / ".git").mkdir()
+    write(small.parent / ".git" / "HEAD", "")
     in_git = run(*part, "--prune")
 
     for told in (pruned, in_git):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from reconciler.service.build import open_postgres
 from tests.acceptance.conftest import ORGANIZATION, Run, an_action, write
-from tests.acceptance.test_serve import port_of, serving
-from tests.postgres_server import PostgresServer
+from tests.acceptance.test_bad_stores import EACH_DAMAGE, check_rebuild
+from tests.acceptance.test_serve import port_of, serving, status_of
+from tests.postgres_server import PostgresServer, a_server, a_standby
+from tests.raw_http import exchange, request
+from tests.running import furnish
 
 UNCHANGED = 0
 CHANGES = 2
@@ -65,6 +69,23 @@ def test_every_command_does_its_job_on_a_database(
     secret = tmp_path / ".reconciler" / "secrets" / "acme.shop.web.json"
     assert json.loads(secret.read_text())
     assert secret.read_text() not in applied.all
+
+
+@EACH_DAMAGE
+def test_a_damaged_log_in_a_database_is_not_made_the_truth(
+    run: Run, small: Path, database: str, statement: str, finding: str, loss: str
+) -> None:
+    """As in a file; a copy is a thing of the database's own tools, whatever the damage."""
+    here = {"RECONCILER_SERVICE": database}
+    assert run("apply", "--auto-approve", *KEY, **here).code == 0
+    before = run("export", **here).out
+    with psycopg.connect(database) as connection:
+        assert connection.execute(statement.format("reconciler_").encode()).rowcount > 0
+
+    for damaged in ([], ["--damaged"]):
+        saved = run("store", "backup", "copy.db", *damaged, **here)
+        assert (saved.code, "pg_dump" in saved.err) == (1, True)
+    check_rebuild(run, (before, finding), loss, **here)
 
 
 def test_a_plan_that_was_killed_goes_on_in_a_database(run: Run, small: Path, database: str) -> None:
@@ -145,3 +166,36 @@ def test_two_servers_share_a_database(run: Run, tree: Path, tmp_path: Path, data
 
     assert codes == [7, 7]
     assert run("store", "verify", "--service", database).code == 0
+
+
+def test_a_server_over_a_standby_is_not_ready_until_it_is_promoted(tmp_path: Path) -> None:
+    """It answers reads; a balancer sends nobody there whose writes would be refused."""
+    key = tmp_path / "seal-key"
+    with ExitStack() as stack:
+        primary = stack.enter_context(a_server())
+        opened = open_postgres(primary.address(), seal_key_file=key, create=True)
+        with closing(opened) as service:
+            token = furnish(service).tokens["editor"]
+        standby = stack.enter_context(a_standby(primary))
+        arguments = ("--service", standby.address(), "--seal-key-file", str(key))
+        process, said = stack.enter_context(serving(tmp_path, *arguments))
+        port = port_of(process, said)
+        bearer = {"authorization": f"Bearer {token}"}
+
+        def statuses() -> tuple[int, int, int]:
+            fields = {"name": "greet", "script": "function greet() {}"}
+            headers = {**bearer, "content-type": "application/json"}
+            body = json.dumps(fields).encode()
+            make = request("POST", "/management/v1/actions", headers, body)
+            answer = exchange(port, make)
+            assert answer is not None
+            read = status_of(port, "GET", "/management/v1/orgs/me", bearer)
+            return status_of(port, "GET", "/readyz"), read, answer.status
+
+        assert [statuses() for _ in range(3)] == [(503, 200, 503)] * 3
+        assert status_of(port, "GET", "/healthz") == 200
+        assert said.read_text(encoding="utf-8").count("can only be read") == 1
+        standby.execute("SELECT pg_promote()")
+        assert status_of(port, "GET", "/readyz") == 200
+        assert statuses() == (200, 200, 200)
+        assert said.read_text(encoding="utf-8").count("can be used again") == 1

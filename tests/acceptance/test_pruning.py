@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.conftest import ORGANIZATION, Ran, Run, an_action, an_application, write
+from tests.acceptance.zitadel import a_zitadel
 from tests.running import running_server
+from tests.zitadel.stand_in import NEWEST, OLDER
 
 NONE = "OIDC_AUTH_METHOD_TYPE_NONE"
 PART = ("manifests/common", "manifests/team-a")
@@ -24,7 +29,7 @@ ODD = """\
 def teams(request: pytest.FixtureRequest, run: Run, tmp_path: Path) -> Path:
     """Return a folder of three folders that are applied as one tree, in Git unless told."""
     if getattr(request, "param", "git") == "git":
-        (tmp_path / ".git").mkdir()
+        write(tmp_path / ".git" / "HEAD", "")
     return applied(run, tmp_path / "manifests")
 
 
@@ -71,6 +76,107 @@ def test_what_a_folder_beside_declares_is_not_deleted(run: Run, teams: Path, spe
     assert (left_out.code, blocks(left_out)) == (2, [])
     assert left_out.json["digest"] != blocked.json["digest"]
     assert [change["change"] for change in left_out.json["changes"]] == ["delete"]
+
+
+GREET = Path("team-b/deep/greet.yaml")
+HIDDEN = [
+    pytest.param("team-b", ".team-b", id="a folder that begins with a dot"),
+    pytest.param(GREET, "team-b/.greet.yml", id="a file that begins with a dot"),
+    pytest.param(GREET, ".a/b/.c/greet.yaml", id="folders in folders"),
+    pytest.param(GREET, "team-b/deep/greet", id="a file without an ending"),
+    pytest.param(GREET, ".greet", id="a hidden file without an ending"),
+    pytest.param(GREET, "team-b/deep/greet.YAML", id="an ending in capitals"),
+    pytest.param(GREET, "greet.yaml.bak", id="one ending more"),
+]
+
+
+@pytest.mark.parametrize("teams", ["git", "no git"], indirect=True)
+@pytest.mark.parametrize(("before", "after"), HIDDEN)
+def test_what_the_reader_passes_over_is_searched(
+    run: Run, teams: Path, before: str, after: str
+) -> None:
+    """A manifest inside PATHS that was moved where it is not read still declares its object."""
+    (teams / after).parent.mkdir(parents=True, exist_ok=True)
+    (teams / before).rename(teams / after)
+    hidden = after if (teams / after).is_file() else f"{after}/deep/greet.yaml"
+
+    blocked = prune(run)
+    applied = run("apply", "--prune", "--auto-approve")
+    left_out = prune(run, "--other-tree", f"manifests/{after}")
+
+    assert (blocked.code, applied.code, left_out.code) == (3, 3, 2)
+    (block,) = blocks(blocked)
+    assert (block["code"], block["file"]) == ("GUARD-PARTIAL-TREE", f"manifests/{hidden}")
+    (teams / after).rename(teams / "shown.yaml" if (teams / after).is_file() else teams / "shown")
+    assert prune(run).code == 0
+
+
+def test_a_hidden_manifest_has_the_owner_of_the_defaults_around_it(run: Run, teams: Path) -> None:
+    """Also where these are in a folder that the run read."""
+    manifest = json.loads(an_action())
+    del manifest["metadata"]["organization"]
+    (teams / GREET).unlink()
+    defaults = {"apiVersion": "reconciler/v1", "kind": "Defaults", "metadata": {}}
+    write(teams / "team-b" / "defaults.yaml", json.dumps({**defaults, "metadata": {
+        "organization": "acme"}}))  # fmt: skip
+    write(teams / "team-b" / ".deep" / "greet.yaml", json.dumps(manifest))
+
+    (block,) = blocks(prune(run))
+
+    assert block["file"] == "manifests/team-b/.deep/greet.yaml"
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
+)
+@pytest.mark.parametrize("place", ["manifests/.team/greet.yaml", "other/deep/greet.yml"])
+def test_a_file_in_another_encoding_blocks(
+    run: Run, teams: Path, tmp_path: Path, place: str, encoding: str
+) -> None:
+    """PowerShell's ``>`` writes UTF-16; without a mark of the byte order it is one, too."""
+    (teams / GREET).unlink()
+    moved = write(tmp_path / place, "")
+    moved.write_bytes("# Of another tool".encode(encoding))
+    assert prune(run).code == 2
+    moved.write_bytes(an_action().encode(encoding))
+
+    blocked = prune(run)
+    applied = run("apply", "--prune", "--auto-approve")
+
+    assert (blocked.code, applied.code) == (3, 3)
+    (block,) = blocks(blocked)
+    assert (block["code"], block["file"]) == ("GUARD-PARTIAL-TREE", place)
+    assert prune(run, "--other-tree", place).code == 2
+    moved.write_bytes(an_action().encode())
+    (declared,) = blocks(prune(run))
+    assert "is declared in" in str(declared["remedy"])
+
+
+def test_a_manifest_in_utf_16_says_how_to_save_it(run: Run, teams: Path) -> None:
+    (teams / GREET).write_bytes(an_action().encode("utf-16"))
+
+    ran = run("apply", "--prune", "--auto-approve")
+
+    assert ran.code == 1
+    assert f"manifests/{GREET}:1:1: error YAML-ENCODING: the file is UTF-16" in ran.err
+    assert "Out-File -Encoding utf8" in ran.err
+    assert "iconv -f UTF-16 -t UTF-8" in ran.err
+
+
+def test_what_is_of_git_or_no_manifest_of_ours_blocks_nothing(
+    run: Run, teams: Path, tmp_path: Path
+) -> None:
+    """Nor does a page that quotes a manifest, and a large file is not read to its end."""
+    (teams / GREET).unlink()
+    write(tmp_path / ".git" / "greet.yaml", an_action())
+    write(teams / ".git" / "greet.yaml", an_action())
+    write(teams / "README.md", f"# Manifests\n\n```json\n{an_action()}\n```\n- a: - b\n")
+    (teams / ".link.yaml").symlink_to(write(tmp_path.parent / "outside.yaml", an_action()))
+    (teams / ".binary").write_bytes(bytes(range(256)) * 8 + b"reconciler/v1")
+    with (teams / ".large").open("wb") as large:
+        large.truncate(1 << 40)
+
+    assert prune(run).code == 2
 
 
 def test_what_no_manifest_declares_any_more_is_deleted(run: Run, teams: Path) -> None:
@@ -150,10 +256,44 @@ def test_a_folder_that_cannot_be_left_out_is_wrong_usage(
         assert problem in ran.err
 
 
+@pytest.fixture(params=["serve", NEWEST, OLDER])
+def elsewhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Serve, by our server and by a stand-in of each generation; yield what names it."""
+    with ExitStack() as stack:
+        if request.param == "serve":
+            (tmp_path / "server").mkdir()
+            server = stack.enter_context(running_server(tmp_path / "server"))
+            yield {"RECONCILER_SERVICE": server.address, "RECONCILER_TOKEN": server.token()}
+        else:
+            yield stack.enter_context(a_zitadel(version=request.param))[1]
+
+
+def test_what_is_hidden_is_searched_for_a_service_elsewhere_too(
+    run: Run, tmp_path: Path, elsewhere: dict[str, str]
+) -> None:
+    """A service that knows no owners deletes with another flag, after the same search."""
+    write(tmp_path / ".git" / "HEAD", "")
+    teams = applied(run, tmp_path / "manifests", **elsewhere)
+    (teams / "team-b").rename(teams / ".team-b")
+    applying = ("apply", "--prune-unmanaged", "--auto-approve")
+
+    hidden = run(*applying, **elsewhere)
+    shutil.move(teams / ".team-b" / "deep" / "greet.yaml", tmp_path / "greet.yaml")
+    (tmp_path / "greet.yaml").write_bytes(an_action().encode("utf-16"))
+    encoded = run(*applying, **elsewhere)
+    (teams / ".team-b" / "greet.yaml").write_text(an_action())
+    (teams / ".team-b").rename(teams / "team-b")
+
+    assert [(ran.code, "GUARD-PARTIAL-TREE" in ran.err) for ran in (hidden, encoded)] == [
+        (3, True)
+    ] * 2
+    assert run("plan", "--detailed-exitcode", **elsewhere).code == 0
+
+
 def test_the_repository_is_searched_for_a_service_elsewhere_too(run: Run, tmp_path: Path) -> None:
     """The manifests are here, wherever the service is."""
     (tmp_path / "server").mkdir()
-    (tmp_path / ".git").mkdir()
+    write(tmp_path / ".git" / "HEAD", "")
     with running_server(tmp_path / "server") as server:
         known = {"RECONCILER_SERVICE": server.address, "RECONCILER_TOKEN": server.token()}
         applied(run, tmp_path / "manifests", **known)

@@ -98,6 +98,49 @@ def test_a_plan_as_a_comment_holds_the_digest_that_apply_takes(run: Run, small: 
     assert "## No changes." in run("plan", "--format", "markdown").out
 
 
+@pytest.mark.parametrize(
+    ("on_merge", "told"),
+    [("github", "starts the workflow by hand"), ("gitlab", "starts the manual job")],
+)
+def test_a_comment_says_what_ci_does_on_merge(
+    run: Run, small: Path, on_merge: str, told: str
+) -> None:
+    """Nobody who reads it in a pull request applies it from a desk; a saved plan says the same."""
+    comment = run("plan", "--format", "markdown", "--on-merge", on_merge, "--out", "p.plan").out
+
+    _, _, after = comment.partition("**Next:** ")
+    assert after.startswith("Merge to apply this. CI then plans again")
+    assert (told in after, "```sh" in after) == (True, False)
+    assert run("show", "p.plan", "--format", "markdown", "--on-merge", on_merge).out == comment
+    assert told in run("show", "p.plan", "--format", "html", "--on-merge", on_merge).out
+    assert run("apply", "--auto-approve", "--secrets-to", "file:s").code == 0
+    nothing = run("plan", "--format", "markdown", "--on-merge", on_merge).out
+    assert nothing.endswith("**Next:** Nothing to do.\n")
+
+
+def test_findings_take_the_place_of_a_plan_that_cannot_be_made(run: Run, broken: Path) -> None:
+    """With the first line of its comment; nothing but findings, in at most so many characters."""
+    for number in range(30):
+        write(broken / f"w{number}.yaml", an_action(f"w{number}", timeout="`" * 5 + f" {number}m"))
+
+    told = run("plan", "--tree", "shop", "--format", "markdown", "--out", "p.plan")
+    short = run("plan", "--tree", "shop", "--format", "markdown", "--max-chars", "2500")
+
+    marker = "<!-- reconciler-plan service=sqlite:.reconciler/identity.db tree=shop -->\n"
+    assert (told.code, short.code) == (1, 1)
+    assert told.out.startswith(
+        f"{marker}## Not planned: the manifests are not valid\n\n- 32 errors"
+    )
+    assert told.out.endswith("**Next:** Fix the manifests, then push again.\n")
+    assert "\n``````text\n" in told.out
+    assert "unknown field scirpt" in told.out
+    assert len(short.out) <= 2500
+    assert re.search(r"\d+ more are in the log of the job\.", short.out)
+    assert "32 errors" in told.err
+    assert run("plan", "--tree", "shop").out == ""
+    assert not (broken.parent / "p.plan").exists()
+
+
 def test_a_comment_is_as_long_as_is_asked_for(run: Run, small: Path) -> None:
     """And what it leaves out is counted."""
     for number in range(60):
@@ -163,6 +206,7 @@ def test_apply_as_a_stream_tells_each_change_as_it_begins_and_ends(run: Run, sma
         "made": 6,
         "failed": 0,
         "not_tried": 0,
+        "untouched": 0,
         "delivered": 0,
         "remaining": 0,
     }

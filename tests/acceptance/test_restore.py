@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +72,32 @@ def test_only_the_word_yes_will_do(run: Run, small: Path, answer: str, code: int
     assert "Its client secret ends at once" in told
     assert "Replace this client secret? Only the word yes will do:" in told
     assert (secret_of(small.parent) == before) is (code == 1)
+
+
+def test_what_a_killed_restore_left_is_removed_by_the_next(run: Run, small: Path) -> None:
+    """A copy of a store is as large as the store, and holds what the store holds."""
+    folder = small.parent / ".reconciler"
+    assert run("apply", "--auto-approve").code == 0
+    assert run("store", "backup", "copy.db").code == 0
+    restoring = ("store", "restore", "copy.db", "--auto-approve")
+    before = {path.name for path in folder.iterdir()}
+    assert run(*restoring, RECONCILER_CRASHPOINT="S13").code == -signal.SIGKILL
+    (left,) = {path.name for path in folder.iterdir()} - before
+    (folder / f"{left}-journal").touch()
+    writing = folder / f".identity.db.{'0' * 16}"
+    others = [folder / ".identity.db.x", folder / ".other.db.0123456789abcdef"]
+    for path in (writing, *others):
+        path.touch()
+
+    with writing.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert run(*restoring).code == 0
+        names = {path.name for path in folder.iterdir()}
+
+    assert left not in names
+    assert f"{left}-journal" not in names
+    assert {writing.name, *(path.name for path in others)} <= names
+    assert run("store", "verify").code == 0
 
 
 def test_a_restore_tells_what_is_lost_asks_and_keeps_the_store_before(

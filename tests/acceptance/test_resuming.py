@@ -108,6 +108,25 @@ def test_a_first_plan_that_was_killed_goes_on_in_the_store_that_it_made(
     assert run("store", "verify").code == 0
 
 
+def test_a_plan_for_a_store_that_is_not_there_is_for_no_other(run: Run, small: Path) -> None:
+    """Two stores that do not exist hold the same, and only one of them was looked at."""
+    there, other = ("--service", "sqlite:a/one.db"), ("--service", "sqlite:b/two.db")
+    digest = run("plan", *there, "--out", "plan.json", "--format", "json").json["digest"]
+    assert run("token", "create", "--name", "x", "--role", "viewer", *other).code == 0
+
+    for elsewhere in (("--service", "sqlite:c/three.db"), other):
+        by_file = run("apply", "plan.json", *elsewhere)
+        by_digest = run("apply", "--digest", digest, *elsewhere)
+
+        assert (by_file.code, by_digest.code) == (4, 4), by_file.all + by_digest.all
+        assert "made for another store, which was not there yet" in by_file.err
+        assert "Give the --service it was made for (sqlite:a/one.db)." in by_file.err
+    assert not (small.parent / "c").exists()
+    assert run("plan", *other, "--format", "json").json["summary"]["create"] == 6
+
+    assert run("apply", "plan.json", "--service", f"sqlite:{small.parent}/b/../a/one.db").code == 0
+
+
 def test_a_change_of_somebody_else_in_between_stops_it(begun: Place) -> None:
     """Of what is left, and of what was done: nothing more is written."""
     assert begun.run(*APPLY, RECONCILER_CRASHPOINT="C4").code == -signal.SIGKILL

@@ -23,6 +23,7 @@ ARGUMENTS = {
     "outputs": ["outputs"],
     "export": ["export", "--organization", "acme"],
     "history": ["history", "Action/acme/greet"],
+    "secret list": ["secret", "list"],
     "apply": ["apply", "--auto-approve"],
     "secret deliver": ["secret", "deliver"],
     "secret rotate": ["secret", "rotate", "acme/shop/web", "--auto-approve"],

@@ -12,9 +12,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -101,25 +100,6 @@ def test_a_new_store_says_how_to_begin(run: Run, tmp_path: Path) -> None:
         assert run("token", "revoke", "admin", "--service", "sqlite:new/identity.db").code == 0
         assert status_of(port, "POST", "/admin/v1/orgs/_search", bearer) == 401
         assert stop(process) == 0
-
-
-def test_a_start_clears_the_folders_of_killed_servers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each server has one among the temporary files, for gRPC; there is one for each that lives."""
-    with TemporaryDirectory() as top:  # a path that is short enough for a socket
-        monkeypatch.setenv("TMPDIR", top)
-        with serving(tmp_path) as (process, said):
-            port_of(process, said)
-            (left,) = Path(top).glob("reconciler-*")
-            process.kill()
-            process.wait()
-        with serving(tmp_path) as (process, said):
-            port_of(process, said)
-            (living,) = Path(top).glob("reconciler-*")
-            assert living != left
-            assert stop(process) == 0
-        assert list(Path(top).iterdir()) == []
 
 
 def test_the_human_page_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
@@ -328,6 +308,56 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
         check=True, capture_output=True,
     )  # fmt: skip
     return certificate, key
+
+
+def test_a_renewed_certificate_is_read_at_a_hangup(tmp_path: Path) -> None:
+    """New connections get it and those there are go on; a file that is bad changes nothing."""
+    files = make_certificate(tmp_path)
+    arguments = ("--tls-cert", str(files[0]), "--tls-key", str(files[1]))
+    with serving(tmp_path, *arguments) as (process, said), ExitStack() as stack:
+        port = port_of(process, said)
+
+        def connected() -> tuple[ssl.SSLSocket, bytes]:
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            plain = stack.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
+            connection = stack.enter_context(context.wrap_socket(plain))
+            return connection, connection.getpeercert(binary_form=True) or b""
+
+        def hang_up(told: str) -> None:
+            process.send_signal(signal.SIGHUP)
+            wait_for(said, told)
+
+        kept, first = connected()
+        make_certificate(tmp_path)
+        hang_up("was read again")
+        _, second = connected()
+        files[1].write_text("nonsense", encoding="ascii")
+        hang_up("stays as it is: cannot use the certificate")
+        _, third = connected()
+
+        assert second == third != first
+        kept.sendall(request("GET", "/healthz"))
+        assert kept.recv(15) == b"HTTP/1.1 200 OK"
+        assert stop(process) == 0
+
+
+def test_a_hangup_without_a_certificate_is_one_line_in_the_log(tmp_path: Path) -> None:
+    """Whoever reloads every service of a machine ends none of them."""
+    with serving(tmp_path) as (process, said):
+        port = port_of(process, said)
+        process.send_signal(signal.SIGHUP)
+        wait_for(said, "no certificate to read again")
+        assert status_of(port, "GET", "/healthz") == 200
+        assert stop(process) == 0
+
+
+def wait_for(said: Path, words: str) -> None:
+    """Wait until a server has said something."""
+    deadline = time.monotonic() + PATIENCE
+    while words not in said.read_text(encoding="utf-8"):
+        assert time.monotonic() < deadline, said.read_text(encoding="utf-8")
+        time.sleep(0.02)
 
 
 def test_the_log_says_who_did_what_and_nothing_else(tmp_path: Path) -> None:

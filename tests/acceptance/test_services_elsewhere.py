@@ -310,7 +310,7 @@ def test_an_audience_goes_all_the_way_to_our_service(run: Run, tree: Path, serve
     assert last.code == 0, last.all
     stored = [json.loads(event.payload).get("spec", {}) for event in server.events()]
     said = [spec.get("audience") for spec in stored if "jwtEndpoint" in spec]
-    assert said == ["https://login.acme.example.com", "us", None]
+    assert said == ["https://login.acme.example.com", "us", ""]
 
 
 def test_a_zitadel_knows_no_owners(a_zitadel: ServeZitadel, run: Run, manifests: Path) -> None:

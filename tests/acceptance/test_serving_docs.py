@@ -15,8 +15,10 @@ import pytest
 import yaml
 
 from reconciler.cli.serve import serve_command
+from reconciler.service.transport.limits import KIB, Limits
 from reconciler.service.transport.pages import PATHS
 from tests.acceptance.conftest import ROOT
+from tests.docs.session import blocks_of, matches, run_session
 from tests.running import running_server
 
 SERVING = ROOT / "docs" / "serving"
@@ -116,6 +118,29 @@ def test_the_server_has_the_same_memory_everywhere() -> None:
     assert documents("compose.yaml")[0]["services"]["identity"]["mem_limit"] == "512m"
 
 
+def test_the_front_door_lets_in_what_the_server_takes() -> None:
+    """Its connections end before the server ends them, which would lose the request just sent."""
+    limits = Limits()
+    (listener,) = documents("envoy.yaml")[0]["static_resources"]["listeners"]
+    door = listener["filter_chains"][0]["filters"][0]["typed_config"]
+    clusters = documents("envoy.yaml")[0]["static_resources"]["clusters"]
+    options = "typed_extension_protocol_options"
+    idle = [
+        protocol["common_http_protocol_options"]["idle_timeout"]
+        for cluster in clusters
+        for protocol in cluster[options].values()
+    ]
+    connections = [
+        each["circuit_breakers"]["thresholds"][0]["max_connections"] for each in clusters
+    ]
+
+    assert sum(connections) < limits.connections
+    assert {float(time.rstrip("s")) <= limits.idle_seconds for time in idle} == {True}
+    assert door["max_request_headers_kb"] * KIB == limits.head_bytes
+    assert door["common_http_protocol_options"]["max_headers_count"] == limits.headers
+    assert float(door["request_timeout"].rstrip("s")) > limits.body_seconds
+
+
 def test_the_database_beside_it_is_out_of_reach() -> None:
     """On a network without a way out, without rights, with a password that is in no variable."""
     compose = documents("compose.yaml")[0]
@@ -139,6 +164,27 @@ def test_secrets_of_the_example_are_kept_out_of_the_repository() -> None:
 
     assert {path.parts[0] for path in files} == {"secrets"}
     assert (SERVING / ".gitignore").read_text(encoding="utf-8") == "secrets/\n"
+
+
+def test_the_calls_of_the_page_run_with_the_token_that_it_makes(tmp_path: Path) -> None:
+    """Whoever copies them gets an organization and an action, and no refusal."""
+    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    _, calls = blocks_of(page)
+    folder = tmp_path / "work"
+    for place in (folder, tmp_path / "server"):
+        place.mkdir()
+    with running_server(tmp_path / "server") as server:
+        known = {"RECONCILER_SERVICE": f"sqlite:{server.store}"}
+        others = {"http://127.0.0.1:8080": server.address, "--name admin": "--name other"}
+        others['"acme"'] = '"another"'  # this server has both names already
+        words = [each.words for each in calls]
+        for shown, other in others.items():
+            words = [each.replace(shown, other) for each in words]
+        printed = run_session(folder, words, known)
+
+    assert len(printed) == len(calls) == 3
+    for call, seen in zip(calls, printed, strict=True):
+        assert matches(call.shown or "", seen), seen
 
 
 def test_only_the_proxy_and_the_monitoring_reach_a_replica() -> None:

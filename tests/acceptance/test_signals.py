@@ -45,8 +45,10 @@ def catches_signals(pid: int) -> bool:
     return bool(int(mask, 16) & CAUGHT)
 
 
-# The moments of the second signal lie between those of the first.
-@pytest.mark.parametrize(("number", "first"), [(signal.SIGINT, 0), (signal.SIGTERM, 0.5)])
+# The moments of each signal lie between those of the others.
+@pytest.mark.parametrize(
+    ("number", "first"), [(signal.SIGINT, 0), (signal.SIGTERM, 0.3), (signal.SIGHUP, 0.6)]
+)
 def test_a_signal_at_any_moment_leaves_no_traceback(
     run: Run, small: Path, number: signal.Signals, first: float
 ) -> None:
@@ -94,7 +96,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(
     "place",
     [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import ORGANIZATION, Place, Run, an_action, write
+from tests.acceptance.conftest import ORGANIZATION, Place, Run, an_action, an_application, write
 from tests.terminal import on_terminal
 
 PLAIN = {"NO_COLOR": "1"}
@@ -37,16 +37,135 @@ def test_a_long_plan_is_folded_on_a_terminal_and_nowhere_else(run: Run, many: Pa
     assert "--full" not in full.out + piped.out
 
 
-def test_an_apply_that_asks_shows_everything(many: Path) -> None:
-    """Nobody approves what they were not shown; the results are folded again."""
+def test_an_apply_that_asks_shows_what_a_plan_shows(many: Path) -> None:
+    """And how to see the whole of it, just above the question; the results are folded again."""
     refused = on_terminal(many, "apply", typed="no\n", **PLAIN)
+    whole = on_terminal(many, "apply", "--full", typed="no\n", **PLAIN)
     done = on_terminal(many, "apply", "--auto-approve", **PLAIN)
 
-    assert refused.out.count("\n+ Action") == 60
-    assert "Apply this plan? " in refused.out
+    shown, _, question = refused.out.partition("Plan: 62 to create, 0 to update, 0 to delete.\n")
+    assert shown.count("\n+ Action") == 48
+    assert HIDDEN in shown
+    assert re.fullmatch(
+        r"Digest: sha256:[0-9a-f]{64}\n"
+        r"Shown in short: 12 of 62 changes\. Give --full to see each\.\n\n"
+        r"Service .*\nApply this plan\? .*",
+        question,
+        re.DOTALL,
+    )
+    assert whole.out.count("\n+ Action") == 60
+    assert "--full" not in whole.out
     assert (done.code, HIDDEN in done.out) == (0, True)
     assert done.out.count("\ncreated  ") == 50
     assert "\nand 12 more. Show them with --full.\n\nApply complete! 62 created" in done.out
+
+
+def test_a_long_plan_ends_with_what_decides(run: Run, tree: Path) -> None:
+    """Of two hundred equal changes; with the flag that the guard names, it ends with what to do."""
+    applications = [an_application(f"w{at:03}") for at in range(200)]
+    write(tree / "all.yaml", "\n---\n".join([ORGANIZATION, *applications]))
+    run("apply", "--auto-approve", "--secrets-to", "file:.reconciler/secrets")
+    changed = [an_application(f"w{at:03}", clockSkew="1s", devMode=True) for at in range(200)]
+    write(tree / "all.yaml", "\n---\n".join([ORGANIZATION, *changed]))
+
+    blocked = on_terminal(tree.parent, "plan", **PLAIN)
+    allowed = on_terminal(tree.parent, "plan", "--allow-updates", "200", **PLAIN)
+    piped = run("plan")
+    asked = on_terminal(tree.parent, "apply", "--allow-updates", "200", typed="no\n", **PLAIN)
+
+    assert GROUP in blocked.out
+    assert BLOCKED.fullmatch(ending(blocked.out))
+    assert ALLOWED.fullmatch(ending(allowed.out))
+    assert piped.out.count("\n~ OidcApplication") == 200
+    assert ending(piped.out).endswith("\nBlocked by 1 guard: apply refuses this plan.\n")
+    assert "--full" not in piped.out
+    assert GROUP in asked.out
+    assert "Give --full to see each.\n\nService " in asked.out
+    assert "Next: " not in asked.out
+
+
+GROUP = """
+~ 200 applications:
+    # declared differently since it was last applied
+    devMode: false -> true
+    clockSkew: "0s" -> "1s"
+    ! dev-mode-on (devMode): checks of the OIDC specification are not performed
+    acme/shop/w000, acme/shop/w001, acme/shop/w002 and 197 more
+
+"""
+COUNTS = "Plan: 0 to create, 200 to update, 0 to delete\\.\n"
+DECIDES = """\
+Risks: 200 dev-mode-on\\.
+Digest: (sha256:[0-9a-f]{64})
+Shown in short: 200 of 200 changes\\. Give --full to see each\\.
+"""
+BLOCKED = re.compile(
+    COUNTS
+    + r"""Guards:
+  error GUARD-MANY-UPDATES: too many applications would be updated
+    200 of 200 applications \(100%\) .*\n    .*--allow-updates 200\.
+"""
+    + DECIDES
+    + r"""Next: Change the manifests, or allow what each guard names, and plan again\.
+Blocked by 1 guard: apply refuses this plan\.
+"""
+)
+ALLOWED = re.compile(
+    COUNTS
+    + DECIDES
+    + r"""Next: Review the changes\. After approval, .*
+  .*, or nothing\.
+  reconciler apply --digest \1
+"""
+)
+
+
+def ending(text: str) -> str:
+    """Return the last lines of a plan, from its counts on."""
+    return text[text.rindex("Plan: ") :]
+
+
+def test_a_blocked_plan_says_so_in_its_last_line(run: Run, tree: Path) -> None:
+    """However short it is: its findings are above, perhaps in another stream."""
+    write(tree / "all.yaml", f"{ORGANIZATION}\n---\n{an_action()}")
+    run("apply", "--auto-approve")
+    write(tree / "all.yaml", ORGANIZATION)
+
+    plan = run("plan", "--prune")
+    run("plan", "--prune", "--out", "plan.json")
+    shown = run("show", "plan.json")
+
+    last = "Blocked by 1 guard: apply refuses this plan."
+    assert [each.out.splitlines()[-1] for each in (plan, shown)] == [last, last]
+    assert "Next: " not in plan.out
+
+
+@pytest.mark.parametrize(
+    ("command", "last"),
+    [
+        (["validate"], "Valid: 42 manifests are right.\n"),
+        (["plan"], "No changes. The service holds what the manifests declare.\n"),
+    ],
+)
+def test_many_findings_of_one_code_are_counted_on_a_terminal(
+    run: Run, tree: Path, command: list[str], last: str
+) -> None:
+    """Machines, files and ``--full`` get all of them."""
+    applications = [an_application(f"w{at}", devMode=True) for at in range(40)]
+    write(tree / "all.yaml", "\n---\n".join([ORGANIZATION, *applications]))
+    run("apply", "--auto-approve", "--secrets-to", "file:.reconciler/secrets")
+
+    short = on_terminal(tree.parent, *command, **PLAIN)
+    full = on_terminal(tree.parent, *command, "--full", **PLAIN)
+    piped = run(*command)
+    whole = json.loads(run(*command, "--format", "json").out)
+
+    finding = "warning OIDC-DEV-MODE"
+    assert short.out.count(finding) == 3
+    assert "\nand 37 more of OIDC-DEV-MODE. Show them with --full.\n40 warnings\n" in short.out
+    assert short.out.endswith(last)
+    assert [each.all.count(finding) for each in (full, piped)] == [40, 40]
+    assert len(whole["diagnostics"]) == 40
 
 
 def test_an_approved_plan_is_not_shown_again(run: Run, small: Path) -> None:

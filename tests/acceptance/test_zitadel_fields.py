@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse
 
-from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, write
+from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, an_idp, write
 from tests.acceptance.zitadel import a_zitadel
 from tests.zitadel.stand_in import GENERATIONS, NEWEST, OLDER, OLDEST, FakeZitadel
 
@@ -17,6 +17,7 @@ PUBLIC = {"authMethodType": "OIDC_AUTH_METHOD_TYPE_NONE"}
 LOGOUT = "https://web.example.com/logout"
 GRANTS = ["OIDC_GRANT_TYPE_AUTHORIZATION_CODE", "OIDC_GRANT_TYPE_TOKEN_EXCHANGE"]
 LOGIN = {"loginV2": {"baseUri": "https://login.example.com"}}
+NEW_OPTIONS = {"isLinkingAllowed": True, "isCreationAllowed": True}
 LONG = f"function greet(ctx, api) {{}} // {'é' * 10_000}"
 WEB = an_application(
     "web",
@@ -132,6 +133,83 @@ def test_a_server_that_is_too_old_for_them_is_sent_none(run: Run, tree: Path) ->
     assert config_of(fake)["devMode"] is True
 
 
+@pytest.mark.parametrize(
+    ("version", "options", "is_told"),
+    [
+        *((version, NEW_OPTIONS, False) for version in GENERATIONS),
+        *((version, {**NEW_OPTIONS, "isAutoCreation": True}, True) for version in GENERATIONS),
+        *((version, {}, True) for version in GENERATIONS),
+    ],
+)
+def test_options_of_a_provider_are_kept_and_told_where_somebody_set_them(
+    run: Run, tree: Path, version: str, options: dict[str, bool], *, is_told: bool
+) -> None:
+    """What a new provider has anyway is not worth a word."""
+    write(tree / "partner.yaml", (partner := an_idp()))
+    held = {**json.loads(partner)["spec"], "audience": "", "headerName": "x-old"}
+    with a_zitadel(version=version) as (fake, here):
+        made = fake.put_provider("partner", **held, providerOptions=options)
+        exported = run("export", "--out", "out", "--organization", "acme", **here)
+        planned = run("plan", **here)
+        run("apply", "--auto-approve", **here)
+
+    assert fake.held["idps"][made["id"]]["config"]["jwt"]["headerName"] == "authorization"
+    assert fake.held["idps"][made["id"]]["config"]["options"] == options
+    assert ("    kept: options set in the console\n" in planned.out) is is_told
+    left_out = tree.parent / "out" / "NOT-EXPORTED.txt"
+    told = left_out.read_text(encoding="utf-8") if left_out.exists() else ""
+    assert ("IdpJwtConfig acme/partner: options set in the console\n" in told) is is_told
+    assert "not exported: IdpJwtConfig" in exported.err if is_told else "partner" not in told
+    assert "providerOptions" not in exported.all + planned.all
+
+
+@pytest.mark.parametrize("version", GENERATIONS)
+def test_an_application_of_another_type_is_named_once_with_its_type(
+    run: Run, tree: Path, version: str
+) -> None:
+    write(tree / "owners.yaml", ORGANIZATION)
+    with a_zitadel(version=version) as (fake, here):
+        project = fake.named("projects", "shop")[0]["id"]
+        fake.put("apps", name="backend", project=project, apiConfig={"clientId": "8"})
+        fake.put("apps", name="wiki", project=project, samlConfig={"metadataUrl": "https://a"})
+        exported = run("export", "--out", "out", "--organization", "acme", **here)
+        one = run("export", "OidcApplication/acme/shop/backend", **here)
+        write(tree / "backend.yaml", an_application("backend", **PUBLIC))
+        blocked = run("plan", "--detailed-exitcode", **here)
+
+    told = (tree.parent / "out" / "NOT-EXPORTED.txt").read_text(encoding="utf-8").splitlines()
+    api = "it has the configuration of an API application, which no manifest can declare"
+    assert [line for line in told if "backend" in line] == [
+        f"OidcApplication acme/shop/backend: {api}"
+    ]
+    assert [line for line in told if "wiki" in line] == [
+        f"OidcApplication acme/shop/wiki: {api.replace('an API', 'a SAML')}"
+    ]
+    assert (exported.code, one.code, blocked.code) == (0, 1, 3)
+    assert api in one.err
+    assert "holds the configuration of an API application" in " ".join(blocked.err.split())
+
+
+@pytest.mark.parametrize("version", [*GENERATIONS, OLDEST])
+def test_an_empty_header_is_refused_at_its_place_before_anything_is_written(
+    run: Run, tree: Path, version: str
+) -> None:
+    """Every call of a ZITADEL refuses it, the old ones too; this project's service takes it."""
+    write(tree / "greet.yaml", an_action())
+    write(tree / "partner.yaml", (partner := an_idp(headerName="")))
+    column = partner.index('"headerName": ') + len('"headerName": ') + 1
+    with a_zitadel(version=version) as (fake, here):
+        planned = run("plan", "--format", "json", **here)
+        applied = run("apply", "--auto-approve", **here)
+    ours, theirs = run("validate"), run("validate", "--capabilities", "zitadel-4")
+
+    assert (planned.code, applied.code, ours.code, theirs.code) == (1, 1, 0, 1), ours.all
+    for ran in (planned, applied, theirs):
+        assert f"partner.yaml:1:{column}: error CAPABILITY-VALUE" in ran.all, ran.all
+        assert "does not take an empty headerName" in ran.all
+    assert fake.named("actions", "greet") == fake.named("idps", "partner") == []
+
+
 @pytest.mark.parametrize(("version", "chosen"), [(NEWEST, "zitadel-3"), (OLDER, "zitadel-4")])
 def test_another_generation_than_was_chosen_is_told(
     run: Run, tree: Path, version: str, chosen: str
@@ -213,6 +291,37 @@ def test_a_login_version_that_cannot_be_is_refused(
         (told,) = found["diagnostics"]
         assert told["remedy"] == "Write loginV1 or loginV2."
         assert told["summary"] == f"loginVersion has {len(value) or 'none'} of its fields, not one"
+
+
+@pytest.mark.parametrize("version", GENERATIONS)
+def test_login_v2_without_an_address_is_no_endless_difference(
+    run: Run, tree: Path, version: str
+) -> None:
+    """The server answers an empty address for none."""
+    write(tree / "web.yaml", an_application("web", **PUBLIC, loginVersion={"loginV2": {}}))
+    with a_zitadel(version=version) as (fake, here):
+        applied = run("apply", "--auto-approve", **here)
+        again = run("plan", "--detailed-exitcode", **here)
+        run("export", "--out", "out", "--organization", "acme", **here)
+        same = run("plan", "out", "--detailed-exitcode", **here)
+
+    assert config_of(fake)["loginVersion"] == {"loginV2": {"baseUri": ""}}
+    assert (applied.code, again.code, same.code) == (0, 0, 0), again.all + same.all
+
+
+@pytest.mark.parametrize(("host", "code"), [("localhost", 1), ("127.0.0.1", 1), ("192.0.2.7", 0)])
+def test_a_logout_address_of_the_server_itself_is_refused_with_what_to_do(
+    run: Run, tree: Path, host: str, code: int
+) -> None:
+    """Also of a new application; other addresses are not tried."""
+    logout = f"http://{host}/logout"
+    write(tree / "web.yaml", an_application("web", **PUBLIC, backChannelLogoutUri=logout))
+    with a_zitadel() as (fake, here):
+        applied = run("apply", "--auto-approve", **here)
+
+    assert applied.code == code, applied.all
+    assert len(fake.named("apps", "web")) == 1 - code
+    assert ("Write a spec.backChannelLogoutUri that it can reach" in applied.out) is bool(code)
 
 
 def test_an_overlay_replaces_a_login_version_as_a_whole(run: Run, tree: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -145,3 +146,43 @@ def test_a_flow_runs_the_action_that_takes_the_name_of_a_removed_one(zitadel: Zi
 
     assert applied.code == 0, applied.all
     assert zitadel.triggers() == {"5": ["log"]}
+
+
+@pytest.mark.parametrize("killed_at", ["", "C4"])
+def test_a_plan_that_empties_a_flow_goes_on(zitadel: Zitadel, killed_at: str) -> None:
+    """A service without events: the flow is done where it is gone."""
+    manifest = write(zitadel.tree / "token.yaml", a_flow({USERINFO: ["log", "greet"]}))
+    assert zitadel("apply", "--auto-approve").code == 0
+    write(manifest, a_flow({}))
+    assert zitadel("plan", "--out", "plan.json").code == 0
+
+    known = {**zitadel.known, **({"RECONCILER_CRASHPOINT": killed_at} if killed_at else {})}
+    first = zitadel.run("apply", "plan.json", **known)
+    again = zitadel("apply", "plan.json")
+
+    assert first.code == (-signal.SIGKILL if killed_at else 0), first.all
+    assert again.code == 0, again.all
+    assert "Every change of this plan is done already." in again.err
+    assert zitadel.triggers() == {}
+
+
+@pytest.mark.parametrize(("left", "code"), [({"4": 2}, 0), ({"4": 1}, 4), ({"4": 2, "5": 2}, 4)])
+def test_a_plan_goes_on_with_a_flow_that_is_half_emptied(
+    zitadel: Zitadel, left: dict[str, int], code: int
+) -> None:
+    """A call empties one trigger: a kill may leave the others, and nothing but these."""
+    manifest = write(
+        zitadel.tree / "token.yaml", a_flow({USERINFO: ["log", "greet"], ACCESS_TOKEN: ["greet"]})
+    )
+    assert zitadel("apply", "--auto-approve").code == 0
+    write(manifest, a_flow({}))
+    assert zitadel("plan", "--out", "plan.json").code == 0
+    flow = zitadel.fake.held["flows"][f"{zitadel.fake.organization}-2"]
+    actions = flow["triggers"]["4"]
+    flow["triggers"] = {number: actions[:count] for number, count in left.items()}
+    zitadel.fake.things.touch("flows", flow)
+
+    again = zitadel("apply", "plan.json")
+
+    assert again.code == code, again.all
+    assert (zitadel.triggers() == {}) is (code == 0)

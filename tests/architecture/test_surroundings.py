@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import time
 
@@ -32,3 +34,17 @@ def test_every_test_has_the_usual_surroundings() -> None:
     assert time.tzname[0] == "UTC"
     assert umask == UMASK
     assert not sys.dont_write_bytecode
+
+
+def test_signals_that_a_shell_ignores_are_heard() -> None:
+    """It starts what runs in its background with SIGINT ignored; nohup ignores SIGHUP."""
+    ask = (
+        "import signal; from tests.surroundings import settle_in; settle_in();"
+        "print(signal.getsignal(2).__name__, signal.getsignal(1).name)"
+    )
+    shell = ["sh", "-c", "trap '' INT HUP; exec \"$@\"", "sh", sys.executable, "-c", ask]
+
+    found = subprocess.run(shell, capture_output=True, text=True, check=True)
+
+    assert found.stdout == "default_int_handler SIG_DFL\n"
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN

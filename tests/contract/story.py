@@ -102,6 +102,8 @@ OTHER = [("x-service-orgid", Id("other"))]
 STORY = {
     "health needs no token": Step("Healthz", by=None),
     "health of the other service": Step("Healthz", by=None, address=1),
+    "the instance": Step("GetIAM"),
+    "the instance for a viewer": Step("GetIAM", by="viewer"),
     "an organization": Step("AddOrg", {"name": "initech"}, by="admin", writes=1),
     "an organization of a taken name": Step("AddOrg", {"name": "ACME"}, 6, by="admin"),
     "an organization without a name": Step("AddOrg", {"name": ""}, 3, by="admin"),
@@ -465,7 +467,7 @@ STORY = {
     **{
         f"{row.name} by {who}": Step(row.name, _nowhere(row), 16, by=by)
         for row in SHARED
-        if row.permission
+        if row.needs_token
         for who, by in (("nobody", None), ("who has another's idea of a token", "Bearer x"))
     },
     **{

@@ -255,7 +255,7 @@ def test_a_claim_is_recorded_and_changes_nothing(ask: Asking) -> None:
 
 def test_a_history_with_claims_comes_in_pages(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two streams, one order, and nothing twice or left out."""
-    monkeypatch.setattr("reconciler.service.operations.inventory.PAGE", 2)
+    monkeypatch.setattr("reconciler.service.operations.history.PAGE", 2)
     made = an_owed_app(ask)
     for name in ("a", "b", "c"):
         ask("UpdateApp", projectId=ask.project, appId=made["appId"], name=name)

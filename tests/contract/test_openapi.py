@@ -279,6 +279,7 @@ def _actions(call: _Caller) -> Iterator[tuple[str, Any]]:
 
 
 def _own(call: _Caller) -> Iterator[tuple[str, Any]]:
+    yield call.told("GetIAM")
     yield call.told("ListTrees")
     action = {"operation": "CreateAction", "fields": {"name": "ordered", "script": "x"}}
     removal = {"operation": "DeleteAction", "from": {"id": 1}}

@@ -21,6 +21,7 @@ FIRST_FIELDS = {
     for name, value in DEFAULTS[Kind.OIDC_APPLICATION].items()
     if name not in LEFT_AS_HELD[Kind.OIDC_APPLICATION]
 }
+OFF = LEFT_AS_HELD[Kind.PROJECT]
 CONTEXT = '{"tree":"default","revision":"abc","preventDelete":true}'
 
 
@@ -31,7 +32,7 @@ def test_every_object_is_listed_with_all_there_is_to_know(ask: Asking) -> None:
     organization, project, found = ask("ListObjects", organizationId=ask.organization)["objects"]
 
     assert (organization["kind"], organization["id"]) == ("Organization", ask.organization)
-    assert (project["kind"], project["projectId"], project["spec"]) == ("Project", "", {})
+    assert (project["kind"], project["projectId"], project["spec"]) == ("Project", "", OFF)
     assert found == {
         "kind": "OidcApplication",
         "id": app["appId"],
@@ -190,8 +191,10 @@ def test_the_service_says_which_one_it_is(ask: Asking) -> None:
     """The instance is part of every plan's digest."""
     info = ask("GetServiceInfo")
 
-    assert set(info) == {"instance", "product", "version", "custody", "batch", "allOrganizations"}
-    assert info["allOrganizations"] is True
+    assert set(info) == {
+        "instance", "product", "version", "custody", "batch", "allOrganizations", "role", "expires",
+    }  # fmt: skip
+    assert (info["allOrganizations"], info["role"], info["expires"]) == (True, "admin", "")
     assert info["product"] == "reconciler"
     assert re.fullmatch("[0-9a-f]{32}", info["instance"])
     assert ask("Healthz") == {}
@@ -228,7 +231,7 @@ def test_removals_are_looked_for_page_by_page(ask: Asking) -> None:
         ask.an_action(organization=other, name=f"a{number}")
         ask("DeleteAction", id=made["id"])
     with ask.service.store.snapshot() as view:
-        own = {str(event.sequence) for event in view.read_organization(ask.organization)}
+        own = {str(event.sequence) for event in view.event_keys(ask.organization)}
     found, cursor, calls, cursors = [], "0", 0, set()
     while cursor:
         cursors.add(cursor)

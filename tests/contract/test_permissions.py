@@ -13,7 +13,7 @@ from tests.examples import JWT
 from tests.unit.service.asking import Asking
 
 VIEWER_MAY = {
-    "Healthz", "ListOrgs", "GetMyOrg", "ListProjects", "GetProjectByID", "ListOrgIDPs",
+    "GetIAM", "Healthz", "ListOrgs", "GetMyOrg", "ListProjects", "GetProjectByID", "ListOrgIDPs",
     "GetOrgIDPByID", "ListApps", "GetAppByID", "ListActions", "GetAction", "GetServiceInfo",
     "ListObjects", "GetObjectHistory", "ListRemovals", "ListTrees", "ListOwedSecrets",
     "ListProviders", "GetProviderByID", "GetFlow",

@@ -31,7 +31,7 @@ def test_a_project_has_its_flags_wherever_it_is_read(ask: Asking) -> None:
     assert flags_of(read) == {**OFF, **SOME}
     assert flags_of(listed[made]) == {**OFF, **SOME}
     assert flags_of(listed[ask.project]) == OFF
-    assert (specs[made], specs[ask.project]) == (SOME, {})
+    assert (specs[made], specs[ask.project]) == ({**OFF, **SOME}, OFF)
 
 
 def test_an_update_is_full_and_one_without_a_change_writes_nothing(ask: Asking) -> None:
@@ -48,15 +48,15 @@ def test_an_update_is_full_and_one_without_a_change_writes_nothing(ask: Asking) 
     assert read["details"]["sequence"] == changed["sequence"]
     events = ask("GetObjectHistory", id=made)["events"]
     assert [(each["type"], each["payload"]) for each in events] == [
-        ("project.added", {"name": "blog", "spec": SOME}),
-        ("project.changed", {"name": "news", "spec": {"hasProjectCheck": True}}),
+        ("project.added", {"name": "blog", "spec": {**OFF, **SOME}}),
+        ("project.changed", {"name": "news", "spec": {**OFF, "hasProjectCheck": True}}),
     ]
 
 
-def test_a_project_without_flags_is_stored_as_older_versions_store_it(ask: Asking) -> None:
+def test_a_project_that_is_made_without_flags_has_them_all_in_its_first_event(ask: Asking) -> None:
     (event,) = ask("GetObjectHistory", id=ask.project)["events"]
 
-    assert event["payload"] == {"name": "shop"}
+    assert event["payload"] == {"name": "shop", "spec": OFF}
 
 
 def test_an_update_expects_a_sequence_and_respects_other_names(ask: Asking) -> None:

@@ -26,7 +26,7 @@ from tests.wires import WIRES, Answered, Headers, Outcome, Refused, Wire
 
 OK, INVALID, MISSING, FORBIDDEN, MOVED, ABORTED, NOBODY = 0, 3, 5, 7, 9, 10, 16
 NEEDS_NO_TOKEN = {"Healthz"}
-SERVICE_ITSELF = {"GetServiceInfo"}
+SERVICE_ITSELF = {"GetIAM", "GetServiceInfo"}
 ADMINS_ONLY = {"AddOrg"}
 CONFIG = dict(JWT)
 NAMES = (f"tenant-{number}" for number in itertools.count())

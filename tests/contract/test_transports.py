@@ -7,17 +7,15 @@ secrets differ from server to server, and are compared by the order in which the
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import pytest
 
-from reconciler.resources.fields import normal_duration
 from reconciler.service.transport.protobuf import METHODS
+from tests.contract.normal import Normal
 from tests.contract.story import SHARED, STORY, Id, Step
 from tests.running import Server, running_server
 from tests.wires import WIRES, Answered, Grpc, GrpcWeb, Outcome, Refused, frame, read_web
@@ -32,38 +30,6 @@ class Told:
     outcome: Any
     code: int
     events: Sequence[Any]
-
-
-class Normal:
-    """Gives ids, times and secrets the names of their first appearance, per server."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, str] = {}
-
-    def of(self, value: Any, name: str = "") -> Any:
-        """Return a value in normal form."""
-        if isinstance(value, Mapping):
-            # A message cannot tell a secret that was not made from an empty one.
-            kept = {
-                key: inner for key, inner in value.items() if (key, inner) != ("clientSecret", "")
-            }
-            return {key: self.of(kept[key], key) for key in sorted(kept)}
-        if isinstance(value, (list, tuple)):
-            return [self.of(inner, name) for inner in value]
-        return self._of_text(value, name) if isinstance(value, str) else value
-
-    def _of_text(self, text: str, name: str) -> str:
-        if name in {"clockSkew", "timeout"}:
-            return normal_duration(text)
-        if name in {"creationDate", "changeDate", "viewTimestamp"}:
-            moment = datetime.fromisoformat(text).timestamp()
-            return self._named(str(round(moment * 1_000_000)))
-        if name in {"clientSecret", "secret_hash"}:
-            return self._named(text) if text else ""
-        return re.sub(r"[0-9]{15,20}", lambda found: self._named(found[0]), text)
-
-    def _named(self, text: str) -> str:
-        return self._seen.setdefault(text, f"#{len(self._seen)}")
 
 
 def tell(server: Server, transport: str) -> dict[str, Told]:
@@ -150,7 +116,7 @@ def test_the_story_has_every_operation() -> None:
     refused = {step.operation for step in STORY.values() if step.code == 16}
 
     assert succeeded == {row.name for row in SHARED}
-    assert refused == {row.name for row in SHARED if row.permission}
+    assert refused == {row.name for row in SHARED if row.needs_token}
 
 
 def both(

@@ -206,8 +206,8 @@ def test_fields_that_are_not_known_here_survive_an_update(
 @pytest.mark.parametrize(
     ("strange", "named"),
     [
-        ({"apiConfig": {"clientId": "7"}}, "apiConfig"),
-        ({"samlConfig": {"metadataUrl": "https://sp.example.com"}}, "samlConfig"),
+        ({"apiConfig": {"clientId": "7"}}, "holds the configuration of an API application"),
+        ({"samlConfig": {"metadataUrl": "https://sp.example.com"}}, "a SAML application"),
     ],
     ids=["of an API", "of SAML"],
 )  # fmt: skip

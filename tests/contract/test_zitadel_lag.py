@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.apply.changes import ApplyReport, Status
 from reconciler.diagnostics import Diagnostic
-from reconciler.errors import AlreadyExistsError
+from reconciler.errors import AlreadyExistsError, NotListedError
 from reconciler.plan.model import Create
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import CreateOrder, Written
@@ -91,6 +91,29 @@ def test_after_a_longer_lag_the_next_run_looks_before_it_creates(
     assert fake.replaced == 0
 
 
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_taken_name_that_no_list_shows_is_waited_for(*, is_late: bool, tmp_path: Path) -> None:
+    """Another run may have made it a moment ago; what does not show in time is lost."""
+    fake, slept = a_fake(), list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if is_late and len(slept) == 3:
+            fake.things.catch_up(float("inf"))
+
+    patience = ListDelays(settling=0, step=0.5, longest=60, sleep=sleep)
+    fake.put("actions", name="greet", script="function greet() {}", timeout="20s")
+    order = CreateOrder(GREET, declared(GREET).spec, "k", fake.organization)
+    with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path, patience) as one:
+        (refused,) = one.write([order], {})
+        slept.clear()
+        state = one.observe(["acme"])
+
+    assert isinstance(refused, NotListedError)
+    assert (state.unlisted, state.unshown) == (() if is_late else (GREET.key,), ())
+    assert sum(slept) == pytest.approx(60) if not is_late else len(slept) == 3
+
+
 def not_shown(report: ApplyReport) -> list[Diagnostic]:
     return [note for note in report.notes if note.code == "APPLY-NOT-SHOWN"]
 
@@ -111,8 +134,9 @@ def test_a_name_that_is_taken_by_something_unseen_is_told_so(tmp_path: Path) -> 
 
     assert isinstance(made, Written)
     assert isinstance(refused, AlreadyExistsError)
-    assert "do not show it yet" in refused.problem
+    assert "do not show it" in refused.problem
     assert isinstance(same, Written)
     assert same.id == made.id
+    assert isinstance(refused, NotListedError)
     assert isinstance(different, AlreadyExistsError)
     assert "not as declared" in different.problem

@@ -117,9 +117,7 @@ def _make_home(home: Path) -> None:
     program = home / "bin" / "reconciler"
     program.write_text(warm_program())
     program.chmod(0o755)
-    (home / ".gitconfig").write_text(
-        "[user]\n\tname = Ana\n\temail = ana@example.com\n[init]\n\tdefaultBranch = main\n"
-    )
+    (home / ".gitconfig").write_text("[user]\n\tname = Ana\n\temail = ana@example.com\n")
 
 
 @contextmanager

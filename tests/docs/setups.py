@@ -72,6 +72,7 @@ TWO_SERVICES = (
     f"{_tree('development/acme', 'greet', 'stay')}{_tree('production/acme', 'greet', 'stay')}"
 )
 NO_GRPCURL = NotRun("needs grpcurl; tests/contract/test_transports.py makes the same call")
+A_PORT = NotRun("needs the port of the page; tests/acceptance/test_serving_docs.py has another")
 A_SERVER = NotRun("a server does not end by itself; tests/acceptance/test_serve.py runs it")
 
 SERVED = {"docs/roles.md"}
@@ -79,6 +80,7 @@ SERVED = {"docs/roles.md"}
 
 BLOCKS: Mapping[str, Sequence[Before]] = {
     "README.md": ("",) * 5,
+    "docs/doctor.md": ("",),
     "docs/environments.md": ("",) * 7 + ("sed -i s/Hots/Host/ manifests/acme/shop/*.yaml", ""),
     "docs/grpc.md": (NO_GRPCURL,),
     "docs/guards.md": (TWO_TREES,),
@@ -94,6 +96,6 @@ BLOCKS: Mapping[str, Sequence[Before]] = {
     "docs/remote-services.md": ("reconciler init",),
     "docs/roles.md": (_tree("manifests", "greet"),),
     "docs/several-services.md": (TWO_SERVICES, ""),
-    "docs/serving.md": (A_SERVER, A_SERVER),
+    "docs/serving.md": (A_SERVER, A_PORT),
     "docs/tutorial.md": ("",) * 18,
 }

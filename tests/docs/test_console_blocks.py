@@ -11,6 +11,7 @@ import pytest
 from tests.docs.session import Command, blocks_of, matches, run_session
 from tests.docs.setups import BLOCKS, SERVED, NotRun
 from tests.program import ROOT
+from tests.release import put_into_checkout
 from tests.running import running_server
 
 PAGES = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
@@ -37,6 +38,7 @@ def test_every_block_shows_what_its_commands_print(page: str, tmp_path: Path) ->
     """The blocks of a page run one after the other in one shell."""
     folder = tmp_path / "work"
     folder.mkdir()
+    put_into_checkout()  # README.md says to run make dist
     commands = planned(page)
     with service_of(page, tmp_path) as given:
         printed = run_session(folder, [command.words for command in commands], given)

@@ -8,17 +8,33 @@ import pytest
 
 from reconciler.service.operations.lists import MAX_PAGE
 from reconciler.service.operations.texts import MAX_LIST_BYTES, MAX_PAGE_BYTES
-from reconciler.service.transport.grpc_server import MAX_METADATA, STREAMS
+from reconciler.service.scheduling.shares import (
+    UNREAD,
+    WAITING_OF_ONE,
+)
+from reconciler.service.transport.grpc_messages import DENSE
+from reconciler.service.transport.grpc_streams import MOST_ASKED
+from reconciler.service.transport.http2 import (
+    AGE_SECONDS,
+    ALLOWANCE,
+    ALLOWANCE_OF_KNOWN,
+    GRACE_SECONDS,
+    NEW_OF_ONE,
+    PING_SECONDS,
+    QUIET_SECONDS,
+    STREAMS,
+)
 from reconciler.service.transport.json_bodies import MAX_SIGNS
 from reconciler.service.transport.limits import (
+    CONNECTION_WINDOW,
     KIB,
     MAX_JSON,
     MAX_MESSAGE,
     MIB,
     SMALL_BODY,
+    SMALL_MESSAGE,
     STREAM_WINDOW,
-    UNREAD,
-    WAITING_OF_ONE,
+    STREAMS_OF_STRANGER,
     Limits,
     most_memory,
 )
@@ -26,6 +42,10 @@ from tests.program import ROOT
 
 LIMITS = Limits()
 LARGE = f"{SMALL_BODY // KIB} KiB"
+SMALL = f"{SMALL_MESSAGE // KIB} KiB"
+
+
+NUMBERS = {3: "three", 4: "four", 5: "five"}
 
 
 def kib(size: int) -> str:
@@ -40,7 +60,8 @@ SERVING = {
     "Request line and headers": [kib(LIMITS.head_bytes), f"{LIMITS.headers} headers"],
     "Address": [kib(LIMITS.target_bytes)],
     "Body": [mib(MAX_JSON), f"{MAX_SIGNS:,} names"],
-    f"Bodies over {LARGE}, and shorter ones of thousands of values, at one time": [
+    f"Bodies over {LARGE} (over HTTP/2, {SMALL}), and shorter ones of thousands of values, at one "
+    "time": [
         mib(LIMITS.large_bytes),
         mib(LIMITS.large_share_bytes),
     ],
@@ -58,37 +79,47 @@ SERVING = {
     "Time between requests": [f"{LIMITS.idle_seconds} s"],
     "Time to take an answer": [f"{LIMITS.write_seconds} s"],
     "Connections, those included that shake hands for TLS": [f"{LIMITS.connections}"],
-    "Connections over HTTP/2 among them": [f"{LIMITS.http2_connections}"],
     "Time for the handshake of TLS, and for the first byte": [f"{LIMITS.head_seconds} s"],
 }
 GRPC = {
     "Message, after decompression": [mib(MAX_MESSAGE)],
-    "Metadata of a call": [kib(MAX_METADATA)],
-    "Calls at once on a connection": [f"{STREAMS}"],
-    "Bytes of a call that may come before its token is judged": [kib(STREAM_WINDOW)],
-    f"Messages longer than {LARGE} at once": [
-        mib(LIMITS.grpc_large_bytes),
-        mib(LIMITS.grpc_share_bytes),
-        f"{LIMITS.room_seconds} s",
-        f"{LIMITS.grpc_waiting} together",
-        f"{LIMITS.grpc_waiting_of_one} of one connection",
+    f"Messages over {SMALL} at one time": [
+        mib(LIMITS.large_bytes),
+        mib(LIMITS.large_share_bytes),
+        f"{NUMBERS[DENSE]} times",
+        f"{LIMITS.large_seconds} s",
     ],
-    "New calls that have not begun": [
-        f"{LIMITS.grpc_new_of_one} of a connection",
-        f"{LIMITS.grpc_new_of_strangers} of all other",
-        f"{mib(LIMITS.grpc_held_bytes)} of what",
+    "Metadata of a call": [kib(LIMITS.head_bytes), f"{LIMITS.headers} headers"],
+    "Calls at once on a connection": [
+        f"{STREAMS};",
+        f"beyond {STREAMS_OF_STRANGER} only",
+        f"{LIMITS.http2_calls:,}",
     ],
-    "Time for the message of a call": [f"{LIMITS.body_seconds} s"],
+    "New calls whose token is not judged yet": [f"{NEW_OF_ONE} of a connection that"],
+    "Bytes of a call that may come before they are asked for": [
+        kib(STREAM_WINDOW),
+        kib(CONNECTION_WINDOW + 1),
+    ],
+    "Time for the message of a call": [f"{LIMITS.body_seconds} s", f"{LIMITS.head_seconds} s"],
     "Calls at once": [
-        f"{LIMITS.grpc_known},",
-        f"{LIMITS.grpc_known_of_one} of them",
-        f"{LIMITS.grpc_open} that",
+        f"{LIMITS.http2_known},",
+        f"{LIMITS.http2_known_of_one} of them",
+        f"{LIMITS.http2_open} that",
+        f"{LIMITS.http2_open_of_one} of them",
     ],
     "Open streams of reflection and of the watch over health": [
-        f"{LIMITS.grpc_open},",
-        f"{LIMITS.grpc_stream_seconds // 60} minutes",
+        f"{LIMITS.http2_open},",
+        f"{LIMITS.http2_open_of_one} of them",
+        f"{LIMITS.stream_seconds // 60} minutes",
+        f"{MOST_ASKED:,} questions",
     ],
-    "Connections": [f"{LIMITS.http2_connections};"],
+    "Frames that carry no call": [f"{ALLOWANCE} of", f"{ALLOWANCE_OF_KNOWN} more"],
+    "Connections": [f"{LIMITS.connections} of all"],
+    "Time that a connection may be idle": [
+        f"{QUIET_SECONDS / 60:.0f} minute",
+        f"{PING_SECONDS:.0f} s",
+    ],
+    "Age of a connection": [f"{AGE_SECONDS / 60:.0f} minutes", f"{GRACE_SECONDS / 60:.0f} minute"],
 }
 
 
@@ -112,4 +143,4 @@ def test_the_sum_of_all_limits_in_the_guide_is_the_one_that_is_logged() -> None:
     (said,) = re.findall(r"memory: at most (\d+) MiB", text)
 
     assert int(said) == sum(most_memory(LIMITS).values()) // MIB
-    assert f"connections: at most {LIMITS.connections}, {LIMITS.http2_connections} of" in text
+    assert f"connections: at most {LIMITS.connections}`" in text

@@ -14,7 +14,15 @@ from tests.docs.test_console_blocks import PAGES
 from tests.program import ROOT
 
 _CODE = re.compile(r"`(reconciler [^`\n]+)`")
-_JOBS = {"reconciler comment"}
+_JOBS = {
+    "reconciler comment",
+    "reconciler review",
+    "reconciler approve",
+    "reconciler approve staging",
+    "reconciler review staging",
+    "reconciler services-shop",
+    "reconciler services-shop plan",
+}
 """Names of CI jobs that look like commands."""
 
 _BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from tests import h2
+from tests import http2
 from tests.raw_http import request
 
 ACTIONS = "/management/v1/actions"
@@ -61,13 +61,14 @@ async def half_bodies(orders: Orders, streams: Streams, turn: int) -> None:
 
 async def half_messages(orders: Orders, streams: Streams, turn: int) -> None:
     """Begin messages of gRPC without a token on many streams, and end none."""
-    head = h2.headers(CREATE_ACTION)
+    head = http2.headers(CREATE_ACTION)
     message = b"\0" + LARGE.to_bytes(4) + b"x" * 1000
     frames = b"".join(
-        h2.frame(h2.HEADERS, h2.END_HEADERS, stream, head) + h2.frame(h2.DATA, 0, stream, message)
+        http2.frame(http2.HEADERS, http2.END_HEADERS, stream, head)
+        + http2.frame(http2.DATA, 0, stream, message)
         for stream in range(1, 2 * STREAMS, 2)
     )
-    await say(streams, h2.PREFACE + h2.frame(h2.SETTINGS) + frames)
+    await say(streams, http2.PREFACE + http2.frame(http2.SETTINGS) + frames)
 
 
 async def slow_bodies(orders: Orders, streams: Streams, turn: int) -> None:
@@ -101,7 +102,7 @@ async def idle_connections(orders: Orders, streams: Streams, turn: int) -> None:
 
 async def idle_prefaces(orders: Orders, streams: Streams, turn: int) -> None:
     """Begin to speak HTTP/2, and ask nothing."""
-    await say(streams, h2.PREFACE + h2.frame(h2.SETTINGS))
+    await say(streams, http2.PREFACE + http2.frame(http2.SETTINGS))
 
 
 async def silence(orders: Orders, streams: Streams, turn: int) -> None:

@@ -20,14 +20,13 @@ import pytest
 import uvloop
 
 from reconciler.service.build import IdentityService, open_sqlite
-from reconciler.service.transport.batching import Batcher
-from reconciler.service.transport.connections import RESERVED, bind, fitted
-from reconciler.service.transport.limits import Limits
+from reconciler.service.scheduling.batching import Batcher
+from reconciler.service.transport.connections import LEAST, RESERVED, bind, fitted
+from reconciler.service.transport.limits import LINGERING, Limits
 from reconciler.service.transport.listener import Serving, one_queue, serve
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.protobuf import METHODS
-from reconciler.service.transport.splice import REFUSED
-from tests import h2
+from tests import http2
 from tests.plain_http import NO_TRUST
 from tests.raw_http import request
 from tests.running import Known, prepare
@@ -35,7 +34,7 @@ from tests.served import Served, a_free_port
 
 FILES = 320
 LIMITS = fitted(Limits(), FILES)
-HELLO = h2.PREFACE + h2.frame(h2.SETTINGS)
+HELLO = http2.PREFACE + http2.frame(http2.SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +66,7 @@ def connected(port: int, say: bytes = b"") -> socket.socket:
 
 def test_a_server_raises_its_limit_of_files_and_says_what_it_has(served: Served) -> None:
     """Its limits of connections follow from it."""
-    said = (
-        f"open files: at most {FILES}; connections: at most {LIMITS.connections}, "
-        f"{LIMITS.http2_connections} of them over HTTP/2"
-    )
+    said = f"open files: at most {FILES}; connections: at most {LIMITS.connections}\n"
 
     deadline = time.monotonic() + 5
     while said not in log_of(served) and time.monotonic() < deadline:
@@ -79,39 +75,20 @@ def test_a_server_raises_its_limit_of_files_and_says_what_it_has(served: Served)
     assert said in log_of(served)
 
 
-def test_more_connections_than_files_are_refused_with_few_lines(served: Served) -> None:
-    """There are always files left for the store."""
-    before = log_of(served).count("connections refused")
+@pytest.mark.parametrize("say", [b"", HELLO], ids=["silent", "HTTP/2"])
+def test_more_connections_than_files_make_room_for_each_other(served: Served, say: bytes) -> None:
+    """There are always files left for the store, and a place for who asks something."""
     with ExitStack() as opened:
         for _ in range(FILES):
-            opened.enter_context(closing(connected(served.port)))
+            opened.enter_context(closing(connected(served.port, say)))
         assert open_files(served) < FILES
-        with suppress(httpx.TransportError):
-            httpx.get(f"{served.address}/healthz", verify=NO_TRUST)
-    lines = log_of(served).count("connections refused") - before
-
-    assert 1 <= lines <= 3
-
-
-def test_connections_over_http_2_that_are_too_many_are_sent_away(served: Served) -> None:
-    """While all of them are new; they take three files each."""
-    with ExitStack() as opened:
-        many = [
-            opened.enter_context(closing(connected(served.port, HELLO)))
-            for _ in range(LIMITS.http2_connections)
-        ]
-        for made in many:
-            assert made.recv(9)  # its place is taken
-        refused = opened.enter_context(closing(connected(served.port, HELLO)))
-        assert refused.recv(1024) == REFUSED
-        assert open_files(served) < FILES
+        assert httpx.get(f"{served.address}/healthz", verify=NO_TRUST).status_code == 200
 
 
 # Connections that make room, in this process, where they have to do so soon.
 
 FEW = Limits(
     connections=12,
-    http2_connections=3,
     silent_seconds=0.1,
     head_seconds=30,
     linger_seconds=0.05,
@@ -131,6 +108,7 @@ class Here:
     port: int
     store: Path
     known: Known
+    observer: Observer
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +116,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
     """Run a server with room for few connections, on a thread."""
     store = tmp_path_factory.mktemp("here") / "identity.db"
     known = prepare(store)
+    observer = Observer()
     port: Future[int] = Future()
     stops: list[Callable[[], object]] = []
 
@@ -148,7 +127,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
         await serve(
             Serving(
                 batcher=Batcher(service.dispatcher, one_queue),
-                observer=Observer(),
+                observer=observer,
                 listening=bind("127.0.0.1", 0),
                 limits=FEW,
                 figures=lambda: None,
@@ -161,7 +140,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
     with closing(open_sqlite(store)) as service:
         thread = threading.Thread(target=lambda: uvloop.run(serving(service)))
         thread.start()
-        yield Here(port.result(20), store, known)
+        yield Here(port.result(20), store, known, observer)
         stops[0]()
         thread.join()
 
@@ -207,15 +186,22 @@ def test_connections_without_a_call_keep_nobody_out(here: Here, say: bytes, said
 
 @contextmanager
 def calling(here: Here, store: sqlite3.Connection, name: str) -> Iterator[Future[Any]]:
-    """Begin a write over gRPC that waits for another program's; yield what becomes of it."""
-    store.execute("BEGIN IMMEDIATE")
+    """Begin a write over gRPC that waits for another program's; yield what becomes of it.
+
+    Until the server has begun it, the connection is as idle as any other.
+    """
     with grpc.insecure_channel(f"127.0.0.1:{here.port}") as channel:
         metadata = (("authorization", f"Bearer {here.known.tokens['editor']}"),)
-        message = CREATE.request(name=name, script="x").SerializeToString()
         call = channel.unary_unary(CREATE_ACTION)
-        grpc.channel_ready_future(channel).result(10)
+        first = CREATE.request(name=f"{name}-first", script="x").SerializeToString()
+        call(first, metadata=metadata, timeout=20)
+        store.execute("BEGIN IMMEDIATE")
+        message = CREATE.request(name=name, script="x").SerializeToString()
         with ThreadPoolExecutor(1) as caller:
-            yield caller.submit(call, message, metadata=metadata, timeout=20)
+            in_flight = caller.submit(call, message, metadata=metadata, timeout=20)
+            while not here.observer.metrics.in_flight and not in_flight.done():
+                time.sleep(0.005)
+            yield in_flight
 
 
 def test_idle_connections_over_http_2_keep_nobody_out(here: Here) -> None:
@@ -224,10 +210,10 @@ def test_idle_connections_over_http_2_keep_nobody_out(here: Here) -> None:
         in_flight = opened.enter_context(calling(here, store, "waits"))
         many = [
             opened.enter_context(closing(connected(here.port, HELLO)))
-            for _ in range(FEW.http2_connections - 1)
+            for _ in range(FEW.connections - 1)
         ]
-        for later in range(2 * FEW.http2_connections):
-            assert _has_settings_soon(here, opened), later
+        for later in range(2 * FEW.connections):
+            assert _has_settings(here, opened), later
         store.execute("ROLLBACK")
 
         answer: Any = CREATE.answer.FromString(in_flight.result(20))
@@ -235,15 +221,41 @@ def test_idle_connections_over_http_2_keep_nobody_out(here: Here) -> None:
         assert _is_over(many[0])
 
 
-def _has_settings_soon(here: Here, opened: ExitStack) -> bool:
-    """Open connections over HTTP/2 until one is taken in; return whether one was before long."""
-    until = time.monotonic() + 2
-    while time.monotonic() < until:
-        made = opened.enter_context(closing(connected(here.port, HELLO)))
-        if made.recv(1024) != REFUSED:
-            return True
-        time.sleep(0.02)
-    return False
+def _has_settings(here: Here, opened: ExitStack) -> bool:
+    """Open a connection over HTTP/2; return whether it is taken in."""
+    made = opened.enter_context(closing(connected(here.port, HELLO)))
+    return made.recv(9)[3:4] == bytes([http2.SETTINGS])
+
+
+def test_one_too_many_is_told_so_while_all_others_carry_out_calls(here: Here) -> None:
+    """Whatever it speaks, it reads why."""
+    headers = {
+        "authorization": f"Bearer {here.known.tokens['editor']}",
+        "content-type": "application/json",
+    }
+    with closing(sqlite3.connect(here.store, isolation_level=None)) as store, ExitStack() as opened:
+        store.execute("BEGIN IMMEDIATE")
+        told, number = b"", 0
+        while not told.startswith(b"HTTP/1.1 503 ") and number < 5 * FEW.connections:
+            # It waits for the other program, unless it made room before it had asked.
+            body = b'{"name": "w%d", "script": "x"}' % number
+            asked = request("POST", "/management/v1/actions", headers, body)
+            opened.enter_context(closing(connected(here.port, asked)))
+            told, number = _all_of(here, GET), number + 1
+        assert told.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after: " in told
+        assert _all_of(here, HELLO).startswith(b"HTTP/1.1 503 ")
+        store.execute("ROLLBACK")
+
+
+def _all_of(here: Here, say: bytes) -> bytes:
+    """Return all that a new caller is told until the other side hangs up, or falls silent."""
+    heard = b""
+    with closing(connected(here.port, say)) as made, suppress(ConnectionError, TimeoutError):
+        made.settimeout(0.2)
+        while piece := made.recv(1 << 16):
+            heard += piece
+    return heard
 
 
 def _is_over(made: socket.socket) -> bool:
@@ -261,11 +273,10 @@ def _is_over(made: socket.socket) -> bool:
 
 @pytest.mark.parametrize("files", [64, 256, 300, 512, 1024, 4096, 1_000_000])
 def test_limits_fit_the_files_a_process_may_open(files: int) -> None:
-    """Three for a connection over HTTP/2; and some are kept for the store."""
+    """Some are kept for the store, and for those that are told why they are refused."""
     limits = fitted(Limits(), files)
 
-    assert limits.http2_connections >= 1
-    assert limits.connections > limits.http2_connections
-    assert limits.connections + 2 * limits.http2_connections + RESERVED <= max(files, RESERVED + 16)
+    assert limits.connections >= LEAST
+    assert limits.connections + LINGERING + RESERVED <= max(files, RESERVED + LINGERING + LEAST)
     if files >= 4096:
         assert limits == Limits()

@@ -16,7 +16,7 @@ import pytest
 from reconciler.service.eventstore import sqlite_tables as tables
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.transport.limits import MIB, Limits, most_memory
-from tests import h2
+from tests import http2
 from tests.raw_http import request
 from tests.running import Server, running_server
 
@@ -52,7 +52,7 @@ def fill(server: Server, count: int) -> None:
         for number in range(10**15, 10**15 + count)
     )  # fmt: skip
     with closing(sqlite3.connect(server.store)) as connection, connection:
-        connection.executemany(tables.PUT_OBJECT, rows)
+        connection.executemany(tables.PUT["objects"], rows)
 
 
 def page(server: Server) -> bytes:
@@ -90,14 +90,14 @@ def test_answers_that_are_not_read_take_what_the_sum_says(server: Server) -> Non
 
 def test_answers_over_grpc_that_are_not_read_take_what_the_sum_says(server: Server) -> None:
     """A caller that opens no window for its calls has the server hold their answers."""
-    call = h2.headers(LIST_ACTIONS, [("authorization", f"Bearer {server.token('viewer')}")])
-    no_window = struct.pack(">HI", h2.INITIAL_WINDOW_SIZE, 0)
+    call = http2.headers(LIST_ACTIONS, [("authorization", f"Bearer {server.token('viewer')}")])
+    no_window = struct.pack(">HI", http2.INITIAL_WINDOW_SIZE, 0)
     before = server.memory()
-    with h2.connected(server.port) as connection:
-        connection.send(h2.frame(h2.SETTINGS, content=no_window))
+    with http2.connected(server.port) as connection:
+        connection.send(http2.frame(http2.SETTINGS, content=no_window))
         for stream in range(1, 2 * STREAMS, 2):
-            connection.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, call))
-            connection.send(h2.frame(h2.DATA, h2.END_STREAM, stream, QUARTER))
+            connection.send(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, call))
+            connection.send(http2.frame(http2.DATA, http2.END_STREAM, stream, QUARTER))
         held = most_held(server, 2.0) - before
 
     assert held < SUM["pages of lists"] + SUM["answers not read"], f"{held / MIB:.0f} MiB"

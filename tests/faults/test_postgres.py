@@ -346,10 +346,12 @@ def test_a_database_that_turns_read_only_is_still_read(
         with pytest.raises(StoreReadOnlyError) as caught:
             service.call(create("greet", acme))
         assert service.call(call("ListObjects", acme, organizationId=acme))["objects"]
+        assert not service.dispatcher.is_ready()
     finally:
         turn("off")
 
     assert "SELECT" not in caught.value.problem + caught.value.remedy
+    assert service.dispatcher.is_ready()
     assert service.call(create("greet", acme))["id"]
 
 

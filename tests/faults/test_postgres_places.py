@@ -226,7 +226,7 @@ def test_without_a_key_no_secret_is_made_that_could_not_be_had_again(
     [
         ("DROP INDEX reconciler_objects_client", "reconciler_objects_client is missing"),
         (
-            "ALTER TABLE reconciler_objects DROP CONSTRAINT reconciler_objects_name",
+            "DROP INDEX reconciler_objects_name",
             "reconciler_objects_name is missing",
         ),
         ("UPDATE reconciler_events SET payload = '{}' WHERE version = 1", "not what was written"),

@@ -19,7 +19,7 @@ from reconciler.service.build import IdentityService, open_postgres
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import StoreConflictError
 from reconciler.service.eventstore.postgres_unit import SENT_AT_ONCE
-from reconciler.service.eventstore.rows import Lookups, Record, SealRow, TokenRow
+from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups, Record, SealRow, TokenRow
 from reconciler.service.operations.callers import all_tokens, make_token, revoke_token
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.projections.maintenance import rebuild, verify
@@ -184,15 +184,34 @@ def test_two_tokens_of_one_name_are_not_both_made(opened: Opening) -> None:
     assert len(all_tokens(services[0].store)) == 1
 
 
+def test_an_organization_of_a_name_is_made_once(opened: Opening) -> None:
+    """No lock keeps its name free: who loses at the commit tries again, and finds it taken."""
+    services = [opened(), opened()]
+    barrier = threading.Barrier(8, timeout=20)
+
+    def add(number: int) -> str:
+        barrier.wait()
+        try:
+            return str(services[number % 2].call(call("AddOrg", name="Acme"))["id"])
+        except Refusal as refusal:
+            return refusal.reason
+
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(add, range(8)))
+
+    assert told.count("name.taken") == 7, told
+    assert verify(services[0].store) == []
+
+
 class AlwaysLate(MemoryEventStore):
     """A store in which somebody else is always faster."""
 
     tries = 0
 
     @contextmanager
-    def transaction(self) -> Iterator[MemoryEventStore]:
+    def transaction(self, asked: Lookups = NO_LOOKUPS) -> Iterator[MemoryEventStore]:
         """Let the block do what it wants, and undo it."""
-        with suppress(UndoneError), super().transaction() as tx:
+        with suppress(UndoneError), super().transaction(asked) as tx:
             yield tx
             raise UndoneError
         self.tries += 1
@@ -260,10 +279,9 @@ def test_an_object_is_never_older_than_a_record_that_is_looked_up_again(opened: 
     service, other = opened(), opened()
     acme = an_organization(service)
     made = str(service.call(create("greet", acme))["id"])
-    lookups = Lookups(frozenset({("ci", "k")}), frozenset({made}), frozenset(), 1)
+    lookups = Lookups(frozenset(), frozenset({("ci", "k")}), frozenset({made}), frozenset(), 1)
 
-    with service.store.transaction() as tx:
-        tx.prefetch(lookups)
+    with service.store.transaction(lookups) as tx:
         assert tx.record("ci", "k") is None
         with other.store.transaction() as faster:
             row = faster.get_object(made)

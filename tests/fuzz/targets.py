@@ -30,7 +30,7 @@ TARGETS: Mapping[str, Target] = {
     "plan": files.plan_file,
     "saved": files.saved_parts,
     "journal": files.journal,
-    "frames": wires.grpc_web_frames,
+    "frames": wires.grpc_frames,
     "messages": wires.messages,
     "framing": wires.http_framing,
     "replies": wires.replies,

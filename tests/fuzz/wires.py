@@ -1,4 +1,4 @@
-"""Fuzzing what comes over the network: HTTP framing, frames of gRPC-web, messages, replies."""
+"""Fuzzing what comes over the network: HTTP framing, frames of gRPC, messages, replies."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from google.protobuf.message import DecodeError
 
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.framing import Framing, FramingError, Part
-from reconciler.service.transport.grpc_web import (
+from reconciler.service.transport.grpc_messages import (
+    PLAIN,
+    frame,
     percent_encoded,
     read_message,
     read_timeout,
-    write_answer,
-    write_refusal,
+    trailers,
 )
 from reconciler.service.transport.limits import MAX_MESSAGE, Limits
 from reconciler.service.transport.protobuf import METHODS, fields_of, message_of
@@ -30,7 +31,7 @@ _METHODS = [METHODS[path] for path in sorted(METHODS)]
 _LIMITS = Limits(head_bytes=2048, target_bytes=256, headers=20, body_bytes=1024, chunks=20)
 
 
-def grpc_web_frames(data: bytes) -> bool:
+def grpc_frames(data: bytes) -> bool:
     """Read one message of a body: framed anew it is the same body."""
     encoding, body = _ENCODINGS[data[0] % 4] if data else "", data[1:]
     text = body.decode("latin-1")
@@ -44,20 +45,19 @@ def grpc_web_frames(data: bytes) -> bool:
     try:
         message = read_message(body, encoding)
     except Refusal as refusal:
-        _check_trailers(write_refusal(refusal))
+        _check_trailers(trailers(refusal))
         return False
     assert len(message) <= MAX_MESSAGE
     if body[0] == 0:
-        assert write_answer(message).startswith(body)
+        assert frame(PLAIN, message) == body
     else:
         assert gzip.decompress(body[5:]) == message
     return True
 
 
-def _check_trailers(frame: bytes) -> None:
-    flag, length = struct.unpack_from(">BI", frame)
-    assert flag == 0x80
-    assert length == len(frame) - 5
+def _check_trailers(pairs: list[tuple[str, str]]) -> None:
+    assert all(text.isascii() and text.isprintable() for pair in pairs for text in pair)
+    assert dict(pairs)["grpc-status"] != "0"
 
 
 def messages(data: bytes) -> bool:

@@ -63,7 +63,7 @@ class Place:
 
 
 def check_out(site: Site, folder: Path, ref: str, sparse: str = "") -> None:
-    """Check out a commit, without its history; of ``sparse`` that folder alone."""
+    """Check out a commit, without its history; of ``sparse`` the folders in its lines alone."""
     folder.mkdir(parents=True, exist_ok=True)
 
     def git(*arguments: str) -> None:
@@ -71,7 +71,7 @@ def check_out(site: Site, folder: Path, ref: str, sparse: str = "") -> None:
 
     git("init", "--quiet")
     if sparse:
-        git("sparse-checkout", "set", sparse)
+        git("sparse-checkout", "set", *sparse.split())
     git("fetch", "--quiet", "--depth=1", str(site.bare), ref)
     git("checkout", "--quiet", "FETCH_HEAD")
 

@@ -1,12 +1,13 @@
 """Expressions of GitHub workflows: ``${{ }}`` in texts, and the conditions of jobs and steps.
 
-Contexts, text, numbers, ``!``, ``==``, ``!=``, ``&&``, ``||``, brackets, and the four functions of
-a condition. A name that a context does not have is null, as on GitHub; anything else that is not
-understood is an error, so that a template cannot come to rely on it unseen.
+Contexts, text, numbers, ``!``, ``==``, ``!=``, ``&&``, ``||``, brackets, ``toJSON`` and the four
+functions of a condition. A name that a context does not have is null, as on GitHub; anything else
+that is not understood is an error, so that a template cannot come to rely on it unseen.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -96,8 +97,9 @@ class _Expression:
         if word in {"true", "false"}:
             return word == "true"
         if self._took("("):
+            value = json.dumps(self._either()) if word == "toJSON" else None
             self._expect(")")
-            return self._contexts["status"][word]
+            return self._contexts["status"][word] if value is None else value
         return self._looked_up(word)
 
     def _looked_up(self, name: str) -> Any:

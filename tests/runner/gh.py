@@ -7,6 +7,7 @@ done by jq.
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import os
 import socket
@@ -14,6 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+WITHIN = 300  # seconds; the site asks Git, which takes long on a busy machine
 
 
 def asked(address: str, token: str, method: str, path: str, body: Any) -> tuple[int, Any]:
@@ -25,7 +28,7 @@ def asked(address: str, token: str, method: str, path: str, body: Any) -> tuple[
         f"content-length: {len(content)}\r\n\r\n"
     )
     # Loading an HTTP client takes longer than all that this program does.
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=WITHIN) as connection:
         connection.sendall(head.encode() + content)
         with connection.makefile("rb") as answer:
             told, _, answered = answer.read().partition(b"\r\n\r\n")
@@ -74,11 +77,11 @@ def _content(value: str) -> str:
 
 
 def issue(arguments: list[str]) -> None:
-    """Do ``gh issue list``, ``create`` and ``edit``."""
+    """Do ``gh issue list``, ``create``, ``edit`` and ``close``."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("verb", choices=["list", "create", "edit"])
+    parser.add_argument("verb", choices=["list", "create", "edit", "close"])
     parser.add_argument("number", nargs="?")
-    for name in ("--state", "--author", "--json", "--jq", "--title", "--body-file"):
+    for name in ("--state", "--author", "--json", "--jq", "--title", "--body-file", "--comment"):
         parser.add_argument(name)
     asked = parser.parse_args(arguments)
     path = f"repos/{os.environ['GH_REPO']}/issues"
@@ -90,6 +93,9 @@ def issue(arguments: list[str]) -> None:
         ]
         show([{name: one[name] for name in asked.json.split(",")} for one in found], asked.jq)
         return
+    if asked.verb == "close":
+        call("PATCH", f"{path}/{asked.number}", {"state": "closed", "comment": asked.comment})
+        return
     body = {"body": Path(asked.body_file).read_text(encoding="utf-8")}
     if asked.verb == "create":
         call("POST", path, {"title": asked.title, **body})
@@ -97,5 +103,18 @@ def issue(arguments: list[str]) -> None:
         call("PATCH", f"{path}/{asked.number}", body)
 
 
+def run(arguments: list[str]) -> None:
+    """Do ``gh run download``."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("verb", choices=["download"])
+    parser.add_argument("number")
+    for name in ("--repo", "--name", "--dir"):
+        parser.add_argument(name, required=True)
+    asked = parser.parse_args(arguments)
+    path = f"repos/{asked.repo}/actions/runs/{asked.number}/artifacts/{asked.name}"
+    for name, content in call("GET", path).items():
+        Path(asked.dir, name).write_bytes(base64.b64decode(content))
+
+
 if __name__ == "__main__":
-    {"api": api, "issue": issue}[sys.argv[1]](sys.argv[2:])
+    {"api": api, "issue": issue, "run": run}[sys.argv[1]](sys.argv[2:])

@@ -64,12 +64,25 @@ class Event:
         sha: The commit that is checked out unless a step says otherwise.
         payload: ``github.event``.
         is_from_fork: Whether the pull request comes from another repository: no secrets then.
+        ref: What is checked out, by its name.
     """
 
     name: str
     sha: str
     payload: Mapping[str, Any] = field(default_factory=dict)
     is_from_fork: bool = False
+    ref: str = "refs/heads/main"
+
+    @property
+    def head(self) -> Mapping[str, Any]:
+        """Return commit, branch and repository of the run, as the API shows them."""
+        if "pull_request" in self.payload:
+            head: Mapping[str, Any] = self.payload["pull_request"]["head"]
+            return {"head_sha": head["sha"], "head_branch": head["ref"],
+                    "head_repository": head["repo"]}  # fmt: skip
+        branch = self.ref.removeprefix("refs/heads/")
+        return {"head_sha": self.sha, "head_branch": branch,
+                "head_repository": {"full_name": REPOSITORY}}  # fmt: skip
 
 
 @dataclass
@@ -114,6 +127,11 @@ class Runner:
         self.runs += 1
         text = self.site.git("show", f"{event.sha}:.github/workflows/{workflow}.yml")
         run = Run(yaml.safe_load(text), event, self.runs)
+        self.site.runs.append(
+            {"id": run.number, "run_number": run.number, "event": event.name,
+             "path": f".github/workflows/{workflow}.yml", "created_at": self.site.now(),
+             **event.head}
+        )  # fmt: skip
         self._go(run, list(run.workflow["jobs"]))
         return run
 
@@ -155,6 +173,7 @@ class Runner:
             "github": {
                 "event": run.event.payload,
                 "event_name": run.event.name,
+                "ref": run.event.ref,
                 "repository": REPOSITORY,
                 "run_attempt": run.attempt,
                 "run_id": run.number,
@@ -165,6 +184,7 @@ class Runner:
                 other: {"outputs": run.jobs[other].outputs, "result": run.jobs[other].result}
                 for other in _needs(written)
             },
+            "inputs": run.event.payload.get("inputs", {}),
             "secrets": own,
             "vars": {
                 **self.site.variables.get("", {}),

@@ -14,9 +14,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote
 
 REPOSITORY = "acme/identity"
 BOT = {"login": "github-actions[bot]"}
@@ -37,6 +39,9 @@ class Site:
         comments: Comments of each pull request, by its number.
         artifacts: Files by path, of each artifact by run and name.
         tokens: The permissions of each job that runs, by its token.
+        pulls: Pull requests, as the API shows them.
+        events: Names of what happened to a pull request, by its number.
+        runs: Runs of workflows, as the API shows them.
     """
 
     bare: Path
@@ -47,6 +52,30 @@ class Site:
     issues: list[dict[str, Any]] = field(default_factory=list)
     artifacts: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     tokens: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    pulls: dict[int, dict[str, Any]] = field(default_factory=dict)
+    events: dict[int, list[str]] = field(default_factory=dict)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    _moment: datetime = datetime(2026, 11, 1, tzinfo=UTC)
+
+    def now(self) -> str:
+        """Return the time on the site: a second later each time somebody asks."""
+        self._moment += timedelta(seconds=1)
+        return f"{self._moment:%Y-%m-%dT%H:%M:%SZ}"
+
+    def keep_pull(self, number: int, head: Mapping[str, Any], base: str = "main") -> None:
+        """Keep a pull request that is opened, or has another head."""
+        known = self.pulls.setdefault(
+            number,
+            {"number": number, "created_at": self.now(), "merged_at": None,
+             "merge_commit_sha": None},
+        )  # fmt: skip
+        known |= {"head": dict(head), "base": {"ref": base}}
+
+    def merged(self, branch: str, commit: str, base: str = "main") -> None:
+        """Keep that the pull requests of a branch were merged as a commit."""
+        for pull in self.pulls.values():
+            if pull["head"]["ref"] == branch and pull["base"]["ref"] == base:
+                pull |= {"merged_at": self.now(), "merge_commit_sha": commit}
 
     def token_for(self, permissions: Mapping[str, str]) -> str:
         """Return a new token with the permissions of a job."""
@@ -99,9 +128,13 @@ def _change_comment(site: Site, body: Any, identifier: str) -> Any:
 
 
 def _tree(site: Site, _: Any, branch: str) -> Any:
-    lines = site.git("ls-tree", branch).splitlines()
-    fields = [re.split(r"[ \t]", line, maxsplit=3) for line in lines]
-    return {"tree": [{"path": path, "sha": sha} for _, _, sha, path in fields]}
+    return {"tree": [{"path": path, "sha": sha} for path, sha in _entries(site, unquote(branch))]}
+
+
+def _entries(site: Site, tree: str) -> Iterator[tuple[str, str]]:
+    for line in site.git("ls-tree", tree).splitlines():
+        _, _, sha, path = re.split(r"[ \t]", line, maxsplit=3)
+        yield path, sha
 
 
 def _issues(site: Site, _: Any) -> Any:
@@ -116,6 +149,43 @@ def _add_issue(site: Site, body: Any) -> Any:
 def _change_issue(site: Site, body: Any, number: str) -> Any:
     site.issues[int(number) - 1].update(body)
     return site.issues[int(number) - 1]
+
+
+def _pulls_of_commit(site: Site, _: Any, commit: str) -> Any:
+    return [pull for pull in site.pulls.values() if pull["merge_commit_sha"] == commit]
+
+
+def _pulls(site: Site, query: Any) -> Any:
+    assert query["state"] == "all"
+    owner, _, branch = query["head"].partition(":")
+    return [
+        pull
+        for pull in site.pulls.values()
+        if pull["head"]["ref"] == branch
+        and str(pull["head"]["repo"]["full_name"]).startswith(f"{owner}/")
+    ]
+
+
+def _events(site: Site, _: Any, number: str) -> Any:
+    return [{"event": event} for event in site.events.get(int(number), [])]
+
+
+def _contents(site: Site, query: Any, path: str) -> Any:
+    try:
+        found = [*_entries(site, f"{query['ref']}:{path}")]
+    except subprocess.CalledProcessError:
+        raise RefusedError(404) from None
+    return [{"name": name, "path": f"{path}/{name}", "sha": sha} for name, sha in found]
+
+
+def _runs(site: Site, query: Any, file: str) -> Any:
+    found = [
+        run
+        for run in site.runs
+        if run["path"] == f".github/workflows/{file}"
+        and all(run[name] == query[name] for name in ("event", "head_sha"))
+    ]
+    return {"workflow_runs": found}
 
 
 def _take_artifact(site: Site, _: Any, run: str, name: str) -> Any:
@@ -137,7 +207,14 @@ _ROUTES: list[tuple[str, str, str, Callable[..., Any]]] = [
     ("GET", rf"{_IN}/issues/(\d+)/comments", "pull-requests:read", _comments),
     ("POST", rf"{_IN}/issues/(\d+)/comments", "pull-requests:write", _add_comment),
     ("PATCH", rf"{_IN}/issues/comments/(\d+)", "pull-requests:write", _change_comment),
-    ("GET", rf"{_IN}/git/trees/(\w+)", "contents:read", _tree),
+    ("GET", rf"{_IN}/git/trees/([\w.%-]+)", "contents:read", _tree),
+    ("GET", rf"{_IN}/commits/(\w+)/pulls", "pull-requests:read", _pulls_of_commit),
+    ("GET", rf"{_IN}/pulls", "pull-requests:read", _pulls),
+    ("GET", rf"{_IN}/issues/(\d+)/events", "pull-requests:read", _events),
+    ("GET", rf"{_IN}/contents/([\w./-]+)", "contents:read", _contents),
+    ("GET", rf"{_IN}/actions/workflows/([\w.-]+)/runs", "actions:read", _runs),
+    # What gh takes as an archive of a run.
+    ("GET", rf"{_IN}/actions/runs/(\d+)/artifacts/([\w-]+)", "actions:read", _take_artifact),
     ("GET", rf"{_IN}/issues", "issues:read", _issues),
     ("POST", rf"{_IN}/issues", "issues:write", _add_issue),
     ("PATCH", rf"{_IN}/issues/(\d+)", "issues:write", _change_issue),
@@ -150,6 +227,7 @@ _ROUTES: list[tuple[str, str, str, Callable[..., Any]]] = [
 class _Server(ThreadingHTTPServer):
     """The local server of one site."""
 
+    daemon_threads = False  # its end waits for answers under way, and closes their sockets
     site: Site
 
 
@@ -188,9 +266,10 @@ class _Handler(BaseHTTPRequestHandler):
         may = site.tokens.get(self.headers.get("authorization", "").removeprefix("Bearer "))
         if may is None:
             return 401, {}
-        path = self.path.partition("?")[0]
+        path, _, query = self.path.partition("?")
+        asked = dict(parse_qsl(query)) if self.command == "GET" else body
         try:
-            return 200, site.answer(self.command, path, body, {"run": "read", **may})
+            return 200, site.answer(self.command, path, asked, {"run": "read", **may})
         except RefusedError as refused:
             return int(refused.args[0]), {}
 

@@ -30,6 +30,7 @@ CONTEXTS = {
         ("github.event.missing", None),
         ("'it''s'", "it's"),
         ("github.repository != 'acme/other'", True),
+        ("toJSON(github.event)", '{"number": 7}'),
     ],
 )
 def test_an_expression_has_a_value(expression: str, value: Any) -> None:

@@ -51,7 +51,7 @@ export async function callThem(job, descriptors) {
     stale: await refusal(registry, () =>
       management.deleteAction({ id: created.id }, { headers: { ...headers, "if-match": '"1"' } }),
     ),
-    late: await refusal(registry, () => management.listActions({}, { headers, timeoutMs: 0.001 })),
+    late: await refusal(registry, () => management.listActions({}, { headers, timeoutMs: 1 })),
   };
 }
 

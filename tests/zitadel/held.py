@@ -29,10 +29,14 @@ class Held:
         held: As they are.
         shown: As lists show them.
         lag: Seconds after which lists show what was written.
+        loses: Names of objects to come whose rows the projection loses: they are held, and no
+            list and no read by an id ever shows them (2 of 3,400 on a real server).
     """
 
     def __init__(self, lag: float) -> None:
         self.lag = lag
+        self.loses: set[str] = set()
+        self._lost: set[str] = set()
         self.held: dict[str, dict[str, Item]] = {kind: {} for kind in KINDS}
         self.shown = copy.deepcopy(self.held)
         self._due: list[tuple[float, str, str, Item | None]] = []
@@ -57,6 +61,8 @@ class Held:
         item: Item = {"state": f"{STATES[kind]}_ACTIVE", **fields, "id": object_id}
         item["details"] = {"resourceOwner": owner or object_id}
         self.held[kind][object_id] = item
+        if item.get("name") in self.loses:
+            self._lost.add(object_id)
         self.touch(kind, item)
         return item
 
@@ -93,6 +99,11 @@ class Held:
         del self.held[kind][item["id"]]
         self._later(kind, item["id"], None)
 
+    def mend(self) -> None:
+        """Show what was lost, as after its operator rebuilt the projections."""
+        self.loses, self._lost = set(), set()
+        self.shown = copy.deepcopy(self.held)
+
     def catch_up(self, now: float | None = None) -> None:
         """Show what was written until a moment; by default, until now less the lag."""
         now = time.monotonic() if now is None else now
@@ -104,6 +115,8 @@ class Held:
                 self.shown[kind][object_id] = item
 
     def _later(self, kind: str, object_id: str, item: Item | None) -> None:
+        if object_id in self._lost:
+            return
         self._due.append((time.monotonic() + self.lag, kind, object_id, copy.deepcopy(item)))
         if not self.lag:
             self.catch_up(float("inf"))

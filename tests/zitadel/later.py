@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 from google.protobuf.message import Message
 
@@ -23,6 +24,7 @@ _FIELDS: Mapping[str, Version] = {
 _TOKEN_EXCHANGE, _HAS_EXCHANGE = 4, (2, 49, 0)  # the number of the grant
 _LONG_SCRIPTS, _OLD_LIMIT = (2, 37, 0), 2000  # from when, and the characters before
 _CHECKS_LOGOUT: Version = (4, 0, 0)
+_OWN_HOSTS = {"localhost", "127.0.0.1", "::1"}
 
 
 def check_version(at: Version, message: Message) -> None:
@@ -37,12 +39,21 @@ def check_version(at: Version, message: Message) -> None:
 
 
 def login_of(asked: Item, before: Mapping[str, Any]) -> Item:
-    """Return the login version after a write: one that is left out, or empty, stays."""
+    """Return the login version after a write: one that is left out, or empty, stays.
+
+    Login V2 without an address of its own has an empty one.
+    """
     version = asked.get("loginVersion") or before.get("loginVersion")
+    if version and "loginV2" in version:
+        version = {"loginV2": {"baseUri": "", **version["loginV2"]}}
     return {"loginVersion": version} if version else {}
 
 
 def check_logout(at: Version, asked: Item) -> None:
-    """Refuse an address that cannot be resolved, also one that is held already."""
-    if ".invalid/" in asked["backChannelLogoutUri"] and at >= _CHECKS_LOGOUT:
+    """Refuse an address that cannot be resolved or is of the server itself, also one held already.
+
+    Any other address is taken, whether or not something answers there.
+    """
+    host = urlsplit(asked["backChannelLogoutUri"]).hostname or ""
+    if at >= _CHECKS_LOGOUT and (host in _OWN_HOSTS or host.endswith(".invalid")):
         raise FakeError(3, "PROJECT-msNebo", "Errors.Project.App.OIDCBackChannelLogoutURI")

@@ -315,6 +315,7 @@ class FakeZitadel:
         if project not in self._projects(org):
             raise FakeError(9, "COMMA-VCnwD", "Errors.Project.NotFound")
         self._check_name("apps", asked["name"], project=project)
+        check_logout(self.at, asked)
         config = {"clientId": self.things.new_id(), **self._oidc(asked, {})}
         item = {"name": asked["name"], "project": project, "oidcConfig": config}
         held = self.things.add("apps", item, org)

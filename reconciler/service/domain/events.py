@@ -7,7 +7,7 @@ versions are read for good.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, get_args
 
 from reconciler.resources.fields import Spec
@@ -27,7 +27,7 @@ class ProjectAdded:
 
     TYPE: ClassVar[str] = "project.added"
     name: str
-    spec: Spec = field(default_factory=dict)
+    spec: Spec
 
 
 @dataclass(frozen=True, slots=True)

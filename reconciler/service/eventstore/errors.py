@@ -2,7 +2,8 @@
 
 StoreError                   a person has to do something, or wait
 ├── StoreUnusableError           the file is not a store, or no longer a sound one
-│   └── StoreMissingError            no store exists there yet
+│   ├── StoreMissingError            no store exists there yet
+│   └── StoreDamagedError            it was verified, and is not what was written
 ├── StoreUnreachableError        the database does not answer, or not any more
 │   └── StoreMovedError              the path no longer names the files that are open
 ├── SealingError                 the key that seals secrets cannot be used
@@ -16,6 +17,8 @@ ConflictError                two writers want what only one can have
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class StoreError(Exception):
@@ -33,6 +36,14 @@ class StoreUnusableError(StoreError):
 
 class StoreMissingError(StoreUnusableError):
     """No store exists at this place, and none was to be made."""
+
+
+class StoreDamagedError(StoreUnusableError):
+    """A store, or its log, is not what was written; ``findings`` say where."""
+
+    def __init__(self, problem: str, remedy: str, findings: Sequence[str] = ()) -> None:
+        super().__init__(problem, remedy)
+        self.findings = findings
 
 
 class StoreUnreachableError(StoreError):

@@ -9,13 +9,16 @@ to one store. The first append to an organization locks its head row until the c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore.rows import (
+    NO_LOOKUPS,
     Author,
+    Head,
     LeaseRow,
     Lookups,
     NewEvent,
@@ -26,22 +29,33 @@ from reconciler.service.eventstore.rows import (
     StoredEvent,
     StreamAt,
     TokenRow,
+    chained,
 )
-from reconciler.service.eventstore.sql import Snapshot
+from reconciler.service.eventstore.sql import Snapshot, Values
+from reconciler.service.eventstore.tables import (
+    LEASES,
+    OBJECTS,
+    OWED,
+    RECORDS,
+    SEALS,
+    TOKENS,
+    Table,
+)
 
 
 class Transaction(Snapshot, ABC):
-    """A view that can be written to."""
+    """A view that can be written to.
+
+    A store says how a chain goes on, and how rows are put and removed; what is written is here.
+    S3 to S6 are points of a write at which the crash tests end the process.
+    """
+
+    _now: Callable[[], int]
 
     @abstractmethod
     def savepoint(self) -> AbstractContextManager[None]:
         """Undo what is done in the block if an exception leaves it, and only that."""
 
-    @abstractmethod
-    def prefetch(self, asked: Lookups) -> None:
-        """Look up at once what is going to be asked for, where one look is faster than many."""
-
-    @abstractmethod
     def append(
         self, stream: StreamAt, events: Sequence[NewEvent], author: Author
     ) -> Sequence[StoredEvent]:
@@ -51,42 +65,75 @@ class Transaction(Snapshot, ABC):
             StreamConflictError: the stream is not at this version. Where a version is 0, this
                 may be found out only when the transaction commits.
         """
+        head = self._head_for(stream)
+        crashpoint("S3")
+        stored = []
+        for new in events:
+            event, head = chained(head, stream, new, author, self._now())
+            stored.append(self._added(event, head))
+            stream = StreamAt(event.organization, event.stream, event.version)
+            crashpoint("S4")
+        return stored
 
     @abstractmethod
+    def _head_for(self, stream: StreamAt) -> Head:
+        """Return the head that a stream goes on from, locked until the commit.
+
+        Raises:
+            StreamConflictError: the stream is not at this version.
+        """
+
+    @abstractmethod
+    def _added(self, event: StoredEvent, head: Head) -> StoredEvent:
+        """Add an event, and move the head of its chain; return the event with its position."""
+
+    @abstractmethod
+    def _put(self, table: Table, row: Values) -> None:
+        """Insert a row, or change the one of its key."""
+
+    @abstractmethod
+    def _remove(self, table: Table, row: Values) -> None:
+        """Remove a row, of which as many columns are given as its key and guard need."""
+
     def put_object(self, row: ObjectRow) -> None:
         """Insert an object, or change the one of its id.
 
         Raises:
             NameTakenError: another object has its name.
         """
+        # The event was appended before. Where the name is taken, the savepoint undoes it.
+        self._put(OBJECTS, row)
+        crashpoint("S5")
 
-    @abstractmethod
     def remove_object(self, object_id: str) -> None:
         """Remove an object; its events stay."""
+        self._remove(OBJECTS, (object_id,))
+        crashpoint("S5")
 
     @abstractmethod
     def clear_objects(self) -> None:
         """Remove every object, to make them anew from the events."""
 
-    @abstractmethod
     def put_record(self, record: Record) -> None:
         """Keep an answer. The seal it names may follow, up to the commit."""
+        self._put(RECORDS, record)
+        crashpoint("S6")
 
-    @abstractmethod
     def put_seal(self, seal: SealRow) -> None:
         """Keep a seal, in the place of one of its id."""
+        self._put(SEALS, seal)
 
-    @abstractmethod
     def remove_seal(self, seal_id: str) -> None:
         """Remove a seal for good; what refers to it finds nothing."""
+        self._remove(SEALS, (seal_id,))
 
-    @abstractmethod
     def put_owed(self, row: OwedRow) -> None:
         """Keep that a secret is owed, in the place of another of the same application."""
+        self._put(OWED, row)
 
-    @abstractmethod
     def remove_owed(self, row: OwedRow) -> None:
         """Remove an owed secret, unless a newer one has taken its place."""
+        self._remove(OWED, row)
 
     @abstractmethod
     def expire(self, now: int) -> None:
@@ -95,27 +142,23 @@ class Transaction(Snapshot, ABC):
         A seal that a record needs stays, but for one of owed secrets: their rows stay without it.
         """
 
-    @abstractmethod
-    def upgrade(self) -> bool:
-        """Give a store of an earlier version the tables of this one; return whether it was one.
-
-        The objects are still those of the earlier version.
-        """
-
-    @abstractmethod
     def put_lease(self, lease: LeaseRow) -> None:
         """Make this the lease of its organization name."""
+        self._put(LEASES, lease)
 
-    @abstractmethod
     def put_token(self, token: TokenRow) -> None:
         """Insert a token, or change the one of its name."""
+        self._put(TOKENS, token)
 
 
 class EventStore(Protocol):
     """An append-only log, the objects it adds up to, and what else must commit with them."""
 
-    def transaction(self) -> AbstractContextManager[Transaction]:
+    def transaction(self, asked: Lookups = NO_LOOKUPS) -> AbstractContextManager[Transaction]:
         """Write: commit when the block ends, roll back when an exception leaves it.
+
+        A store in which a look costs a round trip locks the organizations at its beginning, and
+        looks up at once what is going to be ``asked`` for.
 
         Raises:
             StoreError: the store cannot be written to; nothing was.
@@ -128,10 +171,6 @@ class EventStore(Protocol):
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """Read, undisturbed by writers."""
-        ...
-
-    def is_outdated(self) -> bool:
-        """Return whether an earlier version made the store, and nothing has upgraded it since."""
         ...
 
     def damage(self) -> Sequence[str]:
@@ -157,4 +196,13 @@ class RemoteStore(Protocol):
 
     def abandon(self) -> None:
         """Let what waits for the store fail, and what comes after it. It is thread-safe."""
+        ...
+
+    def require_writable(self) -> None:
+        """Check that the place takes writes, and is not a standby.
+
+        Raises:
+            StoreReadOnlyError: it is one, or was made read only.
+            StoreError: it does not answer.
+        """
         ...

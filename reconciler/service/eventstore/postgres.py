@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from time import monotonic
+from typing import TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from psycopg.types.numeric import Int8Dumper
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from reconciler.resources.process import crashpoint
@@ -33,12 +34,15 @@ from reconciler.service.eventstore.postgres_connection import (
     Connection,
     SilentError,
     checked_address,
+    configure,
     connect,
     place_of,
 )
-from reconciler.service.eventstore.postgres_errors import store_errors
+from reconciler.service.eventstore.postgres_errors import read_only, store_errors
 from reconciler.service.eventstore.postgres_writes import PostgresTransaction
+from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups
 from reconciler.service.eventstore.sql import Snapshot
+from reconciler.service.eventstore.writers import WRITERS_VERSION
 
 SWEPT_EVERY = 60_000_000  # microseconds between looks for what has expired
 SIZE = 16  # a server's threads; four servers stay below the usual max_connections of 100
@@ -46,32 +50,9 @@ WAIT_SECONDS = 10.0
 RETRY_SECONDS = 3.0  # then the next caller begins anew, so that a wait never grows long
 IDLE_SECONDS = 60.0
 CLOSE_SECONDS = 1.0  # for each thread of a pool; one that connects to a silent database is left
-# A paused server must not keep an organization to itself; and nothing is acknowledged that a
-# power cut would undo, whatever the database's own default.
-SETTINGS = (
-    ("statement_timeout", "30s"),
-    ("lock_timeout", "10s"),
-    ("idle_in_transaction_session_timeout", "30s"),
-)
-SET = "SELECT set_config(%s, %s, false)"
-# So that the database, too, soon notices a peer that is gone and ends what it began. Not every
-# database that speaks the protocol has these.
-KEEPALIVES = (
-    ("tcp_keepalives_idle", "5"),
-    ("tcp_keepalives_interval", "3"),
-    ("tcp_keepalives_count", "3"),
-)
-# Not from pg_settings, whose every look lists all settings: three took a database 4 ms.
-SET_KNOWN = (
-    "SELECT set_config(%(name)s, %(value)s, false)"
-    " WHERE current_setting(%(name)s, true) IS NOT NULL"
-)
-SET_DURABLE = (
-    "SELECT set_config('synchronous_commit', 'on', false)"
-    " WHERE current_setting('synchronous_commit') = 'off'"
-)
 
 Pool = ConnectionPool[BoundedConnection]
+T = TypeVar("T")
 
 # A server may configure these loggers; a command must not have warnings on its terminal.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -110,37 +91,35 @@ class Connections:
                 connection.close()
 
     @contextmanager
-    def begun(self, begin: str) -> Iterator[Connection]:
-        """Yield a connection in a transaction; what is not committed in the block is undone.
+    def begun(self, begin: Callable[[Connection], T]) -> Iterator[T]:
+        """Yield a transaction; what is not committed in the block is undone.
+
+        ``begin`` begins it. Nothing may be written by that, because it is called again where the
+        connection turns out to be lost.
 
         Raises:
             StoreError: the database failed.
             StoreUnreachableError: it does not answer; at once where that is known already.
         """
         with store_errors(self.place):
-            pool, connection = self._begun(begin)
+            pool, connection, begun = self._begun(begin)
             try:
-                yield connection
+                yield begun
             finally:
-                if connection.info.transaction_status != TransactionStatus.IDLE:
-                    with suppress(psycopg.Error):
-                        connection.execute("ROLLBACK")
-                pool.putconn(connection)
+                _give_back(pool, connection)
 
-    def _begun(self, begin: str) -> tuple[Pool, BoundedConnection]:
+    def _begun(self, begin: Callable[[Connection], T]) -> tuple[Pool, BoundedConnection, T]:
         """Begin on the first connection that turns out to be alive: the pool cannot know."""
         for _ in range(SIZE):
             pool = self._opened()
             connection = self._taken(pool)
             try:
-                connection.execute(begin)
-            except psycopg.Error as error:
+                return pool, connection, begin(connection)
+            except BaseException as error:
                 was_lost = connection.closed and not isinstance(error, SilentError)
-                pool.putconn(connection)
-                if not was_lost:
+                _give_back(pool, connection)
+                if not (was_lost and isinstance(error, psycopg.Error)):
                     raise
-            else:
-                return pool, connection
         raise psycopg.OperationalError("this connection is closed")
 
     def _opened(self) -> Pool:
@@ -186,13 +165,7 @@ class Connections:
 
     def _configure(self, connection: BoundedConnection) -> None:
         connection.availability, connection.outages = self._availability, self._availability.outages
-        connection.adapters.register_dumper(int, Int8Dumper)
-        with connection.pipeline():
-            for setting in SETTINGS:
-                connection.execute(SET, setting)
-            for name, value in KEEPALIVES:
-                connection.execute(SET_KNOWN, {"name": name, "value": value})
-            connection.execute(SET_DURABLE)
+        configure(connection)
 
     def _probe(self) -> None:
         try:
@@ -230,10 +203,12 @@ class PostgresReadOnlyStore:
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """Read, undisturbed by writers: every statement in the block sees the same moment."""
-        with self._connections.begun(statements.BEGIN_READING) as connection:
+        with self._connections.begun(statements.reading) as connection:
             yield statements.snapshot(connection)
 
-    def transaction(self) -> AbstractContextManager[PostgresTransaction]:
+    def transaction(
+        self, asked: Lookups = NO_LOOKUPS
+    ) -> AbstractContextManager[PostgresTransaction]:
         """Refuse to write.
 
         Raises:
@@ -243,14 +218,9 @@ class PostgresReadOnlyStore:
             f"{self._place} was opened to be read only", "Open it for writing."
         )
 
-    def is_outdated(self) -> bool:
-        """Return whether an earlier version made the store, and nothing has upgraded it since."""
-        with self._connections.begun(statements.BEGIN_READING) as connection:
-            return schema.is_outdated(connection)
-
     def damage(self) -> Sequence[str]:
         """Return what is missing of what keeps writers apart. The rest is the database's care."""
-        with self._connections.begun(statements.BEGIN_READING) as connection:
+        with self._connections.begun(statements.reading) as connection:
             missing = schema.missing_indexes(connection)
         return [f"the unique index {name} is missing or not valid" for name in missing]
 
@@ -270,6 +240,17 @@ class PostgresReadOnlyStore:
         """Let what waits for the database fail, and what comes after it."""
         self._connections.abandon()
 
+    def require_writable(self) -> None:
+        """Check that the database takes writes.
+
+        Raises:
+            StoreReadOnlyError: it is a standby, or was made read only.
+            StoreError: it does not answer.
+        """
+        with self._connections.begun(statements.writing) as connection:
+            if connection.execute(statements.IS_READ_ONLY).fetchone() == ("on",):
+                raise read_only(self._place)
+
     def close(self) -> None:
         """Let go of every connection."""
         self._connections.close()
@@ -278,8 +259,10 @@ class PostgresReadOnlyStore:
 class PostgresEventStore(PostgresReadOnlyStore):
     """A thread-safe ``EventStore`` over a database that any number of processes may share."""
 
-    def __init__(self, address: str, now: Callable[[], int]) -> None:
-        """Open a store that exists.
+    def __init__(
+        self, address: str, now: Callable[[], int], writers: int = WRITERS_VERSION
+    ) -> None:
+        """Open a store that exists, as a program of some version of the writers.
 
         Raises:
             StoreMissingError: this database has no store.
@@ -288,10 +271,14 @@ class PostgresEventStore(PostgresReadOnlyStore):
         super().__init__(address)
         self._now = now
         self._swept = 0
+        self._writers = writers
+        self._has_signed = False  # whether the store keeps this version, or a higher one
 
     @contextmanager
-    def transaction(self) -> Iterator[PostgresTransaction]:
+    def transaction(self, asked: Lookups = NO_LOOKUPS) -> Iterator[PostgresTransaction]:
         """Write: commit when the block ends, roll back when an exception leaves it.
+
+        The organizations are locked, and what will be ``asked`` for is looked up, at once.
 
         Raises:
             StoreUnreachableError: the database was lost; a commit that was under way may have
@@ -300,11 +287,16 @@ class PostgresEventStore(PostgresReadOnlyStore):
             StoreError: the store cannot be written to; nothing was.
         """
         crashpoint("S1")
-        with self._connections.begun(statements.BEGIN_WRITING) as connection:
+        begin = partial(
+            PostgresTransaction, place=self._place, now=self._now, is_due=self._is_due, asked=asked
+        )
+        with self._connections.begun(begin) as writing:
             crashpoint("S2")
-            writing = PostgresTransaction(connection, self._place, self._now, self._is_due)
+            if not self._has_signed:
+                writing.sign(self._writers)
             yield writing
-            writing.finish()
+            writing.finish(self._writers)
+            self._has_signed = True
         crashpoint("S8")
 
     def _is_due(self, now: int) -> bool:
@@ -317,11 +309,18 @@ class PostgresEventStore(PostgresReadOnlyStore):
 
     def bind(self, name: str, value: str) -> str:
         """Keep a fact about the store unless it is kept already; return what is kept."""
-        with self._connections.begun(statements.BEGIN_WRITING) as connection:
+        with self._connections.begun(statements.writing) as connection:
             connection.execute(statements.ADD_META, (name, value))
             kept = statements.snapshot(connection).meta(name)
             connection.execute("COMMIT")
         return kept
+
+
+def _give_back(pool: Pool, connection: BoundedConnection) -> None:
+    if connection.info.transaction_status != TransactionStatus.IDLE:
+        with suppress(psycopg.Error):
+            connection.execute("ROLLBACK")
+    pool.putconn(connection)
 
 
 def create(address: str) -> None:

@@ -176,6 +176,12 @@ def first_cause(error: psycopg.Error) -> psycopg.Error:
     return cause if isinstance(cause, psycopg.Error) else error
 
 
+def read_only(place: str) -> StoreError:
+    """Return the error for a database that takes no writes."""
+    kind, problem, remedy = _READ_ONLY
+    return kind(problem.format(place=place), remedy)
+
+
 def lost_while_committing(place: str) -> StoreError:
     """Return the error for a commit that may or may not have been carried out."""
     return StoreUnreachableError(

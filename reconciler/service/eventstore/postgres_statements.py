@@ -1,91 +1,98 @@
 """The statements that are run on a PostgreSQL store.
 
 Plain SQL, so that databases that speak PostgreSQL's protocol can run it: no advisory lock, no
-LISTEN. What waits is written by statements that run once for many rows, which are bound as one JSON
-text: a statement costs the database, and the client, many times what a row costs, so a commit of a
-hundred calls has some three statements and not some three hundred. JSON is bound and read several
-times faster than one array for each column.
+LISTEN. What waits is written by one statement for all rows of a table, which are bound as one JSON
+text: a statement costs the database, and the client, many times what a row costs. JSON is bound and
+read several times faster than one array for each column.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.rows import TupleRow
 
+from reconciler.service.eventstore import tables
+from reconciler.service.eventstore.changes import UNKNOWN, Waiting
 from reconciler.service.eventstore.postgres_connection import Connection
-from reconciler.service.eventstore.rows import (
-    Head,
-    LeaseRow,
-    ObjectRow,
-    OwedRow,
-    Record,
-    SealRow,
-    StoredEvent,
-    TokenRow,
-)
+from reconciler.service.eventstore.rows import Head, ObjectRow, Record
 from reconciler.service.eventstore.sql import (
     IS_IN_LIST,
-    Column,
     Dialect,
     Snapshot,
     Values,
+    by_key,
     insert,
     on_conflict,
     select,
-    upsert,
 )
+from reconciler.service.eventstore.tables import Table
 
 MAX_CHARACTERS = 1 << 20  # of one statement's rows, so that neither side needs much memory at once
+PREFIX = "reconciler_"
+
+
+class ChainEnd(NamedTuple):
+    """An organization's head, and the position of its last event."""
+
+    organization: str
+    sequence: int
+    events: int
+    hash: bytes
+    position: int
+
+    @property
+    def head(self) -> Head:
+        """Return the head alone."""
+        return Head._make(self[:-1])
+
+
+def _as_here(table: Table) -> Table:
+    """Return a table with what is different in PostgreSQL."""
+    if table.name == tables.HEADS.name:
+        return table._replace(row=ChainEnd)
+    if table.name == tables.OBJECTS.name:
+        # Names are looked up for objects of every kind at once.
+        by_name = table.indexes[0]._replace(columns=("parent", "folded", "kind"))
+        return table._replace(indexes=(by_name, *table.indexes[1:]))
+    return table
+
+
+TABLES = tuple(map(_as_here, tables.TABLES))
+_TABLES = {table.name: table for table in TABLES}
 
 
 class Batched(NamedTuple):
-    """A statement for many rows.
+    """The statements that write many rows of a table."""
 
-    Attributes:
-        table: Statements of one table are sent in the order in which they were decided; those of
-            different tables do not depend on each other.
-        columns: Those of a row, in its order.
-        is_once: Whether no two rows of one statement may have the same first column: PostgreSQL
-            does not change a row twice in one ``ON CONFLICT DO UPDATE``.
-        is_last: Whether, of the rows with the same first column, only the last one is needed.
-    """
-
-    table: str
-    text: str
-    columns: tuple[str, ...]
-    is_once: bool = False
-    is_last: bool = False
+    add: str
+    put: str
+    remove: str
 
 
-Waiting = Sequence[tuple[Batched, Values]]
+@cache
+def batched(name: str) -> Batched:
+    """Return the statements for the rows of a table."""
+    table = _TABLES[name]
+    words = [
+        "INSERT INTO",
+        table.name,
+        f"({', '.join(table.columns)})",
+        _rows(table, table.columns),
+    ]
+    add = in_postgres(" ".join(words))
+    known_by = ", ".join(table.known_by)
+    words = ["DELETE FROM", table.name, f"WHERE ({known_by}) IN ({_rows(table, table.known_by)})"]
+    return Batched(add, add + on_conflict(table), in_postgres(" ".join(words)))
 
 
-def inserted(table: str, columns: tuple[str, ...]) -> Batched:
-    """Return a statement that adds rows."""
-    words = ["INSERT INTO", table, f"({', '.join(columns)})", _rows(table, columns)]
-    return Batched(table, " ".join(words), columns)
-
-
-def upserted(table: str, columns: tuple[str, ...], *, is_last: bool = False) -> Batched:
-    """Return a statement that adds rows, or changes those of the same first column."""
-    text = inserted(table, columns).text + on_conflict(columns, columns[0])
-    return Batched(table, text, columns, is_once=True, is_last=is_last)
-
-
-def deleted(table: str, *columns: str) -> Batched:
-    """Return a statement that removes the rows that have these values in these columns."""
-    words = ["DELETE FROM", table, f"WHERE ({', '.join(columns)}) IN ({_rows(table, columns)})"]
-    return Batched(table, " ".join(words), columns)
-
-
-def _rows(table: str, columns: Sequence[str]) -> str:
-    listed = ", ".join(columns)
-    return " ".join(["SELECT", listed, f"FROM json_populate_recordset(NULL::{table}, %s::json)"])
+def _rows(table: Table, columns: Sequence[str]) -> str:
+    rows = f"json_populate_recordset(NULL::{PREFIX}{table.name}, ?::json)"
+    return " ".join(["SELECT", ", ".join(columns), "FROM", rows])
 
 
 FIND_COLUMNS = (
@@ -102,9 +109,11 @@ FIND_INDEXES = (
 
 BEGIN_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# Asked in a transaction that was begun to write: it is "on" on a standby, and by a setting.
+IS_READ_ONLY = "SHOW transaction_read_only"
 
 
-_TABLE = re.compile(r"\b(FROM|INTO)\b ")
+_TABLE = re.compile(r"\b(FROM|INTO)\b (?!json_)")
 
 
 @lru_cache(maxsize=256)
@@ -112,6 +121,18 @@ def in_postgres(statement: str) -> str:
     """Return a statement of both stores with PostgreSQL's marks and this store's table names."""
     text = statement.replace(IS_IN_LIST, "= ANY(?)").replace("?", "%s")
     return _TABLE.sub(r"\1 reconciler_", text)
+
+
+def reading(connection: Connection) -> Connection:
+    """Begin to read: every statement sees the same moment."""
+    connection.execute(BEGIN_READING)
+    return connection
+
+
+def writing(connection: Connection) -> Connection:
+    """Begin to write: every statement sees what was committed before it."""
+    connection.execute(BEGIN_WRITING)
+    return connection
 
 
 def snapshot(connection: Connection) -> Snapshot:
@@ -126,56 +147,62 @@ def run(
     return connection.execute(in_postgres(statement), values)
 
 
-OBJECTS = in_postgres(select(ObjectRow, "objects", f"WHERE id {IS_IN_LIST}"))
+LOCKED = {tables.LEASES.name, tables.SEALS.name}
+
+
+def row_of(connection: Connection, table: Table, key: Sequence[str]) -> Any:
+    """Return the row of a key; rows of some tables are locked until the commit."""
+    rest = by_key(table) + (" FOR UPDATE" if table.name in LOCKED else "")
+    found = run(connection, select(table.row, table.name, rest), key).fetchone()
+    return tuple.__new__(table.row, found) if found else None
+
+
 META = in_postgres("SELECT value FROM meta WHERE name = ?")
 LOCK_META = META + " FOR UPDATE"
-LOCK_LEASE = in_postgres(select(LeaseRow, "leases", "WHERE organization = ? FOR UPDATE"))
-RECORDS = in_postgres(select(Record, "records", "WHERE caller = ANY(?) AND key = ANY(?)"))
-_CHAIN_END = (*Head._fields, "position")
-LOCK_HEADS = (
-    "SELECT organization, sequence, events, hash, position FROM reconciler_heads"
-    " ORDER BY organization FOR UPDATE"
+# Changes, and locks, no row that has the version already, so that writers do not wait for it.
+SIGN = "UPDATE reconciler_meta SET value = %s WHERE name = %s AND value::int < %s"
+# Fails where a newer program has written, so that the COMMIT sent with it does nothing. It is the
+# last statement: it sees what was committed before this transaction got its locks.
+REQUIRE_CURRENT = (
+    "SELECT 1 / CASE WHEN value::int > %s THEN 0 ELSE 1 END FROM reconciler_meta WHERE name = %s"
 )
-LOCK_HEAD = LOCK_HEADS.replace("ORDER BY organization", "WHERE organization = %s")
+# Each row is looked for by itself. Of conditions with two lists, a database may use one for the
+# index, and then reads all records of a caller, or all of a project.
+RECORDS = " ".join(
+    [
+        "SELECT found.* FROM unnest(%s::text[], %s::text[]) AS asked (caller, key), LATERAL",
+        "(SELECT",
+        ", ".join(Record._fields),
+        "FROM reconciler_records WHERE caller = asked.caller AND key = asked.key LIMIT 1) AS found",
+    ]
+)
+# Each with the version of its stream.
+OBJECTS = " ".join(
+    [
+        "SELECT found.*, (SELECT max(version) FROM reconciler_events WHERE stream = found.id)",
+        "FROM unnest(%s::text[]) AS asked (id), LATERAL (SELECT",
+        ", ".join(ObjectRow._fields),
+        "FROM reconciler_objects WHERE id = asked.id LIMIT 1) AS found",
+    ]
+)
 NAMES = (
-    "SELECT parent, kind, folded, id FROM reconciler_objects"
-    " WHERE parent = ANY(%s) AND folded = ANY(%s)"
+    "SELECT found.* FROM unnest(%s::text[]) AS a (parent), unnest(%s::text[]) AS b (folded),"
+    " LATERAL (SELECT parent, kind, folded, id FROM reconciler_objects"
+    " WHERE parent = a.parent AND folded = b.folded LIMIT 100) AS found"
 )
-# One look into the index for each stream, whatever number of events it has.
-VERSIONS = (
-    "SELECT asked.stream, (SELECT max(version) FROM reconciler_events AS event"
-    " WHERE event.stream = asked.stream) FROM unnest(%s::text[]) AS asked (stream)"
+LOCK_ALL_HEADS = in_postgres(select(ChainEnd, "heads", "ORDER BY organization FOR UPDATE"))
+# In order, so that no two writers wait for each other.
+LOCK_HEADS = in_postgres(
+    select(ChainEnd, "heads", "WHERE organization = ANY(?) ORDER BY organization FOR UPDATE")
 )
 POSITIONS = "SELECT nextval('reconciler_positions') FROM generate_series(1, %s::int)"
 
-# Rows that wait, and are written many at a time.
-ADD_EVENT = inserted("reconciler_events", StoredEvent._fields)
-PUT_HEAD = upserted("reconciler_heads", _CHAIN_END, is_last=True)
-PUT_OBJECT = upserted("reconciler_objects", ObjectRow._fields)
-REMOVE_OBJECT = deleted("reconciler_objects", "id")
-ADD_RECORD = inserted("reconciler_records", Record._fields)
-DROP_RECORD = deleted("reconciler_records", "caller", "key", "expires_at")
-PUT_SEAL = upserted("reconciler_seals", SealRow._fields)
-REMOVE_SEAL = deleted("reconciler_seals", "id")
-PUT_OWED = upserted("reconciler_owed", OwedRow._fields)
-REMOVE_OWED = deleted("reconciler_owed", "id", "made_at")
-
-# Rows that are written at once, because a constraint decides, or a lock must be had.
-DO_NOTHING = " ON CONFLICT ({}) DO NOTHING"
-ADD_META = in_postgres(insert(("name", "value"), "meta")) + DO_NOTHING.format("name")
+ADD_META = in_postgres(insert(tables.META)) + " ON CONFLICT (name) DO NOTHING"
 SET_META = "UPDATE reconciler_meta SET value = %s WHERE name = %s"
-ADD_HEAD = (
-    "INSERT INTO reconciler_heads (organization, sequence, events, hash, position)"
-    " VALUES (%s, %s, %s, %s, 0) ON CONFLICT (organization) DO NOTHING"
-)
-PUT_OBJECT_NOW = in_postgres(upsert(ObjectRow._fields, "objects", "id"))
 CLEAR_OBJECTS = (
     "DELETE FROM reconciler_objects WHERE organization = ANY(%s)"
     " OR organization NOT IN (SELECT organization FROM reconciler_heads)"
 )
-ADD_LEASE = in_postgres(insert(LeaseRow._fields, "leases")) + DO_NOTHING.format("organization")
-PUT_LEASE = in_postgres(upsert(LeaseRow._fields, "leases", "organization"))
-PUT_TOKEN = in_postgres(upsert(TokenRow._fields, "tokens", "name"))
 
 # Dropping what has expired, in this order. Rows that another server is just dropping are left to
 # it: no server waits for another one here.
@@ -211,43 +238,78 @@ NAME_FILTERS = {
 DIALECT = Dialect(NAME_FILTERS, list)
 
 
-def batches(waiting: Waiting) -> Iterator[tuple[str, str]]:
+def batches(waiting: Iterable[Waiting]) -> Iterator[tuple[str, str]]:
     """Yield statements, each with the JSON text of its rows, that write what waits.
 
-    For instance, ``put a1, event, put b1, remove c, put a2`` of objects and events becomes
-    ``put [a1, b1]``, ``remove [c]``, ``put [a2]`` and ``add [event]``.
+    Rows go before others come, so that a name that one object gave up is free for the next one. A
+    row that was missing is added and never put over another, so that the constraint finds a writer
+    who was faster.
     """
-    tables: dict[str, list[tuple[Batched, Values]]] = {}
-    for statement, row in waiting:
-        tables.setdefault(statement.table, []).append((statement, row))
-    for decided in tables.values():
-        rows = _last_ones(decided) if decided[0][0].is_last else decided
-        for statement, texts in _runs(rows):
-            yield statement.text, f"[{','.join(texts)}]"
+    by_table: dict[str, _Batch] = {}
+    for each in waiting:
+        name = each.key[0]
+        if name in _TABLES:  # other rows are known, and not kept
+            by_table.setdefault(name, _Batch([], [], [])).take(_TABLES[name], each)
+    for name, batch in by_table.items():
+        table, text = _TABLES[name], batched(name)
+        yield from _texts(text.remove, table.known_by, batch.gone)
+        yield from _texts(text.add, table.columns, batch.new)
+        yield from _texts(text.put, table.columns, batch.put)
 
 
-def _last_ones(rows: Waiting) -> Waiting:
-    # A dict keeps the place of a key's first row, and the value of its last.
-    return list({row[0]: (statement, row) for statement, row in rows}.values())
+class _Batch(NamedTuple):
+    """Rows of a table: those that go, those that are new, and those that may be there."""
+
+    gone: list[Values]
+    new: list[Values]
+    put: list[Values]
+
+    def take(self, table: Table, waiting: Waiting) -> None:
+        """Add a row that waits."""
+        key, row = waiting.key, waiting.row
+        found: Any = None if table.is_log else waiting.found
+        goes = found is not None and (row is None or _must_go(table, found, row))
+        if goes:
+            self.gone.append(key[1:] if found is UNKNOWN else table.known_in(found))
+        if row is not None:
+            (self.new if goes or found is None else self.put).append(row)
 
 
-def _runs(rows: Waiting) -> Iterator[tuple[Batched, Sequence[str]]]:
-    """Yield one statement after the other, each with as many rows as may share it."""
+def _must_go(table: Table, found: Values, row: Values) -> bool:
+    """Return whether the row that was found is removed before it is written anew.
+
+    Another row may get a name that it gives up, and another writer may have put another record in
+    its place.
+    """
+    if found is UNKNOWN:
+        return False
+    at = _unique_columns(table.name)
+    return bool(table.guard) or [found[n] for n in at] != [row[n] for n in at]
+
+
+@cache
+def _unique_columns(name: str) -> Sequence[int]:
+    table = _TABLES[name]
+    names = {name for index in table.indexes if index.is_unique for name in index.columns}
+    return [n for n, name in enumerate(table.columns) if name in names]
+
+
+def _texts(
+    statement: str, columns: Sequence[str], rows: Sequence[Values]
+) -> Iterator[tuple[str, str]]:
+    """Yield a statement, as often as it takes, with the JSON text of rows."""
     import orjson  # loading it takes a plan longer than it gains by it
 
-    current, texts, keys, size = rows[0][0], list[str](), set[Column](), 0
-    for statement, row in rows:
-        is_repeated = statement.is_once and row[0] in keys
-        if texts and (statement is not current or is_repeated or size > MAX_CHARACTERS):
-            yield current, texts
-            texts, keys, size = [], set(), 0
-        current = statement
-        fields = dict(zip(statement.columns, row, strict=True))
-        text = orjson.dumps(fields, default=_as_text).decode()
-        texts.append(text)
-        keys.add(row[0])
-        size += len(text)
-    yield current, texts
+    texts, size = list[str](), 0
+    for row in rows:
+        fields = dict(zip(columns, row, strict=True))
+        texts.append(orjson.dumps(fields, default=_as_text).decode())
+        size += len(texts[-1])
+        if size > MAX_CHARACTERS:
+            yield statement, f"[{','.join(texts)}]"
+            texts, size = [], 0
+    if texts:
+        yield statement, f"[{','.join(texts)}]"
 
 
 def _as_text(value: object) -> str:

@@ -8,7 +8,7 @@ two different events have the same encoding, whatever their texts contain.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 ORIGIN = bytes(32)  # the hash before the first event of an organization
 
@@ -62,6 +62,23 @@ class StoredEvent(NamedTuple):
     hash: bytes
 
 
+class EventKey(NamedTuple):
+    """As much of an event as tells whether to read the rest, which may be very long."""
+
+    sequence: int
+    stream: str
+    version: int
+    type: str
+
+
+class EventTrace(NamedTuple):
+    """As much of an event of a stream as tells which tree made it."""
+
+    version: int
+    type: str
+    context: str
+
+
 class Head(NamedTuple):
     """The end of an organization's chain. Writers of the organization lock this row."""
 
@@ -103,22 +120,11 @@ class ObjectRow(NamedTuple):
     marks: str
 
 
-class ObjectKey(NamedTuple):
-    """As much of an object as tells whether its text is known already."""
+ObjectKey: TypeAlias = tuple[str, int]
+"""Id and sequence of an object: as much of it as tells whether its text is known already.
 
-    id: str
-    sequence: int
-    name: str
-
-
-class MarkedKey(NamedTuple):
-    """The same, with what can change without a new sequence."""
-
-    id: str
-    sequence: int
-    changed_by: str
-    context: str
-    marks: str
+It is the row as it was read: to give a page of them names takes as long as to read it.
+"""
 
 
 class Record(NamedTuple):
@@ -210,16 +216,21 @@ class Lookups(NamedTuple):
     """Lookups that the calls of a batch will probably make. Only speed depends on them.
 
     Attributes:
+        organizations: Ids of those that will be written to.
         records: Callers and their idempotency keys.
         objects: Ids of objects, those that something may be made in among them.
         names: Folded names that something may get.
         events: How many events there may be.
     """
 
+    organizations: frozenset[str]
     records: frozenset[tuple[str, str]]
     objects: frozenset[str]
     names: frozenset[str]
     events: int
+
+
+NO_LOOKUPS = Lookups(frozenset(), frozenset(), frozenset(), frozenset(), 0)
 
 
 class NameFilter(NamedTuple):
@@ -250,6 +261,11 @@ class ObjectQuery(NamedTuple):
     descending: bool = False
     offset: int = 0
     limit: int = 0
+
+    @property
+    def is_filtered(self) -> bool:
+        """Return whether not every object of the kind and parent need be found."""
+        return self.ids is not None or self.names != () or self.active is not None
 
 
 INACTIVE_MARK = '"inactive":true'

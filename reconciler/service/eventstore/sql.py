@@ -8,14 +8,16 @@ are run.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
+from reconciler.resources.ref import fold
 from reconciler.service.eventstore.rows import (
     INACTIVE_MARK,
+    EventKey,
+    EventTrace,
     Head,
     LeaseRow,
-    MarkedKey,
     NameFilter,
     ObjectKey,
     ObjectQuery,
@@ -28,6 +30,7 @@ from reconciler.service.eventstore.rows import (
     first_head,
     length_of_page,
 )
+from reconciler.service.eventstore.tables import HEADS, LEASES, OBJECTS, RECORDS, SEALS, Table
 
 PAGE = 1000  # rows of one read, so that memory does not grow with the store
 
@@ -69,21 +72,38 @@ def select(row: type[NamedTuple], table: str, rest: str) -> str:
     return " ".join(["SELECT", ", ".join(row._fields), "FROM", table, rest])
 
 
-def insert(columns: Sequence[str], table: str) -> str:
+def insert(table: Table) -> str:
     """Return a statement that adds a row, one value for each column."""
-    listed, places = ", ".join(columns), ", ".join("?" for _ in columns)
-    return " ".join(["INSERT INTO", table, f"({listed})", "VALUES", f"({places})"])
+    listed, places = ", ".join(table.columns), ", ".join("?" for _ in table.columns)
+    return " ".join(["INSERT INTO", table.name, f"({listed})", "VALUES", f"({places})"])
 
 
-def on_conflict(columns: Sequence[str], *key: str) -> str:
+def on_conflict(table: Table) -> str:
     """Return the end of an ``INSERT`` that changes the row of a key where there is one."""
-    changed = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
-    return f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
+    columns = (name for name in table.columns if name not in table.key)
+    changed = ", ".join(f"{name} = excluded.{name}" for name in columns)
+    return f" ON CONFLICT ({', '.join(table.key)}) DO UPDATE SET {changed}"
 
 
-def upsert(columns: Sequence[str], table: str, *key: str) -> str:
+def upsert(table: Table) -> str:
     """Return a statement that adds a row, or changes the one of its key."""
-    return insert(columns, table) + on_conflict(columns, *key)
+    return insert(table) + on_conflict(table)
+
+
+@cache
+def _where(*columns: str) -> str:
+    return f"WHERE {' AND '.join(f'{name} = ?' for name in columns)}"
+
+
+def by_key(table: Table) -> str:
+    """Return the condition that finds the row of a key."""
+    return _where(*table.key)
+
+
+def delete(table: Table) -> str:
+    """Return a statement that removes the row of a key, and of the guard that goes with it."""
+    words = ["DELETE FROM", table.name, _where(*table.known_by)]
+    return " ".join(words)
 
 
 # An organization is an object of itself, which its pages leave out.
@@ -116,9 +136,17 @@ class Snapshot:
         found = self.run(select(row, table, rest), values)
         return list(map(partial(tuple.__new__, row), found))
 
+    def _keys(self, rest: str, *values: object) -> Sequence[ObjectKey]:
+        words = ["SELECT id, sequence FROM objects", rest]
+        return cast("Sequence[ObjectKey]", list(self.run(" ".join(words), values)))
+
     def _one(self, row: type[Row], table: str, rest: str, *values: object) -> Row | None:
         found = self.run(select(row, table, rest), values).fetchone()
         return tuple.__new__(row, found) if found else None
+
+    def _row(self, table: Table, *key: str) -> Any:
+        """Return the row of a key."""
+        return self._one(table.row, table.name, by_key(table), *key)
 
     def _value(self, statement: str, *values: object) -> Column:
         found = self.run(statement, values).fetchone()
@@ -146,12 +174,17 @@ class Snapshot:
         rest = "WHERE position > ? ORDER BY position LIMIT ?"
         return self._all(StoredEvent, "events", rest, after, limit)
 
-    def read_organization(
+    def event_keys(
         self, organization: str, *, after: int = 0, limit: int = PAGE
-    ) -> Sequence[StoredEvent]:
-        """Return an organization's events past a sequence, oldest first."""
+    ) -> Sequence[EventKey]:
+        """Return the keys of an organization's events past a sequence, oldest first."""
         rest = "WHERE organization = ? AND sequence > ? ORDER BY sequence LIMIT ?"
-        return self._all(StoredEvent, "events", rest, organization, after, limit)
+        return self._all(EventKey, "events", rest, organization, after, limit)
+
+    def traces_before(self, stream: str, version: int, limit: int = PAGE) -> Sequence[EventTrace]:
+        """Return traces of a stream's events before a version, newest first."""
+        rest = "WHERE stream = ? AND version < ? ORDER BY version DESC LIMIT ?"
+        return self._all(EventTrace, "events", rest, stream, version, limit)
 
     def heads(self) -> Sequence[Head]:
         """Return where every organization's chain ends, by organization."""
@@ -159,12 +192,13 @@ class Snapshot:
 
     def head(self, organization: str) -> Head:
         """Return where an organization's chain ends; of none yet, the first head."""
-        found = self._one(Head, "heads", "WHERE organization = ?", organization)
-        return found or first_head(organization)
+        head: Head | None = self._row(HEADS, organization)
+        return head or first_head(organization)
 
     def get_object(self, object_id: str) -> ObjectRow | None:
         """Return the object of an id."""
-        return self._one(ObjectRow, "objects", "WHERE id = ?", object_id)
+        row: ObjectRow | None = self._row(OBJECTS, object_id)
+        return row
 
     def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
         """Return the objects of these ids, in any order, less those that are missing."""
@@ -184,22 +218,34 @@ class Snapshot:
 
     def page_keys(
         self, organization: str, *, after: str = "", limit: int = PAGE
-    ) -> Sequence[MarkedKey]:
+    ) -> Sequence[ObjectKey]:
         """Return the keys of what ``objects_page`` returns."""
-        return self._all(MarkedKey, "objects", _PAGE, organization, after, limit)
+        return self._keys(_PAGE, organization, after, limit)
 
-    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]:
-        """Return how many objects a query finds, and the keys of those of its page."""
+    def page_marks(self, organization: str, limit: int = PAGE) -> Sequence[str]:
+        """Return the marks of the first objects of an organization, less itself."""
+        words = ["SELECT marks FROM objects", _PAGE]
+        found = self.run(" ".join(words), (organization, "", limit))
+        return [str(marks) for (marks,) in found]
+
+    def list_objects(
+        self, query: ObjectQuery, total: int | None = None
+    ) -> tuple[int, Sequence[ObjectKey]]:
+        """Return how many objects a query finds, and the keys of those of its page.
+
+        They are counted unless ``total`` says how many there are.
+        """
         # Two statements: a count in the same one would read every row that the page skips. Both run
         # in one transaction, so they see the same rows.
         where, values = self._filters(query)
-        words = ["SELECT count(*) FROM objects", where]
-        total = int(self._value(" ".join(words), *values) or 0)
+        if total is None:
+            words = ["SELECT count(*) FROM objects", where]
+            total = int(self._value(" ".join(words), *values) or 0)
         limit = length_of_page(query, total)
         if not limit:
             return total, []
         rest = f"{where}{_ORDERS[query.by_name, query.descending]} LIMIT ? OFFSET ?"
-        return total, self._all(ObjectKey, "objects", rest, *values, limit, query.offset)
+        return total, self._keys(rest, *values, limit, query.offset)
 
     def _filters(self, query: ObjectQuery) -> tuple[str, list[object]]:
         """Return the conditions of a query, and the values to bind."""
@@ -209,6 +255,9 @@ class Snapshot:
             texts.append(f"id {IS_IN_LIST}")
             values.append(self.dialect.as_list(sorted(query.ids)))
         for name in query.names:
+            if name.match == "equals" and not name.folded:
+                texts.append("folded = ?")  # which has an index
+                values.append(fold(name.text))
             if not _is_always_true(name):
                 texts.append(self._name_filter(name))
                 # Some conditions take the text twice, once for its length.
@@ -227,11 +276,13 @@ class Snapshot:
 
     def record(self, caller: str, key: str) -> Record | None:
         """Return the answer kept under a caller's idempotency key."""
-        return self._one(Record, "records", "WHERE caller = ? AND key = ?", caller, key)
+        record: Record | None = self._row(RECORDS, caller, key)
+        return record
 
     def seal(self, seal_id: str) -> SealRow | None:
         """Return a seal. In a transaction, no other one can change it until the end."""
-        return self._one(SealRow, "seals", "WHERE id = ?", seal_id)
+        seal: SealRow | None = self._row(SEALS, seal_id)
+        return seal
 
     def owed(self, ids: Collection[str]) -> Sequence[OwedRow]:
         """Return the secrets that these applications owe, in any order."""
@@ -254,7 +305,8 @@ class Snapshot:
 
         In a transaction, no other one can change it until the end.
         """
-        return self._one(LeaseRow, "leases", "WHERE organization = ?", organization)
+        lease: LeaseRow | None = self._row(LEASES, organization)
+        return lease
 
     def tokens(self) -> Sequence[TokenRow]:
         """Return every token, by name. In a transaction, no other can change them until the end."""

@@ -20,14 +20,15 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
 )
 from reconciler.service.eventstore.files import publish, temporary_file
+from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite_files import INDEX, LOG, store_errors
 from reconciler.service.eventstore.sqlite_tables import (
     DIALECT,
     SET_META,
     SqliteTransaction,
-    is_outdated,
 )
+from reconciler.service.eventstore.writers import WRITERS, WRITERS_VERSION, require_current
 
 NEVER = -math.inf  # before any time of the monotonic clock, which may begin near 0 at boot
 READERS_KEPT = 8  # each costs memory and open files
@@ -40,11 +41,6 @@ class _OpenStore:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._path = path
         self._connection = connection
-
-    def is_outdated(self) -> bool:
-        """Return whether an earlier version made the store, and nothing has upgraded it since."""
-        with store_errors(self._path):
-            return is_outdated(self._connection)
 
     def damage(self) -> Sequence[str]:
         """Return what SQLite itself finds wrong with the file's structure."""
@@ -83,8 +79,8 @@ class _OpenStore:
 class SqliteEventStore(_OpenStore):
     """A thread-safe ``EventStore`` over a file."""
 
-    def __init__(self, path: Path, now: Callable[[], int]) -> None:
-        """Open a store that exists.
+    def __init__(self, path: Path, now: Callable[[], int], writers: int = WRITERS_VERSION) -> None:
+        """Open a store that exists, as a program of some version of the writers.
 
         Raises:
             StoreError: the file is no sound store, or cannot be used.
@@ -92,13 +88,16 @@ class SqliteEventStore(_OpenStore):
         files.recognise(path)
         super().__init__(path, files.connect(path))
         self._now = now
+        self._writers = writers
         self._lock = threading.Lock()
         self._watched = self._watch()
         self._readers: list[sqlite3.Connection] = []
 
     @contextmanager
-    def transaction(self) -> Iterator[SqliteTransaction]:
+    def transaction(self, asked: Lookups = NO_LOOKUPS) -> Iterator[SqliteTransaction]:
         """Write: commit when the block ends, roll back when an exception leaves it.
+
+        Nothing is looked up: a look into the file costs no more alone than with others.
 
         Raises:
             StoreError: the store cannot be written to; nothing was.
@@ -115,7 +114,9 @@ class SqliteEventStore(_OpenStore):
             self._connection.execute("BEGIN IMMEDIATE")
             crashpoint("S2")
             try:
-                yield SqliteTransaction(self._connection, self._now)
+                writing = SqliteTransaction(self._connection, self._now)
+                self._sign(writing)
+                yield writing
                 crashpoint("S7")
                 self._connection.execute("COMMIT")
             finally:
@@ -124,6 +125,17 @@ class SqliteEventStore(_OpenStore):
             crashpoint("S8")
             # Nothing is acknowledged that went into a file that the path no longer names.
             self._watched.check()
+
+    def _sign(self, writing: SqliteTransaction) -> None:
+        """Let the store keep the version of this writer, unless it has it.
+
+        Raises:
+            StoreReadOnlyError: this writer is too old.
+        """
+        found = writing.meta(WRITERS)
+        require_current(found, self._writers)
+        if found != str(self._writers):
+            self._connection.execute(SET_META, (WRITERS, str(self._writers)))
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -177,7 +189,7 @@ class SqliteEventStore(_OpenStore):
         Raises:
             StoreError: the store cannot be written to.
         """
-        with self._lock, store_errors(self._path):
+        with self.transaction():
             self._connection.execute(SET_META, (name, value))
 
     def close(self) -> None:
@@ -230,7 +242,7 @@ class SqliteReadOnlyStore(_OpenStore):
             self._connection = files.connect_to_read(self._path)
             self._fingerprint = found
 
-    def transaction(self) -> AbstractContextManager[SqliteTransaction]:
+    def transaction(self, asked: Lookups = NO_LOOKUPS) -> AbstractContextManager[SqliteTransaction]:
         """Refuse to write.
 
         Raises:

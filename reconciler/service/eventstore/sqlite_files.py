@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from reconciler.resources.process import crashpoint
+from reconciler.resources.regular_file import open_regular
 from reconciler.service.eventstore.errors import (
     StoreBusyError,
     StoreError,
@@ -25,10 +26,10 @@ from reconciler.service.eventstore.files import is_there, publish, temporary_fil
 from reconciler.service.eventstore.sqlite_tables import (
     ADD_META,
     APPLICATION_ID,
-    OLDEST_VERSION,
-    SCHEMA_VERSION,
-    TABLES,
+    SET_VERSION,
+    WORDS,
 )
+from reconciler.service.eventstore.tables import SCHEMA_VERSION, TABLES, script
 
 BUSY_SECONDS = 10.0
 CACHE_KIB = 16 * 1024  # of the writer: holds a whole batch, which else is written twice
@@ -77,24 +78,24 @@ def create(path: Path) -> None:
 def _fill(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute(SET_VERSION)
         crashpoint("S11")
-        connection.executescript(f"BEGIN;{TABLES}COMMIT;")
+        connection.executescript(f"BEGIN;{script(TABLES, WORDS)}COMMIT;")
         crashpoint("S11")
         connection.execute(ADD_META, ("instance", os.urandom(16).hex()))
         connection.execute("PRAGMA journal_mode = WAL")
 
 
 def recognise(path: Path) -> None:
-    """Accept a file that is a whole store of this version, or of one that can be upgraded.
+    """Accept a file that is a whole store of this version's schema.
 
     Raises:
         StoreUnusableError: it is something else, which the message names.
     """
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             header = file.read(HEADER)
-        size = path.stat().st_size
+            size = os.fstat(file.fileno()).st_size
     except OSError as error:
         raise unopened(path, error) from error
     if not header.startswith(MAGIC):
@@ -126,7 +127,7 @@ def _log_has_the_rest(path: Path) -> bool:
 def is_ours(path: Path) -> bool:
     """Return whether a file was a store of ours once, even if it is damaged now."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             header = file.read(HEADER)
     except OSError:
         return False
@@ -140,7 +141,7 @@ def _check_version(path: Path, version: int) -> None:
             f"this version knows {SCHEMA_VERSION})",
             "Use that version or a newer one. The file was left as it is.",
         )
-    if version < OLDEST_VERSION:
+    if version < SCHEMA_VERSION:
         raise _not_ours(path, f"has schema {version}, which no version ever wrote")
 
 
@@ -250,6 +251,17 @@ def fingerprint(path: Path) -> tuple[int, int, int, bool]:
     return found.st_ino, found.st_mtime_ns, found.st_size, has_log(path)
 
 
+_SHARED = 32 * 1024  # bytes by which SQLite makes the file of its shared memory longer
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _SHARED
+
+
 _Meaning = tuple[type[StoreError], str, str]
 
 _DAMAGED: _Meaning = (
@@ -318,9 +330,12 @@ def store_errors(path: Path) -> Iterator[None]:
 def store_error(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreError:
     """Return what an error of SQLite means for the person whose file it is.
 
-    It reports some damage in bytes of the damage itself, which are then no text.
+    It reports some damage in bytes of the damage itself, which are then no text; and a full disk as
+    one that fails, where there is no room for the memory that its users share.
     """
     damaged = isinstance(error, UnicodeDecodeError)
     code = sqlite3.SQLITE_CORRUPT if damaged else getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_IOERR and _is_full(path.parent):
+        code = sqlite3.SQLITE_FULL
     kind, problem, remedy = _MEANINGS.get(code, _UNKNOWN)
     return kind(problem.format(path=path), remedy)

@@ -45,7 +45,7 @@ class AddOrgRequest(Message):
     name: Name
 
 
-@with_fields_of(Kind.PROJECT, after=True)
+@with_fields_of(Kind.PROJECT)
 class AddProjectRequest(SpecMessage):
     """Make a project in the organization of the call."""
 

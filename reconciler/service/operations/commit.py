@@ -7,8 +7,6 @@ once: a repeated call gets the first answer, with its secret, while what was mad
 from __future__ import annotations
 
 import json
-import re
-from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -209,28 +207,15 @@ def _key(request: Request) -> tuple[str, str]:
 
 
 def _digest(request: Request, admitted: _Admitted) -> bytes:
-    """Return the digest of what a request means, its defaults and its organization filled in."""
-    operation, asked, text = admitted
-    organization = request.organization or request.caller.only_organization
-    meaning = text if isinstance(asked, Fields) else _text_of(asked)
-    return sha256(f"{operation.name}\n{organization}\n{meaning}".encode()).digest()
+    """Return the digest of what a request means, its defaults and its organization filled in.
 
-
-def _text_of(asked: Model) -> str:
-    """Return the JSON text of a request, the same in every version of the service.
-
-    Records that an earlier version kept have digests of it. Those versions named fields in snake
-    case, and wrote them as here: in the order of the model, without spaces, not escaped to ASCII.
+    Requests that mean the same have the same digest: a retry over another transport says defaults
+    that the first call left out, or says them empty.
     """
-    fields = asked.model_dump(mode="json")
-    named = {_in_snake_case(name): value for name, value in fields.items()}
-    return json.dumps(named, ensure_ascii=False, separators=(",", ":"))
-
-
-@cache
-def _in_snake_case(name: str) -> str:
-    """Return ``redirect_uris`` for ``redirectUris``."""
-    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+    operation, asked, _ = admitted
+    organization = request.organization or request.caller.only_organization
+    meaning = canonical(request.fields if isinstance(asked, Fields) else asked.meaning())
+    return sha256(f"{operation.name}\n{organization}\n{meaning}".encode()).digest()
 
 
 def _checksum(asked: bytes, answer: str, seal: str | None, slot: int) -> bytes:

@@ -21,8 +21,9 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnreachableError,
 )
-from reconciler.service.eventstore.port import EventStore
+from reconciler.service.eventstore.port import EventStore, RemoteStore
 from reconciler.service.eventstore.sql import Snapshot
+from reconciler.service.eventstore.writers import WRITERS, require_current
 from reconciler.service.operations.answers import Answer
 from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.callers import Caller, Role, caller_of
@@ -43,7 +44,8 @@ T = TypeVar("T")
 LOG = logging.getLogger("reconciler.service")
 ANYBODY = Caller("", Role.VIEWER, frozenset())
 FAILED = Refusal(Code.INTERNAL, "the service failed", "service.failed")
-OF_THE_STORE = (StoreUnreachableError, StoreBusyError, StoreFullError, StoreReadOnlyError)
+OF_WRITING = (StoreFullError, StoreReadOnlyError)
+OF_THE_STORE = (StoreUnreachableError, StoreBusyError, *OF_WRITING)
 TURN_BYTES = 1 << 20  # of answers to reads; then the rest of the calls waits for its next turn
 OUT_OF_RESOURCES = Refusal(
     Code.UNAVAILABLE, "the service is short of memory or files", "service.exhausted"
@@ -52,6 +54,10 @@ OUT_OF_RESOURCES = Refusal(
 
 def _never() -> bool:
     return False
+
+
+def _nothing() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ class Incoming:
         as_text: Whether ``encode`` takes lists that are JSON text already.
         has_left: Returns whether its caller has gone away. Only batches ask: other calls are short.
         delivery: Ends once the network has taken the answer, or the caller went away.
+        drop: Ends the delivery, because others need the room of an answer that is not taken.
     """
 
     operation: str
@@ -76,6 +83,7 @@ class Incoming:
     as_text: bool = False
     has_left: Callable[[], bool] = _never
     delivery: ExitStack | None = None
+    drop: Callable[[], None] = _nothing
 
 
 class Received(NamedTuple):
@@ -112,6 +120,7 @@ class Dispatcher:
         self._engine = engine
         self._now = now
         self._failing = ""  # the problem of the store that was logged, while it lasts
+        self._can_be_read = True  # whether that problem keeps only writes from being carried out
         # The only organization of each token that has one. Those of a token are never changed.
         self._own: dict[bytes, str] = {}
 
@@ -130,7 +139,6 @@ class Dispatcher:
         """
         done = self._tried(lambda: self._received(calls, seconds), calls)
         if not isinstance(done, _Failure):
-            self._works()
             return done
         if not done.may_be_of_one:
             return [Received("", done.refusal)] * len(calls)
@@ -151,7 +159,7 @@ class Dispatcher:
         """
         done = self._tried(lambda: self._engine.write_orders(orders))
         if not isinstance(done, _Failure):
-            self._works()
+            self._works(wrote=True)
         elif isinstance(done.cause, (*OF_THE_STORE, MemoryError, OSError)):
             orders.end(done.refusal)
         else:
@@ -195,11 +203,14 @@ class Dispatcher:
         named = next((values[0] for name in ORGANIZATION if (values := call.headers.get(name))), "")
         return named or self._own.get(caller_key(call.headers), "")
 
-    def can_read(self) -> bool:
-        """Return whether the store can be read."""
+    def is_ready(self) -> bool:
+        """Return whether the store can be read, and takes writes of this program."""
         try:
+            if isinstance(self._store, RemoteStore):
+                self._store.require_writable()
             with self._store.snapshot() as view:
                 can = bool(view.meta("instance"))
+                require_current(view.meta(WRITERS))
         except StoreError as failure:
             self._fails(failure)
             return False
@@ -211,9 +222,11 @@ class Dispatcher:
         if self._failing != failure.problem:
             LOG.error("the store failed: %s. %s", failure.problem, failure.remedy)
         self._failing = failure.problem if isinstance(failure, OF_THE_STORE) else ""
+        self._can_be_read = isinstance(failure, OF_WRITING)
 
-    def _works(self) -> None:
-        if self._failing:
+    def _works(self, *, wrote: bool = False) -> None:
+        """Log that a problem is over, which a read does not show of one that only writes have."""
+        if self._failing and (wrote or not self._can_be_read):
             LOG.warning("the store can be used again")
             self._failing = ""
 
@@ -229,10 +242,13 @@ class Dispatcher:
             requests = (self._request(call, view, known) for call in calls)
             if not any(map(_may_write, calls)):
                 answers = self._read(view, zip(calls, requests, strict=True))
-                return list(_until(answers, time.perf_counter() + seconds))
+                answered = list(_until(answers, time.perf_counter() + seconds))
+                self._works()
+                return answered
             judged = list(requests)
         asked = [request for request in judged if isinstance(request, Request)]
         written = iter(self._engine.write(asked) if asked else ())
+        self._works(wrote=bool(asked))
         return [
             Received("", request)
             if isinstance(request, Refusal)

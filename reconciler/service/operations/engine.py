@@ -31,7 +31,7 @@ from reconciler.service.operations.batch import (
 )
 from reconciler.service.operations.callers import valid_token
 from reconciler.service.operations.commit import TRIES, Commit, answered, in_the_way, permitted
-from reconciler.service.operations.request import Request
+from reconciler.service.operations.request import Request, is_id
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.table import operation_of, operations, writes
 
@@ -207,8 +207,7 @@ class Engine:
             ConflictError: other writers were faster, or ``failures`` has new entries: tokens
                 stopped being valid, or no secret can be sealed. Nothing was written.
         """
-        with self._store.transaction() as tx:
-            tx.prefetch(expected_lookups(requests))
+        with self._store.transaction(expected_lookups(requests)) as tx:
             commit = Commit(tx, self._runtime, failures.unsealed)
             done = work(
                 lambda request: (
@@ -248,9 +247,10 @@ def expected_lookups(requests: Sequence[Request]) -> Lookups:
     """Return guesses of what calls will look up: their keys, objects, and names they may take.
 
     The guesses serve speed alone. Nothing has been checked yet, so what no store could hold is
-    left out.
+    left out. Organizations are locked, so they are named for those who may write there only.
     """
     return Lookups(
+        organizations=frozenset(filter(is_id, _written(requests))),
         records=frozenset(
             (request.caller.account, request.idempotency_key)
             for request in requests
@@ -264,6 +264,16 @@ def expected_lookups(requests: Sequence[Request]) -> Lookups:
         ),
         events=len(requests),
     )
+
+
+def _written(requests: Sequence[Request]) -> Iterator[str]:
+    """Yield the organizations that calls name, of callers who may make these calls there."""
+    for request in requests:
+        with suppress(Refusal):
+            permitted(request)
+            named = request.organization or request.caller.only_organization
+            if request.caller.sees(named):
+                yield named
 
 
 def _objects(requests: Sequence[Request]) -> Iterator[str]:

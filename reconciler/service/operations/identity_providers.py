@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Literal
 
 from reconciler.resources.models import Name, with_fields_of
-from reconciler.resources.normal import LATER
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.events import (
     IdpDeactivated,
@@ -33,10 +32,11 @@ from reconciler.service.operations.operation import ADMIN, Effect, operation
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.projections.objects import state_of
 
+AUDIENCE = "audience"  # which the source's calls do not know
 Styling = Literal["STYLING_TYPE_UNSPECIFIED"]
 
 
-@with_fields_of(Kind.IDP_JWT_CONFIG, later=False)
+@with_fields_of(Kind.IDP_JWT_CONFIG, but_for=AUDIENCE)
 class AddOrgJWTIDPRequest(SpecMessage):
     """Make an identity provider in the organization of the call."""
 
@@ -45,7 +45,7 @@ class AddOrgJWTIDPRequest(SpecMessage):
     auto_register: Literal[False] = False
 
 
-@with_fields_of(Kind.IDP_JWT_CONFIG, later=False)
+@with_fields_of(Kind.IDP_JWT_CONFIG, but_for=AUDIENCE)
 class UpdateOrgIDPJWTConfigRequest(SpecMessage):
     """Update the whole JWT configuration of an identity provider (source 4.1)."""
 
@@ -114,12 +114,11 @@ def rename_idp(call: Writing, request: UpdateOrgIDPRequest) -> Answer:
 def update_jwt_config(call: Writing, request: UpdateOrgIDPJWTConfigRequest) -> Answer:
     """Update the whole JWT configuration; a field that is sent empty is empty afterwards.
 
-    The audience is newer than this call, and stays.
+    This call does not know the audience, which stays.
     """
     row = call.target(Kind.IDP_JWT_CONFIG, request.idp_id)
     held = state_of(row)
-    later = {n: held.spec[n] for n in LATER[Kind.IDP_JWT_CONFIG] if n in held.spec}
-    spec = {**request.spec_of(Kind.IDP_JWT_CONFIG), **later}
+    spec = {**request.spec_of(Kind.IDP_JWT_CONFIG), AUDIENCE: held.spec[AUDIENCE]}
     return call.update(row, change_jwt_config(held, spec))
 
 

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, ValidationError
 from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import ACTION_TIMEOUT, CLOCK_SKEW, NO_NUL, Spec, format_duration
 from reconciler.resources.models import Model, Name, model_of
-from reconciler.resources.normal import stored_form
+from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.request import shown
@@ -41,7 +41,7 @@ class SpecMessage(Message):
     def spec_of(self, kind: Kind) -> Spec:
         """Return the fields of the spec alone, in the form in which they are stored."""
         names = model_of(kind).model_fields.keys() & type(self).model_fields.keys()
-        return stored_form(kind, self.model_dump(mode="json", by_alias=True, include=names))
+        return normal_form(kind, self.model_dump(mode="json", by_alias=True, include=names))
 
 
 def checked(model: type[M], text: str) -> M:

@@ -13,6 +13,7 @@ from reconciler.service.eventstore.rows import LeaseRow, ObjectRow
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.texts import Texts
 
+MOST_TOTALS = 4096
 MAX_KEEP_OWED = MAX_KEEP_OWED_SECONDS * MICROSECONDS
 
 
@@ -28,6 +29,29 @@ class Seals(Protocol):
         ...
 
 
+class Totals:
+    """How many objects lists without a filter have, by kind and parent. It is thread-safe.
+
+    To count the objects of a large organization takes longer than all the rest of a page. A total
+    is that of one state of the organization, named by the hash of its last event.
+    """
+
+    def __init__(self, most: int = MOST_TOTALS) -> None:
+        self._most = most
+        self._known: dict[tuple[str, str], tuple[bytes, int]] = {}
+
+    def get(self, name: tuple[str, str], state: bytes) -> int | None:
+        """Return the total of a list, if it is known in this state."""
+        of, total = self._known.get(name, (b"", 0))
+        return total if of == state else None
+
+    def put(self, name: tuple[str, str], state: bytes, total: int) -> None:
+        """Keep the total of a list in a state."""
+        if len(self._known) >= self._most:
+            self._known = {}
+        self._known[name] = state, total
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """The clock, ids, random bits and seals that operations use.
@@ -37,6 +61,7 @@ class Runtime:
         lease_time: The clock that leases end by.
         keep_owed: How long a secret is kept for its delivery, in microseconds.
         texts: JSON texts of objects that were answered.
+        totals: How many objects lists have.
     """
 
     now: Callable[[], int]
@@ -46,6 +71,7 @@ class Runtime:
     lease_time: LeaseClock
     keep_owed: int = MAX_KEEP_OWED
     texts: Texts = field(default_factory=Texts)
+    totals: Totals = field(default_factory=Totals)
 
 
 @dataclass(slots=True)

@@ -137,7 +137,7 @@ class Reading:
         To make the texts costs as much as all the rest: only a page that may be too long is tried.
         """
         most, is_known = 0, False
-        for row in self._rows([key.id for key in keys]):
+        for row in self._rows([object_id for object_id, _ in keys]):
             most += longest_text(row)
             if not is_known and is_too_long(most):
                 self._texts(view, keys)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from reconciler.resources.call import ADDRESSES, WRITE_BATCH
-from reconciler.service.operations import custody, inventory, leases, lists
+from reconciler.service.operations import custody, history, inventory, leases, lists
 from reconciler.service.operations.batch import write_batch
 from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.request import Fields
@@ -20,6 +20,7 @@ _LIGHT: Mapping[str, Operation] = {
     row.name: row
     for row in (
         *inventory.ROWS,
+        *history.ROWS,
         *lists.ROWS,
         *custody.ROWS,
         *leases.ROWS,

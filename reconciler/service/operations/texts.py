@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
-from operator import itemgetter
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from reconciler.service.domain.refusal import invalid
-from reconciler.service.eventstore.rows import MarkedKey, ObjectKey, ObjectRow
+from reconciler.service.eventstore.rows import ObjectKey, ObjectRow
 
 MAX_TEXTS_BYTES = 16 << 20
 LONGEST_KEPT = 64 << 10
@@ -26,20 +25,24 @@ MAX_PAGE_BYTES = 8 << 20
 READ_AT_ONCE = 16  # objects; each may be as large as a request
 ENVELOPE_BYTES = 4 << 10  # of a view beside the spec: name, details, problems of compliance
 ENTRY_BYTES = 400  # a key with its id and sequence, and its place in a dictionary
-_ID, _SEQUENCE = itemgetter(0), itemgetter(1)  # of a key of either kind
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 View: TypeAlias = Callable[[ObjectRow], dict[str, object]]
 Encode: TypeAlias = Callable[[dict[str, Any]], bytes]
-Name: TypeAlias = tuple[View, str, int]
+Name: TypeAlias = tuple[View, ObjectKey]
 """Of a text: its view, and the id and sequence of its object."""
-AnswerName: TypeAlias = tuple[Encode, str, int]
+AnswerName: TypeAlias = tuple[Encode, ObjectKey]
 """Of a whole answer: its encoding, and the id and sequence of the object that it shows."""
 LookUp: TypeAlias = Callable[[Collection[str]], Sequence[ObjectRow]]
 
 
-class Encoded(bytes):
-    """A JSON text in UTF-8, in the place of the value of a member of an answer."""
+class Encoded(tuple[bytes, ...]):
+    """Pieces of a JSON text in UTF-8, in the place of the value of a member of an answer.
+
+    They are joined once, with the rest of the answer: a page is long, and each copy takes memory.
+    """
+
+    __slots__ = ()
 
 
 class EncodedAnswer(dict[str, Any]):
@@ -58,15 +61,19 @@ def answer_bytes(answer: Mapping[str, object]) -> bytes:
     """Return the JSON text of an answer, of which some members may be encoded already."""
     if not any(isinstance(value, Encoded) for value in answer.values()):
         return json_bytes(answer)
-    return b"{%b}" % b",".join(
-        b"%b:%b" % (json_bytes(name), value if isinstance(value, Encoded) else json_bytes(value))
-        for name, value in answer.items()
-    )
+    pieces: list[bytes] = []
+    for name, value in answer.items():
+        pieces += (b",", json_bytes(name), b":")
+        pieces += value if isinstance(value, Encoded) else (json_bytes(value),)
+    pieces[0] = b"{"  # in the place of the first comma
+    return b"".join((*pieces, b"}"))
 
 
-def listed(texts: Iterable[bytes]) -> Encoded:
+def listed(texts: Sequence[bytes]) -> Encoded:
     """Return the JSON list of texts."""
-    return Encoded(b"[%b]" % b",".join(texts))
+    pieces = [b","] * (2 * len(texts))
+    pieces[1::2] = texts
+    return Encoded((b"[", *pieces[1:], b"]"))
 
 
 def within(parts: Iterable[Sequence[bytes]]) -> list[bytes]:
@@ -81,6 +88,37 @@ def within(parts: Iterable[Sequence[bytes]]) -> list[bytes]:
     while left < 0 and len(taken) > 1:
         left += len(taken.pop())
     return taken
+
+
+class Page:
+    """A page with a cursor while it is filled: members up to a number, and to so many bytes.
+
+    The first member is taken however long it is.
+    """
+
+    def __init__(self, most: int, *, as_text: bool) -> None:
+        self._most = most
+        self._as_text = as_text
+        self._left = MAX_LIST_BYTES
+        self._texts: list[bytes] = []
+        self._views: list[dict[str, Any]] = []
+
+    def takes(self, view: dict[str, Any]) -> bool:
+        """Add a member, and return whether there was room for it."""
+        text = json_bytes(view)
+        count = len(self._texts) + len(self._views)
+        if count and (count == self._most or len(text) > self._left):
+            return False
+        self._left -= len(text)
+        if self._as_text:
+            self._texts.append(text)
+        else:
+            self._views.append(view)
+        return True
+
+    def members(self) -> list[dict[str, Any]] | Encoded:
+        """Return the members, as text if that was asked for."""
+        return listed(self._texts) if self._as_text else self._views
 
 
 def whole(parts: Iterable[Sequence[bytes]]) -> list[bytes]:
@@ -117,8 +155,7 @@ def longest_text(row: ObjectRow) -> int:
 class Texts:
     """Texts of objects, within a limit in bytes. It is thread-safe.
 
-    A view whose texts are kept must show nothing that changes without a new sequence, nor
-    anything of a context: contexts come in any number and length.
+    A view whose texts are kept must show nothing that changes without a new sequence.
     """
 
     def __init__(self, limit: int = MAX_TEXTS_BYTES) -> None:
@@ -130,17 +167,17 @@ class Texts:
         self._lock = Lock()
 
     def of(
-        self, view: View, keys: Sequence[ObjectKey | MarkedKey], look_up: LookUp
+        self, view: View, keys: Sequence[ObjectKey], look_up: LookUp
     ) -> Iterator[Sequence[bytes]]:
         """Yield the texts of a view of each object, in parts; in one part if all are cached.
 
         Objects whose texts are not cached are looked up, a few at a time.
         """
-        names = list(zip(repeat(view), map(_ID, keys), map(_SEQUENCE, keys)))
+        names = list(zip(repeat(view), keys))
         # A page has hundreds of objects, so that this is the hottest place of every list.
         recent = list(map(self._recent.get, names))
         if None not in recent:
-            yield [text for text in recent if text is not None]
+            yield cast("list[bytes]", recent)
             return
         for first in range(0, len(keys), READ_AT_ONCE):
             yield self._of_part(names[first : first + READ_AT_ONCE], look_up)
@@ -152,7 +189,7 @@ class Texts:
 
         ``encode`` belongs to one transport, and to operations that show an object in one way.
         """
-        name = (encode, row.id, row.sequence)
+        name = (encode, (row.id, row.sequence))
         body = self._known(name)
         if body is None:
             body = encode(answer())
@@ -161,11 +198,11 @@ class Texts:
 
     def _of_part(self, names: Sequence[Name], look_up: LookUp) -> Sequence[bytes]:
         known = list(map(self._known, names))
-        missing = [name[1] for name, text in zip(names, known, strict=True) if text is None]
+        missing = [key[0] for (_, key), text in zip(names, known, strict=True) if text is None]
         rows = {row.id: row for row in look_up(missing)} if missing else {}
         return [
-            self._made(name[0], rows[name[1]]) if text is None else text
-            for name, text in zip(names, known, strict=True)
+            self._made(view, rows[key[0]]) if text is None else text
+            for (view, key), text in zip(names, known, strict=True)
         ]
 
     def _known(self, name: Name | AnswerName) -> bytes | None:
@@ -178,7 +215,7 @@ class Texts:
 
     def _made(self, view: View, row: ObjectRow) -> bytes:
         text = json_bytes(view(row))
-        self._keep((view, row.id, row.sequence), text)
+        self._keep((view, (row.id, row.sequence)), text)
         return text
 
     def _keep(self, name: Name | AnswerName, text: bytes) -> None:

@@ -1,69 +1,145 @@
-"""Maintenance of a store: rebuild its objects from the log, verify it, upgrade it.
+"""Maintenance of a store: verify it, copy it, rebuild its objects from the log.
 
-The log is the truth, which every version keeps. What the tables of an earlier version lack is
-derived from it: before the store is written to, or in memory while it is only read.
+The log is the truth. Where it is damaged, objects can be right that it no longer tells, so nothing
+is rebuilt from it unless that is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
 
 from reconciler.resources.process import crashpoint
 from reconciler.service.domain.events import SIDE_EVENTS
-from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
+from reconciler.service.eventstore.errors import (
+    ConflictError,
+    StoreDamagedError,
+    StoreError,
+    StoreUnusableError,
+)
 from reconciler.service.eventstore.port import EventStore, Transaction
 from reconciler.service.eventstore.rows import (
     Head,
-    MarkedKey,
-    NameFilter,
-    ObjectKey,
-    ObjectQuery,
     ObjectRow,
-    OwedRow,
     StoredEvent,
     event_hash,
     first_head,
-    length_of_page,
 )
-from reconciler.service.eventstore.sql import PAGE, Dialect, Run, Snapshot
-from reconciler.service.projections.objects import decode, is_active, next_row
+from reconciler.service.eventstore.sql import PAGE, Snapshot
+from reconciler.service.projections.objects import decode, next_row
+
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
+"""Errors of reading a damaged row, which may hold anything."""
+
+REPLAY_REMEDY = (
+    "It is damaged, or a newer version of this tool wrote it: restore a backup, or use that"
+    " version. The store was left as it is."
+)
 
 
 def rebuild(store: EventStore) -> int:
     """Replace every object by what the log says, in one transaction; return how many there are.
 
     Raises:
-        StoreError: the log cannot be replayed, or the store cannot be written to; it was left as
-            it is.
+        StoreDamagedError: the log is damaged.
+        StoreError: the log cannot be replayed, or the store cannot be written to. In any case the
+            store was left as it is.
     """
+    if findings := _log_findings(store):
+        raise StoreDamagedError(
+            f"the log of this store is damaged: {len(findings)} finding(s)",
+            "Restore a backup. If there is none, keep a copy, then give --damaged: objects become "
+            "what is left of the log. The store was left as it is.",
+            findings,
+        )
     with _replay_errors(), store.transaction() as tx:
-        return _replace_objects(tx)
+        return _replace_objects(tx, replayed(tx))
+
+
+class Rebuilt(NamedTuple):
+    """The result of making the objects of a store from a damaged log.
+
+    Attributes:
+        objects: How many objects there are now.
+        findings: What is damaged: the log stays as it is.
+        lost: A sentence for each object that is no longer what it was, or could not be made.
+    """
+
+    objects: int
+    findings: Sequence[str]
+    lost: Sequence[str]
+
+
+def rebuild_damaged(store: EventStore) -> Rebuilt:
+    """Replace objects by what a log says that may be damaged, in one transaction.
+
+    An object whose events cannot be replayed stays as it is held. Of several with one name, the
+    first stays.
+
+    Raises:
+        StoreError: the log cannot be read, or the store cannot be written to; it was left as it is.
+    """
+    findings, stuck = _log_findings(store), dict[str, str]()
+    with _replay_errors(), store.transaction() as tx:
+        rows = replayed(tx, stuck)
+        before = {row.id: row for row in tx.all_objects()}
+        kept = {object_id: before[object_id] for object_id in stuck if object_id in before}
+        rows = _of_one_name_each(rows | kept, stuck)
+        _replace_objects(tx, rows)
+    with store.snapshot() as view:
+        now = {row.id: row for row in view.all_objects()}
+    ids = sorted(before.keys() | rows.keys() | stuck.keys())
+    lost = (_loss(each, before.get(each), now.get(each), stuck.get(each, "")) for each in ids)
+    return Rebuilt(len(rows), findings, [*filter(None, lost)])
+
+
+def _of_one_name_each(
+    rows: Mapping[str, ObjectRow], left_out: dict[str, str]
+) -> dict[str, ObjectRow]:
+    """Return the first object of each name; add the ids of the others, each with why."""
+    first: dict[tuple[str, str, str], ObjectRow] = {}
+    for row in rows.values():
+        holder = first.setdefault((row.kind, row.parent, row.folded), row)
+        if holder is not row:
+            left_out[row.id] = f"the name is also that of id {holder.id}"
+    return {row.id: row for row in first.values()}
+
+
+def _loss(object_id: str, before: ObjectRow | None, now: ObjectRow | None, why: str) -> str:
+    """Return what a rebuild did to an object, as a sentence; nothing where it is as it was."""
+    row = now or before
+    about = f"{row.kind} {row.name} (id {object_id})" if row else f"an object (id {object_id})"
+    if why:
+        done = "was left as it is" if now else "is gone" if before else "cannot be made"
+        return f"{about} {done}: {why}"
+    if now is None:
+        return f"{about} is gone: the log does not have it"
+    if before is None:
+        return f"{about} was made: the store did not hold it"
+    return "" if now == before else f"{about} was replaced by what the log says"
 
 
 @contextmanager
-def _replay_errors(*, is_old: bool = False) -> Iterator[None]:
+def _replay_errors() -> Iterator[None]:
     """Raise what keeps a log from being replayed as an error of its store."""
-    if is_old:
-        store, remedy = "this store, which an earlier version made,", "Restore a backup."
-    else:
-        store = "this store"
-        remedy = (
-            "It is damaged, or a newer version of this tool wrote it: restore a backup, or use"
-            " that version."
-        )
     try:
         yield
-    except (ValueError, KeyError, TypeError) as error:
+    except ConflictError as error:
         raise StoreUnusableError(
-            f"the log of {store} cannot be replayed: {error}",
-            f"{remedy} The store was left as it is.",
+            "the log of this store gives two objects the same name or client id",
+            REPLAY_REMEDY,
+        ) from error
+    except UNREADABLE as error:
+        raise StoreUnusableError(
+            f"the log of this store cannot be replayed: {error}",
+            REPLAY_REMEDY,
         ) from error
 
 
-def _replace_objects(tx: Transaction) -> int:
-    """Replace every object by what the log says; return how many there are."""
-    rows = replayed(tx)
+def _replace_objects(tx: Transaction, rows: Mapping[str, ObjectRow]) -> int:
+    """Replace every object; return how many there are."""
     tx.clear_objects()
     for row in rows.values():
         crashpoint("S12")
@@ -71,8 +147,11 @@ def _replace_objects(tx: Transaction) -> int:
     return len(rows)
 
 
-def replayed(view: Snapshot) -> dict[str, ObjectRow]:
+def replayed(view: Snapshot, stuck: dict[str, str] | None = None) -> dict[str, ObjectRow]:
     """Return every object as the log says it is, by id.
+
+    ``stuck`` takes the ids of objects whose events cannot be replayed, each with why. They are left
+    out. Without it such an object is an error.
 
     Raises:
         ValueError: the log holds events that this version does not know, or that cannot follow
@@ -80,11 +159,17 @@ def replayed(view: Snapshot) -> dict[str, ObjectRow]:
     """
     rows: dict[str, ObjectRow] = {}
     for stored in log(view):
-        if stored.type in SIDE_EVENTS:
+        if stored.type in SIDE_EVENTS or (stuck and stored.stream in stuck):
             continue
-        row = next_row(rows.get(stored.stream), stored, decode(stored))
+        try:
+            row = next_row(rows.get(stored.stream), stored, decode(stored))
+        except UNREADABLE as error:
+            if stuck is None:
+                raise
+            stuck[stored.stream] = str(error)
+            row = None
         if row is None:
-            del rows[stored.stream]
+            rows.pop(stored.stream, None)
         else:
             rows[stored.stream] = row
     return rows
@@ -105,16 +190,42 @@ def log(view: Snapshot) -> Iterator[StoredEvent]:
         position = page[-1].position
 
 
+def backup(store: EventStore, target: Path) -> None:
+    """Copy a sound store into a new file, also while it is in use.
+
+    Raises:
+        StoreDamagedError: the store is damaged.
+        StoreError: the file exists or cannot be written. In any case nothing was written.
+    """
+    if findings := verify(store):
+        raise StoreDamagedError(
+            f"this store is damaged: {len(findings)} finding(s)",
+            "A damaged copy cannot be restored: keep the last sound backup. To have a copy all "
+            "the same, give --damaged. Nothing was written.",
+            findings,
+        )
+    store.backup(target)
+
+
 def verify(store: EventStore) -> Sequence[str]:
     """Return every finding as a sentence; nothing where the store is sound."""
+    return _findings(store, _chain_findings, _object_findings)
+
+
+def _log_findings(store: EventStore) -> Sequence[str]:
+    """Return what is found but for objects that are not what the log says."""
+    return _findings(store, _chain_findings)
+
+
+def _findings(store: EventStore, *looks: Callable[[Snapshot], Iterable[str]]) -> Sequence[str]:
     findings = list(store.damage())
     try:
         with store.snapshot() as view:
-            findings += _chain_findings(view)
-            findings += _object_findings(view)
+            for look in looks:
+                findings += look(view)
     except StoreError as error:
         findings.append(error.problem)
-    except (TypeError, ValueError) as error:  # a damaged row may hold anything
+    except UNREADABLE as error:
         findings.append(f"a row cannot be read: {error}")
     return findings
 
@@ -161,152 +272,10 @@ def _head_findings(counted: dict[str, Head], kept: dict[str, Head]) -> Iterator[
 def _object_findings(view: Snapshot) -> Iterator[str]:
     try:
         wanted = replayed(view)
-    except (ValueError, KeyError) as error:
+    except UNREADABLE as error:
         yield f"the log cannot be replayed: {error}"
         return
     held: dict[str, ObjectRow] = {row.id: row for row in view.all_objects()}
     for object_id in sorted(wanted.keys() | held.keys()):
         if wanted.get(object_id) != held.get(object_id):
             yield f"object {object_id}: is not what the log says"
-
-
-_NAME_TESTS: Mapping[str, Callable[[str, str], bool]] = {
-    "equals": str.__eq__,
-    "starts": str.startswith,
-    "contains": str.__contains__,
-    "ends": str.endswith,
-}
-
-
-def upgrade(store: EventStore) -> None:
-    """Bring a store of an earlier version up to this one, in one transaction.
-
-    Raises:
-        StoreError: its log cannot be replayed, or it cannot be written to; it was left as it is.
-    """
-    if not store.is_outdated():
-        return
-    with store.transaction() as tx, _replay_errors(is_old=True):
-        if tx.upgrade():  # otherwise another process has just done it
-            _replace_objects(tx)
-
-
-def readable(store: EventStore) -> EventStore:
-    """Return a store that is only looked at, as this version reads it."""
-    return _OldStore(store) if store.is_outdated() else store
-
-
-class ReplayedSnapshot(Snapshot):
-    """A view whose objects are rows in memory: those that the log of an old store adds up to.
-
-    Version 1 owed nothing: custody, and its table, came with version 2.
-    """
-
-    def __init__(self, run: Run, dialect: Dialect, rows: Mapping[str, ObjectRow]) -> None:
-        """Take the objects by id."""
-        super().__init__(run, dialect)
-        self._rows = rows
-
-    def get_object(self, object_id: str) -> ObjectRow | None:
-        """Return the object of an id."""
-        return self._rows.get(object_id)
-
-    def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
-        """Return the objects of these ids, less those that are missing."""
-        return [self._rows[name] for name in ids if name in self._rows]
-
-    def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
-        """Return the object of a folded name."""
-        name = (kind, parent, folded)
-        found = (row for row in self._rows.values() if (row.kind, row.parent, row.folded) == name)
-        return next(found, None)
-
-    def objects_page(
-        self, organization: str, *, after: str = "", limit: int = PAGE
-    ) -> Sequence[ObjectRow]:
-        """Return objects of an organization, less itself, with ids past one, by id."""
-        found = [
-            row
-            for row in self._rows.values()
-            if row.organization == organization and organization != row.id > after
-        ]
-        return sorted(found)[:limit]
-
-    def page_keys(
-        self, organization: str, *, after: str = "", limit: int = PAGE
-    ) -> Sequence[MarkedKey]:
-        """Return the keys of what ``objects_page`` returns."""
-        rows = self.objects_page(organization, after=after, limit=limit)
-        return [MarkedKey._make(getattr(row, name) for name in MarkedKey._fields) for row in rows]
-
-    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]:
-        """Return how many objects a query finds, and the keys of those of its page."""
-        found = [row for row in self._rows.values() if _is_found(row, query)]
-        found.sort(
-            key=lambda row: (row.folded if query.by_name else "", row.id), reverse=query.descending
-        )
-        page = found[query.offset : query.offset + length_of_page(query, len(found))]
-        return len(found), [ObjectKey(row.id, row.sequence, row.name) for row in page]
-
-    def all_objects(self) -> Sequence[ObjectRow]:
-        """Return every object there is, by id."""
-        return sorted(self._rows.values())
-
-    def owed(self, ids: Collection[str]) -> Sequence[OwedRow]:
-        """Return nothing."""
-        return ()
-
-    def owed_page(
-        self, organization: str, *, after: str = "", limit: int = PAGE
-    ) -> Sequence[OwedRow]:
-        """Return nothing."""
-        return ()
-
-    def owed_in(self, seal_id: str) -> Sequence[OwedRow]:
-        """Return nothing."""
-        return ()
-
-
-class _OldStore:
-    """A store of an earlier version, read as this version would have it. Nothing is written."""
-
-    def __init__(self, store: EventStore) -> None:
-        self._store = store
-        self._heads: Sequence[Head] = ()
-        self._rows: Mapping[str, ObjectRow] = {}
-        self.transaction = store.transaction
-        self.damage = store.damage
-        self.backup = store.backup
-        self.close = store.close
-
-    @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        """Read; the log is replayed at the first look, and again once it has grown.
-
-        Raises:
-            StoreError: the store cannot be read, or its log cannot be replayed.
-        """
-        with self._store.snapshot() as view:
-            heads = view.heads()
-            if heads != self._heads:
-                with _replay_errors(is_old=True):
-                    self._rows = replayed(view)
-                self._heads = heads
-            yield ReplayedSnapshot(view.run, view.dialect, self._rows)
-
-    def is_outdated(self) -> bool:
-        """Return False: what is read here is of this version."""
-        return False
-
-
-def _is_found(row: ObjectRow, query: ObjectQuery) -> bool:
-    return (
-        (row.kind, row.parent) == (query.kind, query.parent)
-        and (query.ids is None or row.id in query.ids)
-        and query.active in {None, is_active(row.marks)}
-        and all(_has_name(row, name) for name in query.names)
-    )
-
-
-def _has_name(row: ObjectRow, name: NameFilter) -> bool:
-    return _NAME_TESTS[name.match](row.folded if name.folded else row.name, name.text)

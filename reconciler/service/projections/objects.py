@@ -18,7 +18,6 @@ from reconciler.service.domain.events import (
     AppOidcSecretChanged,
     Event,
     FlowActionDropped,
-    ProjectAdded,
     SideEvent,
 )
 from reconciler.service.domain.state import Held, State, Unborn, evolve
@@ -87,7 +86,7 @@ def trees_of(marks: str) -> tuple[str, ...]:
 
 
 def is_active(marks: str) -> bool:
-    """Return whether an object with these marks is active, as those of every older version are."""
+    """Return whether an object with these marks is active: only those of an inactive one tell."""
     return INACTIVE_MARK not in marks
 
 
@@ -113,14 +112,31 @@ def _next_marks(marks: str, context: str, *, gives: bool) -> str:
     said: JsonObject = json.loads(context)
     before: JsonObject = json.loads(marks)
     known = {**before}
-    tree = said.get("tree")
-    if gives and isinstance(tree, str) and tree:
+    tree = tree_of(context)
+    if gives and tree:
         known["owner"] = tree
         known["trees"] = sorted({*known["trees"], tree})
     for mark in ("preventDelete", "critical"):
         if isinstance(said.get(mark), bool):
             known[mark] = said[mark]
     return canonical(known)
+
+
+@lru_cache(maxsize=64)
+def tree_of(context: str) -> str:
+    """Return the tree that a context names, or nothing."""
+    tree = json.loads(context).get("tree") if context else ""
+    return tree if isinstance(tree, str) else ""
+
+
+def gives_owner(event_type: str) -> bool:
+    """Return whether an event makes the tree of its context the owner of the object."""
+    return not issubclass(EVENTS[event_type], _LEAVE_OWNER)
+
+
+def gives_name(event_type: str) -> bool:
+    """Return whether an event says the name of its object."""
+    return "name" in EVENTS[event_type].__slots__
 
 
 class EncodedEvent(NamedTuple):
@@ -154,13 +170,12 @@ def _writer() -> Callable[[object], bytes]:
 def encode(event: Event | SideEvent) -> EncodedEvent:
     """Return an event as it is appended.
 
-    ``spec`` is the last name of every payload that has it, so its text can be put in. That of a
-    project made without flags is left out, as by versions that knew none.
+    ``spec`` is the last name of every payload that has it, so its text can be put in.
     """
     fields = {name: getattr(event, name) for name in event.__slots__}
     spec = fields.pop("spec", None)
     rest = canonical(fields)
-    if spec is None or (not spec and isinstance(event, ProjectAdded)):
+    if spec is None:
         return EncodedEvent(NewEvent(event.TYPE, rest), "")
     text = canonical(spec)
     comma = "," if fields else ""

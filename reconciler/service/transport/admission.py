@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.request import Headers, bearer_token, caller_key
+from reconciler.service.scheduling.shares import Tally
 from reconciler.service.transport.limits import MAX_MESSAGE, Limits
 from reconciler.service.transport.observer import Answer
 
 # A token that is revoked meanwhile can have a message read, but no call carried out.
 FRESH_SECONDS = 2.0
 MOST_KNOWN = 1024  # tokens; where there are more, the oldest verdict is forgotten
-NOBODY = b""  # stands for every caller of an operation that needs no token
 _ADMITTED = Refusal(Code.INTERNAL, "no request was read", "request.unread")
 
 
@@ -42,7 +41,7 @@ class Admission:
         call itself is judged later all the same.
 
         Raises:
-            UnreadError: the token is not valid, or the store cannot be asked.
+            Refusal: the token is not valid, or the store cannot be asked.
         """
         key = caller_key(headers)
         if self._valid_until.get(key, 0.0) <= self._now():
@@ -57,7 +56,8 @@ class Admission:
             if isinstance(received.answer, Refusal) and received.answer is not _ADMITTED:
                 raise received.answer
         except Refusal as refusal:
-            raise UnreadError(
+            # A copy: one that several calls share would gather a traceback of each.
+            raise Refusal(
                 refusal.code, refusal.message, refusal.reason, **refusal.details
             ) from None
 
@@ -66,60 +66,6 @@ class Admission:
         if len(self._valid_until) >= MOST_KNOWN:
             del self._valid_until[next(iter(self._valid_until))]
         self._valid_until[key] = self._now() + FRESH_SECONDS
-
-
-class UnreadError(Refusal):
-    """A call that is refused before its message is read. Its caller may know why at once."""
-
-
-def too_many_calls() -> UnreadError:
-    """Refuse a call because of others."""
-    return UnreadError(
-        Code.RESOURCE_EXHAUSTED, "there are too many calls at once; ask again", "service.busy"
-    )
-
-
-class Tally:
-    """A number for each caller, and their sum. One event loop; no locks."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self._of: Counter[bytes] = Counter()
-
-    def of(self, caller: bytes) -> int:
-        """Return the number of a caller."""
-        return self._of[caller]
-
-    def add(self, caller: bytes, number: int) -> None:
-        """Add to the number of a caller. Where it becomes 0, nothing is kept of the caller."""
-        self.total += number
-        self._of[caller] += number
-        if not self._of[caller]:
-            del self._of[caller]
-
-
-class Shares:
-    """Calls at one time: a number for all callers, and a smaller one for each."""
-
-    def __init__(self, total: int, share: int) -> None:
-        self._total = total
-        self._share = share
-        self._calls = Tally()
-
-    @contextmanager
-    def place(self, caller: bytes) -> Iterator[None]:
-        """Count a call of a caller for as long as the block runs.
-
-        Raises:
-            UnreadError: there are too many calls already, of this caller or of all.
-        """
-        if self._calls.total >= self._total or self._calls.of(caller) >= self._share:
-            raise too_many_calls()
-        self._calls.add(caller, 1)
-        try:
-            yield
-        finally:
-            self._calls.add(caller, -1)
 
 
 @dataclass(eq=False, slots=True)
@@ -154,11 +100,6 @@ class Budget:
     def of(cls, limits: Limits) -> Budget:
         """Return the budget of a server."""
         return cls(limits.large_bytes, limits.large_share_bytes, limits.large_seconds)
-
-    @classmethod
-    def of_grpc(cls, limits: Limits) -> Budget:
-        """Return the budget of the messages of gRPC, of which a share is a connection's."""
-        return cls(limits.grpc_large_bytes, limits.grpc_share_bytes, limits.room_seconds)
 
     @property
     def held(self) -> int:

@@ -1,140 +1,173 @@
 """Connections: listening for them, how many there may be, and which one makes room for another.
 
-A connection over HTTP/1.1 takes one file descriptor; one over HTTP/2 takes three, because it is
-spliced to the gRPC server over a pair of sockets. Every connection is counted from the moment it
-is accepted, also while it shakes hands for TLS.
+Every connection has a place from the moment it is accepted, also while it shakes hands for TLS.
 
 A connection is idle while it carries out no call: before its first request, while a request is not
-whole, and after an answer. Once the room is full, an idle connection loses its place to a new one.
-So idle connections cannot keep others out, and no call in flight is cut off.
+whole, and after an answer. Once the room is full, an idle connection loses its place to a new one;
+those of strangers first, and of them those of the address that has most. So idle connections cannot
+keep others out, no call in flight is cut off, and callers with a token keep their connections.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import resource
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable, MutableSet
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
+from reconciler.resources.regular_file import is_given_pipe, open_regular
+from reconciler.service.transport.limits import LINGERING, RECEIVE_BYTES, Limits
 from reconciler.service.transport.observer import Observer
 
 RESERVED = 192  # descriptors of the store, its threads, logs, and of connections being refused
-REFUSALS = 64  # connections that are told why they are refused, before the others are just closed
-SPLICED = 2  # descriptors that a connection over HTTP/2 takes beside its own
 LEAST = 16
 BACKLOG = 2048  # connections that the system keeps until they are accepted
 BURST = 4  # connections that are accepted before others get their turn of the event loop
 PAUSE_SECONDS = 0.2  # after the process ran out of descriptors
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # of HTTP/2 (RFC 9113, 3.4)
 TOO_MANY = "there are too many connections"
 NO_FILES = "the server has no file descriptor left"
 _OUT_OF_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
-class _Splice(Protocol):
-    """A connection over HTTP/2, as far as it may have to make room; see ``splice.Splice``."""
+def nothing() -> None:
+    """Do nothing: what ends a connection that is gone."""
 
-    last_seen: float  # when bytes came or went, by the clock of the loop
 
-    @property
-    def is_busy(self) -> bool: ...  # whether a call is being carried out on it
+@dataclass(eq=False, slots=True)
+class Place:
+    """The place of one connection.
 
-    def abort(self) -> None: ...
+    Attributes:
+        address: Of the caller.
+        end: Ends the connection at once.
+        is_refused: Whether there was none left: the connection stays only to be told so.
+        is_known: Whether a call of it had a valid token.
+        idle_since: By the clock of the loop.
+    """
+
+    room: Room
+    address: str
+    end: Callable[[], None]
+    is_refused: bool = False
+    is_known: bool = False
+    idle_since: float = 0.0
+
+    def set_idle(self) -> None:
+        """Note that the connection carries out no call from now on."""
+        self.room.set_idle(self)
+
+    def set_busy(self) -> None:
+        """Note that the connection carries out a call."""
+        self.room.set_busy(self)
+
+    def linger(self) -> None:
+        """Free the place; the connection stays for a moment, until its caller has read the end."""
+        self.room.linger(self)
+
+    def leave(self) -> None:
+        """Free the place: the connection is gone."""
+        self.room.forget(self)
 
 
 class Room:
-    """Connections of one server, on one event loop."""
+    """Places for the connections of one server, on one event loop.
 
-    def __init__(
-        self, connections: MutableSet[Any], limits: Limits, now: Callable[[], float]
-    ) -> None:
-        """Count ``connections``, which the HTTP server keeps; ``now`` is the time of the loop."""
-        self.connections = connections
+    A connection that was answered for the last time, or is refused, holds no place: it may stay
+    for a moment, so that its caller can read why.
+    """
+
+    def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
+        """``now`` is the time of the loop."""
         self.limits = limits
         self._now = now
-        self._silent: dict[object, tuple[float, Callable[[], None]]] = {}  # the longest first
-        self._handshakes: set[asyncio.Task[None]] = set()
-        self._spliced: set[_Splice] = set()
+        self._places: set[Place] = set()
+        self._idle: dict[Place, None] = {}  # the one that is idle for longest first
+        self._lingering: dict[Place, None] = {}  # the oldest first
 
     @property
     def count(self) -> int:
-        """Return how many connections there are, those included that shake hands."""
-        return len(self._handshakes) + len(self.connections)
+        """Return how many connections have a place."""
+        return len(self._places)
 
     @property
-    def is_full(self) -> bool:
-        """Return whether one more connection would be too many."""
-        return self.count >= self.limits.connections
+    def can_refuse(self) -> bool:
+        """Return whether there is room to tell one more caller why it is refused."""
+        return len(self._lingering) < LINGERING
 
-    @property
-    def cannot_refuse(self) -> bool:
-        """Return whether there are too many even to tell one more why it is refused."""
-        return self.count >= self.limits.connections + REFUSALS
+    def enter(self, address: str, end: Callable[[], None]) -> Place:
+        """Return a place for a new connection, which is idle; an idle one may lose its place.
 
-    def make_room(self) -> None:
-        """End the connection that has been silent for longest, if there is no room."""
-        if not self.is_full or not self._silent:
-            return
-        name, (since, end) = next(iter(self._silent.items()))
-        if since + self.limits.silent_seconds <= self._now():
-            del self._silent[name]
-            end()
-
-    def begin_handshake(self, task: asyncio.Task[None]) -> None:
-        """Count a connection that shakes hands in a task."""
-        self._handshakes.add(task)
-
-        def give_up() -> None:
-            self._handshakes.discard(task)
-            task.cancel()
-
-        self.set_idle(task, give_up)
-
-    def end_handshake(self, task: asyncio.Task[None]) -> None:
-        """Stop counting it here: it has failed, or a protocol counts it now."""
-        self._handshakes.discard(task)
-        self.set_busy(task)
-
-    def set_idle(self, name: object, end: Callable[[], None]) -> None:
-        """Note that a connection carries out no call from now on; ``end`` ends it."""
-        self._silent.pop(name, None)
-        self._silent[name] = (self._now(), end)
-
-    def set_busy(self, name: object) -> None:
-        """Note that a connection carries out a call, or is gone."""
-        self._silent.pop(name, None)
-
-    def splice(self, splice: _Splice) -> bool:
-        """Count a connection over HTTP/2; return whether there is room for it.
-
-        Where there is none, the one that was idle for longest makes room. One that waits for an
-        answer is not idle.
+        It is refused where all others carry out calls, or have done so a moment ago.
         """
-        if len(self._spliced) >= self.limits.http2_connections:
-            silent_since = self._now() - self.limits.silent_seconds
-            idle = [
-                other
-                for other in self._spliced
-                if other.last_seen <= silent_since and not other.is_busy
-            ]
-            if not idle:
-                return False
-            longest = min(idle, key=lambda other: other.last_seen)
-            self._spliced.discard(longest)
-            longest.abort()
-        self._spliced.add(splice)
-        return True
+        place = Place(self, address, end)
+        if self.count >= self.limits.connections:
+            other = self._replaceable()
+            if other is None:
+                place.is_refused = True
+                return place
+            self.leave(other)
+            other.end()
+        self._places.add(place)
+        self.set_idle(place)
+        return place
 
-    def unsplice(self, splice: _Splice) -> None:
-        """Stop counting a connection over HTTP/2."""
-        self._spliced.discard(splice)
+    def _replaceable(self) -> Place | None:
+        """Return the connection that makes room for another.
+
+        Strangers first: of the address that has most of them, the one that is idle for longest.
+        """
+        strangers = [place for place in self._idle if not place.is_known]
+        if strangers:
+            of_address = Counter(place.address for place in strangers)
+            most = max(of_address.values())
+            return next(place for place in strangers if of_address[place.address] == most)
+        silent_since = self._now() - self.limits.silent_seconds
+        longest = next(iter(self._idle), None)
+        return longest if longest and longest.idle_since <= silent_since else None
+
+    def set_idle(self, place: Place) -> None:
+        """Note that a connection carries out no call from now on."""
+        self._idle.pop(place, None)
+        if place in self._places:
+            place.idle_since = self._now()
+            self._idle[place] = None
+
+    def set_busy(self, place: Place) -> None:
+        """Note that a connection carries out a call."""
+        self._idle.pop(place, None)
+
+    def linger(self, place: Place) -> None:
+        """Free a place whose connection stays for a moment; the oldest ends if it is one too many.
+
+        ``place.end`` ends it.
+        """
+        self.leave(place)
+        if not self.can_refuse:
+            oldest = next(iter(self._lingering))
+            self.leave(oldest)
+            oldest.end()
+        self._lingering[place] = None
+
+    def leave(self, place: Place) -> None:
+        """Free the place of a connection."""
+        self._idle.pop(place, None)
+        self._lingering.pop(place, None)
+        self._places.discard(place)
+
+    def forget(self, place: Place) -> None:
+        """Forget a connection that is gone, and what would have ended it."""
+        self.leave(place)
+        place.end = nothing
 
 
 def file_limit() -> int:
@@ -152,10 +185,8 @@ def raise_file_limit() -> int:
 
 def fitted(limits: Limits, descriptors: int) -> Limits:
     """Return limits whose connections fit so many descriptors."""
-    left = max(descriptors - RESERVED - REFUSALS, LEAST)
-    http2 = min(limits.http2_connections, left // (2 * (1 + SPLICED)))
-    connections = min(limits.connections, left - SPLICED * http2)
-    return replace(limits, connections=connections, http2_connections=http2)
+    left = max(descriptors - RESERVED - LINGERING, LEAST)
+    return replace(limits, connections=min(limits.connections, left))
 
 
 class ListenError(Exception):
@@ -186,10 +217,36 @@ def bind(host: str, port: int) -> socket.socket:
     return listening
 
 
+class Certificate:
+    """The certificate of a server, which may be renewed while it runs.
+
+    Attributes:
+        context: Settings of the handshakes to come. Connections that are made keep theirs.
+    """
+
+    def __init__(self, chain: Path, key: Path) -> None:
+        """Read the files of a certificate chain and its key.
+
+        Raises:
+            ListenError: they cannot be used.
+        """
+        self.chain, self._key = chain, key
+        self.context = tls_context(chain, key)
+
+    def reload(self) -> None:
+        """Read the files again.
+
+        Raises:
+            ListenError: they cannot be used; the certificate stays as it is.
+        """
+        self.context = tls_context(self.chain, self._key)
+
+
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """Return what a server needs to speak TLS.
 
-    HTTP/1.1 comes first, so that only those get HTTP/2 who speak nothing else: gRPC.
+    HTTP/1.1 comes first, because a call over it costs less: only those get HTTP/2 who speak
+    nothing else, such as gRPC.
 
     Raises:
         ListenError: certificate or key cannot be used.
@@ -197,10 +254,15 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(certificate, key)
+        for path in (certificate, key):
+            if not is_given_pipe(path):
+                os.close(open_regular(path))
+        # With a password, so that OpenSSL does not ask for one at a terminal.
+        context.load_cert_chain(certificate, key, password="")
     except (OSError, ssl.SSLError) as failure:
+        why = f": {failure.filename}: {failure.strerror}" if failure.filename else ""
         raise ListenError(
-            f"cannot use the certificate {certificate} with the key {key}",
+            f"cannot use the certificate {certificate} with the key {key}{why}",
             "Name a certificate chain and its unencrypted key, both in PEM.",
         ) from failure
     context.set_alpn_protocols(["http/1.1", "h2"])
@@ -214,6 +276,9 @@ def address_of(listening: socket.socket, *, is_tls: bool) -> str:
     return f"{'https' if is_tls else 'http'}://{shown}:{port}"
 
 
+MakeProtocol = Callable[[Place], asyncio.Protocol]
+
+
 class Acceptor:
     """One listening socket.
 
@@ -224,12 +289,12 @@ class Acceptor:
     def __init__(
         self,
         listening: socket.socket,
-        make_protocol: Callable[[], asyncio.Protocol],
-        tls: ssl.SSLContext | None,
+        make_protocol: MakeProtocol,
+        tls: Certificate | None,
         room: Room,
         observer: Observer,
     ) -> None:
-        """Accept connections for protocols that ``make_protocol`` makes."""
+        """Accept connections for protocols that ``make_protocol`` makes, each for its place."""
         self._listening = listening
         self._make_protocol = make_protocol
         self._tls = tls
@@ -258,7 +323,7 @@ class Acceptor:
     def _accept(self) -> None:
         for _ in range(BURST):
             try:
-                accepted, _address = self._listening.accept()
+                accepted, address = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as failure:
@@ -267,20 +332,20 @@ class Acceptor:
                     self._loop.remove_reader(self._listening.fileno())
                     self._loop.call_later(PAUSE_SECONDS, self._go_on)
                 return
-            self._take(accepted)
+            self._take(accepted, address[0])
 
-    def _take(self, accepted: socket.socket) -> None:
-        self._room.make_room()
-        if self._room.cannot_refuse or (self._tls and self._room.is_full):
+    def _take(self, accepted: socket.socket, address: str) -> None:
+        newcomer = _Newcomer(self._make_protocol)
+        newcomer.place = place = self._room.enter(address, newcomer.give_up)
+        # Without TLS, a caller is told why it is refused, where there is room for that.
+        if place.is_refused and (self._tls or not self._room.can_refuse):
             self._observer.turned_away(TOO_MANY)
             accepted.close()
             return
         accepted.settimeout(0)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        newcomer = _Newcomer(self._make_protocol())
-        task = self._loop.create_task(self._connect(accepted, newcomer))
+        newcomer.task = task = self._loop.create_task(self._connect(accepted, newcomer))
         self._tasks.add(task)
-        self._room.begin_handshake(task)
         task.add_done_callback(partial(self._connected, accepted, newcomer))
 
     async def _connect(self, accepted: socket.socket, newcomer: _Newcomer) -> None:
@@ -290,7 +355,7 @@ class Acceptor:
             await self._loop.connect_accepted_socket(
                 lambda: newcomer,
                 accepted,
-                ssl=self._tls,
+                ssl=self._tls.context if self._tls else None,
                 ssl_handshake_timeout=seconds,
             )
         except OSError:  # the caller went away, speaks no TLS, or takes too long
@@ -303,7 +368,8 @@ class Acceptor:
             accepted.close()
             newcomer.end()
         self._tasks.discard(task)
-        self._room.end_handshake(task)
+        if not newcomer.is_made:
+            newcomer.place.leave()
 
 
 class _Newcomer(asyncio.Protocol):
@@ -312,14 +378,27 @@ class _Newcomer(asyncio.Protocol):
     ``connect_accepted_socket`` returns no transport when it is cancelled.
     """
 
-    def __init__(self, protocol: asyncio.Protocol) -> None:
-        self._protocol = protocol
+    def __init__(self, make_protocol: MakeProtocol) -> None:
+        self._make_protocol = make_protocol
         self._transport: asyncio.Transport | None = None
+        self.place: Place
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def is_made(self) -> bool:
+        """Return whether the connection is there, and not only about to be."""
+        return self._transport is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # of a stream, thus one
-        self._transport.set_protocol(self._protocol)
-        self._protocol.connection_made(transport)
+        protocol = self._make_protocol(self.place)
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+
+    def give_up(self) -> None:
+        """Make room for another connection while this one is not made yet."""
+        if self.task is not None:
+            self.task.cancel()
 
     def end(self) -> None:
         """Tell the protocol that the connection is lost, unless the event loop has told it.
@@ -330,3 +409,71 @@ class _Newcomer(asyncio.Protocol):
         present = self._transport and self._transport.get_protocol()
         if present:  # asyncio has none once it has told it
             present.connection_lost(None)
+
+
+class FirstBytes(asyncio.Protocol):
+    """A connection whose protocol is not known yet: its first bytes are the preface, or are not."""
+
+    def __init__(
+        self,
+        make_http1: Callable[[], asyncio.Protocol],
+        make_http2: Callable[[], asyncio.Protocol],
+        place: Place,
+        connections: MutableSet[Any],
+    ) -> None:
+        """Read until the protocol is known, then hand the connection on.
+
+        The HTTP server looks up in ``connections`` what it must wait for at its end.
+        """
+        self._make_http1 = make_http1
+        self._make_http2 = make_http2
+        self._place = place
+        self._connections = connections
+        self._timer: asyncio.TimerHandle | None = None
+        self._seen = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the first bytes, but not for long; not at all where there is no place."""
+        self._transport = cast("asyncio.Transport", transport)  # of a stream, thus one
+        if self._place.is_refused:
+            self._go_on_as(self._make_http1())  # which says so
+            return
+        self._connections.add(self)
+        self._place.end = self._make_way
+        self._place.set_idle()
+        self._timer = asyncio.get_running_loop().call_later(
+            self._place.room.limits.head_seconds, self.shutdown
+        )
+
+    def data_received(self, data: bytes) -> None:
+        """Hand the connection on as soon as its bytes are no preface, or are one."""
+        self._seen += data
+        if self._seen.startswith(PREFACE):
+            self._go_on_as(self._make_http2()).data_received(self._seen[len(PREFACE) :])
+        elif not PREFACE.startswith(self._seen):
+            self._go_on_as(self._make_http1()).data_received(self._seen)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._leave()
+        self._place.leave()
+
+    def shutdown(self) -> None:
+        """Close, because the server ends, or nothing came: nothing was asked yet."""
+        self._transport.close()
+
+    def _make_way(self) -> None:
+        """End at once, because others have no room."""
+        self._leave()
+        self._transport.abort()
+
+    def _go_on_as(self, protocol: asyncio.Protocol) -> asyncio.Protocol:
+        self._leave()
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+        return protocol
+
+    def _leave(self) -> None:
+        self._connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()

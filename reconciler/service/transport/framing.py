@@ -14,6 +14,7 @@ from reconciler.service.transport.limits import Limits
 # A token of RFC 9110, 5.6.2; and a path with a query, of characters that need no escape.
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _TARGET = rb"/[!$%&'()*+,./0-9:;=?@A-Z_a-z~-]*"
+_WHOLE_TARGET = re.compile(_TARGET)
 # The target of CONNECT is no path, and what follows its head is no HTTP.
 _REQUEST_LINE = re.compile(rb"(?!CONNECT )[A-Z]{1,32} (" + _TARGET + rb") HTTP/1\.([01])\r\n")
 # No blank before the colon, and no header that goes on in the next line: parsers disagree on both.
@@ -28,6 +29,11 @@ _LONGEST_SIZE_LINE = 10
 # A tiny chunk costs more than its bytes. For instance, the 257th is taken only once
 # ``chunk_bytes`` have come, and the 258th once twice as many have.
 _FREE_CHUNKS = 256  # of any length
+
+
+def is_target(target: bytes) -> bool:
+    """Return whether an address, with its query, has only characters that need no escape."""
+    return _WHOLE_TARGET.fullmatch(target) is not None
 
 
 class FramingError(Exception):

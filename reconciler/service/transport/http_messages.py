@@ -1,112 +1,29 @@
-"""Messages over HTTP: the bodies of requests, and answers, with one shape for every refusal.
-
-A body is taken in only from callers, and only while there is room.
-
-A small body is read at once: connections are counted, so that all small bodies together are
-bounded, and the call itself judges the token. Before a larger one the token is judged and a
-place in the budget is taken; until then the caller is not read from. A small body that is dense
-needs a place, too: as objects it is longer than the sum of memory has for it.
-"""
+"""Headers of requests, and answers over HTTP, with one shape for every refusal."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from starlette.types import Receive, Send
+from starlette.types import Scope, Send
 
 from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.answers import error_body
-from reconciler.service.operations.request import Headers
+from reconciler.service.operations.request import CUSTODY, ORGANIZATION
 from reconciler.service.operations.texts import answer_bytes, json_bytes
-from reconciler.service.transport.admission import Admission, Budget
-from reconciler.service.transport.limits import SMALL_BODY, UNCOUNTED
-from reconciler.service.transport.observer import Answer
+from reconciler.service.scheduling.shares import UNCOUNTED
 
-CONTAINER_BYTES = 200  # of an object or a list in memory
-QUOTE_BYTES = 30  # of half a text in memory, beside what is in it
-MOST_SMALL = 9 * SMALL_BODY  # bytes of both in a small body that needs no place
-DENSE = 3  # times its length is the place of a small body with more of them
-HAS_LEFT = "reconciler.has_left"
-"""Extension of an ASGI scope: returns whether the caller has closed its side of the connection."""
+CONNECTION = "reconciler.connection"
+"""Extension of an ASGI scope: the connection of the request; see ``intake.Connection``."""
 
-T = TypeVar("T")
-GoOn = Callable[[bytes | None], Awaitable[T]]
-
-
-class CallerLeftError(Exception):
-    """The caller went away before its body was whole."""
-
-
-class Bodies:
-    """Takes in bodies for every transport over HTTP/1.1.
-
-    Attributes:
-        admission: Judges the callers of large ones.
-    """
-
-    def __init__(self, answer: Answer, budget: Budget) -> None:
-        """``answer`` judges tokens; see ``Admission``."""
-        self.admission = Admission(answer)
-        self._budget = budget
-
-    async def take(self, headers: Headers, receive: Receive, longest: int, go_on: GoOn[T]) -> T:
-        """Take in a body, and go on with it; with None if it is longer than ``longest``.
-
-        The room of a large body is held until ``go_on`` has ended. A body that is too long is
-        not read to its end.
-
-        Raises:
-            Refusal: the token is not valid, or there was no room in time.
-            CallerLeftError: the body has no end.
-        """
-        declared = _declared(headers)
-        if declared > longest:
-            return await go_on(None)
-        read = bytearray()
-        is_whole = declared <= SMALL_BODY and await _read(receive, read, SMALL_BODY)
-        is_small = is_whole and len(read) <= SMALL_BODY
-        if is_small and not _is_dense(read):
-            return await go_on(bytes(read))
-        caller = await self.admission.caller(headers)
-        size = DENSE * len(read) if is_small else declared or longest
-        async with self._budget.place(caller, size):
-            is_whole = is_whole or await _read(receive, read, longest)
-            return await go_on(bytes(read) if is_whole and len(read) <= longest else None)
-
-
-def _is_dense(body: bytearray) -> bool:
-    """Return whether a body may take more memory as objects than there is for a small one."""
-    containers = body.count(b"{") + body.count(b"[")
-    return CONTAINER_BYTES * containers + QUOTE_BYTES * body.count(b'"') > MOST_SMALL
-
-
-def _declared(headers: Headers) -> int:
-    """Return the length that a request gives its body; 0 for one in chunks, or none."""
-    values = headers.get("content-length", ())
-    return int(values[0]) if values else 0  # the framing has judged its form
-
-
-async def _read(receive: Receive, read: bytearray, longest: int) -> bool:
-    """Add to a body until it is whole or longer than so; return whether it is whole.
-
-    The pieces are put together as they come: each for itself would cost more than its bytes.
-
-    Raises:
-        CallerLeftError: it has no end.
-    """
-    while len(read) <= longest:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise CallerLeftError
-        read += message.get("body", b"")
-        if not message.get("more_body", False):
-            return True
-    return False
-
-
+_KNOWN = (
+    *("authorization", "if-match", "idempotency-key", CUSTODY, *ORGANIZATION),
+    *("x-reconciler-lease", "x-reconciler-context", "x-request-id"),
+    *("content-type", "content-encoding", "content-length", "grpc-encoding", "grpc-timeout"),
+)
+_HEADER_NAMES = {name.encode(): name for name in _KNOWN}
 RETRY_AFTER_SECONDS = 1
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -121,6 +38,27 @@ _JSON = (b"content-type", b"application/json")
 _CHALLENGE = (b"www-authenticate", b'Bearer realm="reconciler"')
 _RETRY = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
 _FURTHER: Mapping[int, tuple[bytes, bytes]] = {401: _CHALLENGE, 429: _RETRY, 503: _RETRY}
+
+
+def read_headers(scope: Scope) -> dict[str, list[str]]:
+    """Return every value of the headers that something reads, by lower-case name.
+
+    Browsers and proxies send many others.
+    """
+    headers: dict[str, list[str]] = {}
+    for raw, value in scope["headers"]:
+        name = _HEADER_NAMES.get(raw)
+        if name is not None:
+            headers.setdefault(name, []).append(value.decode("latin-1"))
+    return headers
+
+
+def is_grpc(scope: Scope) -> bool:
+    """Return whether a request says that it is gRPC, or gRPC-web over HTTP/2."""
+    return scope["http_version"] == "2" and any(
+        name == b"content-type" and value.startswith(b"application/grpc")
+        for name, value in scope["headers"]
+    )
 
 
 class HttpRefusalError(Refusal):

@@ -23,37 +23,23 @@ from reconciler.service.operations.operation import (
     deprecation,
     without_null,
 )
-from reconciler.service.operations.request import (
-    CUSTODY,
-    ORGANIZATION,
-    Headers,
-    bearer_token,
-    shown,
-)
+from reconciler.service.operations.request import Headers, bearer_token, shown
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import answer_bytes
 from reconciler.service.transport.http_messages import (
-    HAS_LEFT,
-    Bodies,
-    CallerLeftError,
     HttpRefusal,
     RawHeaders,
     json_answer,
+    read_headers,
     send_answer,
     wrong_verb,
 )
+from reconciler.service.transport.intake import Body, CallerLeftError, Intake, connection_of
 from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import MAX_JSON
 from reconciler.service.transport.observer import Answer, Observer
 
 MAX_PARAMETERS = 20
-_KNOWN = frozenset(
-    {"authorization", "if-match", "idempotency-key", "x-reconciler-lease", "x-reconciler-context"}
-    | {CUSTODY, *ORGANIZATION}
-    | {"content-type", "content-encoding", "content-length", "x-request-id"}
-)
-# Only headers that something reads are decoded; browsers and proxies send many others.
-_HEADER_NAMES = {name.encode(): name for name in _KNOWN}
 # JSON on the wire is UTF-8. Another charset is refused, and none is guessed.
 _IS_JSON = re.compile(r'application/json(?:[ \t]*;[ \t]*charset="?utf-8"?)?', re.IGNORECASE)
 # What no part of an address may hold, however it is written: another reader of the same address
@@ -65,15 +51,15 @@ _DOTS = frozenset({".", ".."})
 class JsonHttp:
     """Answers calls that come as JSON over HTTP."""
 
-    def __init__(self, answer: Answer, observer: Observer, bodies: Bodies) -> None:
+    def __init__(self, answer: Answer, observer: Observer, intake: Intake) -> None:
         self._answer = answer
-        self._bodies = bodies
+        self._intake = intake
         self._observer = observer
         self._addresses = Addresses(operations().values())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        headers = _headers_of(scope)
+        headers = read_headers(scope)
         # The raw path: an escaped slash within an id must not become one that divides the path.
         found = self._addresses.find(scope["method"], scope["raw_path"].decode("latin-1"))
         operation = "" if isinstance(found, Refusal) else found.operation.name
@@ -85,6 +71,8 @@ class JsonHttp:
                 received = await self._received(scope, receive, found, headers, delivery)
             except CallerLeftError:
                 return
+            if received.caller:
+                connection_of(scope).judged(is_known=True)
             answer = json_answer(received.answer, seen.request_id.encode(), received.body)
             if not isinstance(found, Refusal):
                 answer.headers.extend(_deprecation(found))
@@ -112,11 +100,12 @@ class JsonHttp:
             # the call, in the same look at the store.
             if found.operation.needs_token:
                 bearer_token(headers)
-            return await self._bodies.take(
-                headers,
+            return await self._intake.take(
+                Body(headers, MAX_JSON),
                 receive,
-                MAX_JSON,
+                connection_of(scope),
                 lambda body: self._answer(_call(scope, found, body, headers, delivery)),
+                needs_token=found.operation.needs_token,
             )
         except Refusal as refusal:
             return Received("", refusal)
@@ -131,19 +120,18 @@ def _call(
     except Refusal as refusal:
         return Incoming(found.operation.name, refusal, headers)
     name = found.operation.name
-    call = Incoming(name, fields, headers, answer_bytes, as_text=True, delivery=delivery)
+    connection = connection_of(scope)
+    call = Incoming(
+        name,
+        fields,
+        headers,
+        answer_bytes,
+        as_text=True,
+        delivery=delivery,
+        drop=connection.drop,
+    )
     # Only a batch takes several commits, between which it can be ended if its caller has left.
-    has_left = scope.get("extensions", {}).get(HAS_LEFT)
-    return replace(call, has_left=has_left) if name == WRITE_BATCH and has_left else call
-
-
-def _headers_of(scope: Scope) -> dict[str, list[str]]:
-    headers: dict[str, list[str]] = {}
-    for raw, value in scope["headers"]:
-        name = _HEADER_NAMES.get(raw)
-        if name is not None:
-            headers.setdefault(name, []).append(value.decode("latin-1"))
-    return headers
+    return replace(call, has_left=connection.has_left) if name == WRITE_BATCH else call
 
 
 def _given_id(headers: Headers) -> bytes | None:

@@ -12,6 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.service.operations.texts import MAX_PAGE_BYTES, MAX_TEXTS_BYTES
+from reconciler.service.scheduling.shares import (
+    READERS,
+    UNCOUNTED,
+    UNREAD,
+    WAITING,
+)
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -20,23 +26,22 @@ MAX_MESSAGE = MIB  # of gRPC, without its head
 # What the system keeps of a connection until it is read; it doubles the number for its own needs,
 # and would let it grow to megabytes.
 RECEIVE_BYTES = 32 * KIB
-SMALL_BODY = 16 * KIB  # read at once; connections bound how many there are
-STREAM_WINDOW = 16 * KIB  # bytes of a call over gRPC that may come before its message is asked for
-MOST_KEPT = 64 * KIB  # bytes of such a call; more than peers may send before they get more window
-WAITING = 4096  # calls that are not answered yet
-WAITING_OF_ONE = 1024  # those of one caller
-READERS = 8  # threads that read at one time
-UNREAD = 16 * MIB  # of answers that callers have not taken yet
-UNCOUNTED = 8 * KIB  # the number of connections and of calls bounds shorter answers
+SMALL_BODY = 16 * KIB  # over HTTP/1.1, read at once; connections bound how many there are
+SMALL_MESSAGE = KIB  # over HTTP/2, taken in without a place; calls bound how many there are
+CONNECTION_WINDOW = 64 * KIB - 1  # bytes of all calls of a connection that are not taken yet
+STREAM_WINDOW = 16 * KIB  # bytes of one call over HTTP/2 that may come before its body is asked for
 
 PROGRAM = 72 * MIB  # code, models, descriptors and threads; 65 were measured
 STORE = 32 * MIB  # pages that the writer of a SQLite store and its readers keep
-CONNECTION = 8 * KIB  # objects of the event loop and of HTTP
+CONNECTION = 8 * KIB  # objects of the event loop and of HTTP/1.1
+HTTP2 = 48 * KIB  # objects of a connection over HTTP/2, closed streams and tables included
+LINGERING = 64  # connections that stay for a moment, so that their callers can read why they end
+STREAMS_OF_STRANGER = 8  # calls that every connection may have, however many others have
 TLS = 40 * KIB  # state and buffers of one connection
-CALL = 12 * KIB  # objects of a call over gRPC that waits for its message
+CALL = 12 * KIB  # objects of a call over HTTP/2, its headers included
 WAITING_CALL = 2 * KIB  # objects of a call that waits for its turn
 JSON_FACTOR = 10  # a JSON body as objects, per byte; see ``json_bodies.MAX_SIGNS``
-MESSAGE_FACTOR = 4  # a message of gRPC, its parts and its fields, per byte
+MESSAGE_FACTOR = 40  # a message of gRPC, its parts and its fields, per byte
 DOUBLED = 2  # the system takes twice what a socket is told to keep
 JOINED = 2  # pages that are put together at one time: a thread takes a millisecond to do so
 
@@ -50,9 +55,8 @@ class Limits:
         body_bytes: A body of any content type; a message of 1 MiB and its envelope fit in.
         chunks: Pieces a chunked body may come in.
         connections: Of all kinds, those included that shake hands for TLS.
-        http2_connections: Those of them that speak HTTP/2.
-        silent_seconds: How long a connection is left alone that carries out no call, before it
-            may have to make room for another.
+        silent_seconds: How long a connection with a valid token is left alone that carries out no
+            call, before it may have to make room for another.
         chunk_bytes: The least average length of chunks, their framing included, beyond the first.
         pipelined: Requests sent on one connection before the first of them is answered.
         progress_bytes: How much of a body must come in every ``progress_seconds``.
@@ -64,23 +68,13 @@ class Limits:
         large_share_bytes: The share of those that one caller may have.
         large_seconds: How long a large body waits while no other one of its caller comes to an
             end; then it is refused. It is not read meanwhile.
-        room_seconds: How long a large message of gRPC waits for room before it is refused.
         drain_seconds: How long calls in flight have when the server stops.
-        grpc_calls: Calls of gRPC at one time, whatever they wait for.
-        grpc_known: Calls of gRPC with a token at one time, from before their message until they are
-            answered.
-        grpc_known_of_one: The share of those that one token may have.
-        grpc_large_bytes: Messages of gRPC longer than ``SMALL_BODY`` at one time, together.
-        grpc_share_bytes: The share of those that one connection may have.
-        grpc_waiting: Those that wait for room at one time, before others are refused at once.
-        grpc_waiting_of_one: The share of those that one connection may have.
-        grpc_new_of_one: Calls of a connection that the gRPC server has not begun, where the newest
-            one that was judged had a valid token. Others wait.
-        grpc_new_of_strangers: Those of all other connections together, one of each.
-        grpc_held_bytes: What of such waiting calls has come, on all connections; beyond it, the
-            connection that has most of it is ended.
-        grpc_open: Calls of gRPC at one time that need no token, of each kind.
-        grpc_stream_seconds: How long a call without a token may ask and be answered.
+        http2_calls: Calls over HTTP/2 at one time, beside the first few of each connection.
+        http2_known: Those with a valid token, from before their message until they are answered.
+        http2_known_of_one: The share of those that one token may have.
+        http2_open: Those that need no token, of each kind.
+        http2_open_of_one: The share of those that one address may have.
+        stream_seconds: How long a call without a token may ask and be answered.
     """
 
     head_bytes: int = 16 * KIB
@@ -91,7 +85,6 @@ class Limits:
     chunk_bytes: int = 32
     pipelined: int = 2
     connections: int = 320
-    http2_connections: int = 128
     silent_seconds: float = 1
     head_seconds: float = 5
     body_seconds: float = 30
@@ -103,44 +96,35 @@ class Limits:
     large_bytes: int = 8 * MIB
     large_share_bytes: int = 2 * MIB
     large_seconds: float = 30
-    room_seconds: float = 10
     drain_seconds: int = 10
-    grpc_calls: int = 1024
-    grpc_known: int = 768
-    grpc_known_of_one: int = 384
-    grpc_large_bytes: int = 8 * MIB
-    grpc_share_bytes: int = 2 * MIB
-    grpc_waiting: int = 128
-    grpc_waiting_of_one: int = 32
-    grpc_new_of_one: int = 8
-    grpc_new_of_strangers: int = 2
-    grpc_held_bytes: int = 8 * MIB
-    grpc_open: int = 128
-    grpc_stream_seconds: float = 1800
+    http2_calls: int = 1024
+    http2_known: int = 768
+    http2_known_of_one: int = 384
+    http2_open: int = 128
+    http2_open_of_one: int = 32
+    stream_seconds: float = 1800
 
 
 def most_memory(limits: Limits) -> Mapping[str, int]:
     """Return the bytes that each part of a server takes at most, by a name for it.
 
-    A connection over HTTP/2 without its calls takes less than one over HTTP/1.1, as which it is
-    counted here.
+    A connection is counted as what takes more, one over HTTP/1.1 or one over HTTP/2.
     """
     received = DOUBLED * RECEIVE_BYTES
+    http1 = CONNECTION + limits.head_bytes + received + SMALL_BODY * JSON_FACTOR
+    http2 = HTTP2 + CONNECTION_WINDOW + received + STREAMS_OF_STRANGER * CALL
     return {
         "program": PROGRAM,
         "store": STORE,
         "texts of objects": MAX_TEXTS_BYTES,
-        "connections": limits.connections * (CONNECTION + received),
-        "TLS": limits.connections * TLS,
-        "heads and pipelined requests": limits.connections * (limits.head_bytes + received),
-        "small bodies": limits.connections * SMALL_BODY * JSON_FACTOR,
+        "connections": limits.connections * (received + max(http1, http2)),
+        "connections that are ending": LINGERING * (CONNECTION + received),
+        "TLS": (limits.connections + LINGERING) * TLS,
         "large bodies": limits.large_bytes * JSON_FACTOR,
-        "calls over gRPC": limits.grpc_calls * (CALL + STREAM_WINDOW),
-        "large messages of gRPC": limits.grpc_large_bytes * MESSAGE_FACTOR,
-        "large messages that wait": limits.grpc_waiting * MOST_KEPT,
-        "calls over gRPC that have not begun": limits.grpc_held_bytes,
+        "calls over HTTP/2": limits.http2_calls * (CALL + STREAM_WINDOW),
+        "small messages of HTTP/2": limits.http2_known * SMALL_MESSAGE * MESSAGE_FACTOR,
         "calls that wait": WAITING * WAITING_CALL,
         "pages of lists": (READERS + JOINED) * MAX_PAGE_BYTES,
         "answers not read": UNREAD,
-        "short answers not read": (limits.connections * 2 + limits.grpc_calls) * UNCOUNTED,
+        "short answers not read": (limits.connections * 2 + limits.http2_calls) * UNCOUNTED,
     }

@@ -1,4 +1,4 @@
-"""One port for everything: REST, gRPC-web, pages, and HTTP/2 passed on to gRPC.
+"""One port for everything: REST, gRPC, gRPC-web and pages, over HTTP/1.1 and HTTP/2.
 
 ``serve`` runs until a signal asks it to stop, then finishes what is in flight.
 """
@@ -10,9 +10,8 @@ import logging
 import os
 import signal
 import socket
-import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,23 +23,25 @@ import uvloop
 from starlette.types import ASGIApp
 
 from reconciler.service.operations.dispatch import Incoming
-from reconciler.service.transport.admission import Budget
-from reconciler.service.transport.batching import READY_SECONDS, Batcher, StoreCheck
+from reconciler.service.scheduling.batching import READY_SECONDS, Batcher, StoreCheck
 from reconciler.service.transport.connections import (
     Acceptor,
+    Certificate,
+    FirstBytes,
+    Place,
     Room,
     address_of,
     file_limit,
     fitted,
     raise_file_limit,
 )
-from reconciler.service.transport.grpc_intake import Inside
-from reconciler.service.transport.http_messages import Bodies
+from reconciler.service.transport.http2 import Http2Protocol, Http2Server, OpenCalls
+from reconciler.service.transport.intake import Intake
 from reconciler.service.transport.limits import MIB, Limits, most_memory
 from reconciler.service.transport.observer import Observer, StoreFigures, metrics_app
 from reconciler.service.transport.pages import State, build_app
 from reconciler.service.transport.protocol import StrictProtocol
-from reconciler.service.transport.splice import FirstBytes
+from reconciler.service.transport.turns import Turns
 
 LOG = logging.getLogger("reconciler.service")
 MAX_SCRAPES = 16
@@ -53,8 +54,11 @@ def no_wait() -> None:
     """Have no store that is waited for."""
 
 
-def on_signals(stop: Callable[[], None]) -> None:
-    """End a server by the signals that end a process; a second one ends the process itself."""
+def on_signals(stop: Callable[[], None], reload: Callable[[], None]) -> None:
+    """End a server by the signals that end a process; a second one ends the process itself.
+
+    A hangup calls ``reload``, unless it is ignored, as it is under ``nohup``.
+    """
     loop = asyncio.get_running_loop()
     heard: list[int] = []
 
@@ -68,6 +72,8 @@ def on_signals(stop: Callable[[], None]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, hear, number)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, reload)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +94,13 @@ class Serving:
     observer: Observer
     listening: socket.socket
     metrics: socket.socket | None = None
-    tls: ssl.SSLContext | None = None
+    tls: Certificate | None = None
     limits: Limits = field(default_factory=Limits)
     figures: Callable[[], StoreFigures | None]
     is_open: Callable[[], bool | None]
     abandon: Callable[[], None] = no_wait
     on_ready: Callable[[str], None]
-    until: Callable[[Callable[[], None]], None] = on_signals
+    until: Callable[[Callable[[], None]], None]
 
 
 def run_loop(main: Coroutine[object, object, None]) -> None:
@@ -113,11 +119,9 @@ async def serve(serving: Serving) -> None:
     """Answer calls until told to end, then finish those in flight and return.
 
     Whoever calls this closes the store afterwards.
-
-    Raises:
-        ListenError: there is nowhere to make the socket of gRPC.
     """
-    from reconciler.service.transport.grpc_front_end import grpc_front_ends  # loads gRPC
+    from reconciler.service.transport.grpc_calls import GrpcCalls  # loads protobuf
+    from reconciler.service.transport.grpc_streams import GrpcStreams
 
     draining = asyncio.Event()
     serving = replace(serving, limits=fitted(serving.limits, raise_file_limit()))
@@ -127,18 +131,17 @@ async def serve(serving: Serving) -> None:
     async def is_ready() -> bool:
         return not draining.is_set() and await batcher.is_ready()
 
-    bodies = Bodies(batcher.answer, Budget.of(limits))
-    async with grpc_front_ends(batcher.answer, observer, bodies, limits) as front_ends:
-        state = State(is_ready, is_open.answer)
-        app = build_app(batcher.answer, observer, state, bodies, front_ends.web_routes)
-        config = _config(app, observer, limits)
-        server = _Server(config, serving, draining, front_ends.inside, front_ends.drain)
-        async with _figures_served(serving, server):
-            try:
-                await server.serve([serving.listening])
-            finally:
-                is_open.close()
-                await batcher.close()
+    intake = Intake(batcher.answer, limits)
+    streams = GrpcStreams(intake)
+    grpc = GrpcCalls(batcher.answer, observer, intake, streams.apps)
+    app = build_app(batcher.answer, observer, State(is_ready, is_open.answer), intake, grpc)
+    server = _Server(_config(app, observer, limits), serving, draining, streams.end)
+    async with _figures_served(serving, server):
+        try:
+            await server.serve([serving.listening])
+        finally:
+            is_open.close()
+            await batcher.close()
 
 
 def _config(app: ASGIApp, observer: Observer, limits: Limits) -> uvicorn.Config:
@@ -168,34 +171,39 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         serving: Serving,
         draining: asyncio.Event,
-        inside: Inside,
-        drain_grpc: Callable[[], Awaitable[None]],
+        end_streams: Callable[[], None],
     ) -> None:
         super().__init__(config)
         self._serving = serving
         self._draining = draining
-        self._inside = inside
-        self._drain_grpc = drain_grpc
-        self._room = Room(
-            self.server_state.connections, serving.limits, asyncio.get_running_loop().time
+        self._end_streams = end_streams
+        loop = asyncio.get_running_loop()
+        self._room = Room(serving.limits, loop.time)
+        self._http2 = Http2Server(
+            config.loaded_app,
+            serving.limits,
+            Turns(loop),
+            OpenCalls(serving.limits.http2_calls),
+            self.server_state.connections,
+            self.server_state.tasks,
         )
         self._acceptor = Acceptor(
             serving.listening, self._first_bytes, serving.tls, self._room, serving.observer
         )
 
-    def _first_bytes(self) -> asyncio.Protocol:
+    def _first_bytes(self, place: Place) -> asyncio.Protocol:
         """Return what reads a new connection until its protocol is known."""
-        serving, room = self._serving, self._room
-        make_http = partial(
+        make_http1 = partial(
             StrictProtocol,
             self.config,
             self.server_state,
             {},
-            limits=serving.limits,
-            observer=serving.observer,
-            room=room,
+            limits=self._serving.limits,
+            observer=self._serving.observer,
+            place=place,
         )
-        return FirstBytes(make_http, self._inside, room, serving.observer.turned_away)
+        make_http2 = partial(Http2Protocol, self._http2, place)
+        return FirstBytes(make_http1, make_http2, place, self.server_state.connections)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -210,10 +218,9 @@ class _Server(uvicorn.Server):
         self._acceptor.start()
         serving.on_ready(address_of(serving.listening, is_tls=serving.tls is not None))
         LOG.info(
-            "open files: at most %d; connections: at most %d, %d of them over HTTP/2",
+            "open files: at most %d; connections: at most %d",
             file_limit(),
             limits.connections,
-            limits.http2_connections,
         )
         most = sum(most_memory(limits).values()) // MIB
         LOG.info("memory: at most %d MiB, whatever callers do", most)
@@ -225,7 +232,8 @@ class _Server(uvicorn.Server):
         self._acceptor.close()
         within = self._serving.limits.drain_seconds * GIVE_UP
         asyncio.get_running_loop().call_later(within, self._serving.abandon)
-        await asyncio.gather(super().shutdown(sockets), self._drain_grpc())
+        self._end_streams()
+        await super().shutdown(sockets)
 
     def _stop(self) -> None:
         if self.should_exit:
@@ -244,8 +252,9 @@ async def _figures_served(serving: Serving, server: uvicorn.Server) -> AsyncIter
     app = metrics_app(
         observer.metrics, serving.figures, lambda: len(server.server_state.connections)
     )
-    limits = replace(serving.limits, connections=MAX_SCRAPES, drain_seconds=1)
-    side = _SideServer(_config(app, observer, limits))
+    config = _config(app, observer, replace(serving.limits, drain_seconds=1))
+    config.limit_concurrency = MAX_SCRAPES
+    side = _SideServer(config)
     task = asyncio.get_running_loop().create_task(side.serve([serving.metrics]))
     try:
         yield

@@ -27,16 +27,6 @@ def set_up_logs(form: str, stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("reconciler").setLevel(logging.INFO)
-    logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_hang_up)
-
-
-def _is_no_hang_up(record: logging.LogRecord) -> bool:
-    """Return whether a record of the gRPC library is of more than a caller who hung up.
-
-    It writes a traceback where an answer cannot be sent any more, which any caller can cause.
-    """
-    kind = record.exc_info[0] if record.exc_info else None
-    return kind is None or kind.__name__ != "ExecuteBatchError"
 
 
 class GatheringHandler(logging.StreamHandler[TextIO]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -19,15 +19,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.transport.http_messages import (
-    Bodies,
     HttpAnswer,
     RawHeaders,
+    is_grpc,
     json_answer,
     send_answer,
     wrong_verb,
 )
+from reconciler.service.transport.intake import Intake
 from reconciler.service.transport.json_http import JsonHttp
 from reconciler.service.transport.observer import Answer, Observer
+from reconciler.service.transport.protobuf import SERVICES
 
 LIVE = frozenset({"/healthz", "/debug/healthz"})
 READY = frozenset({"/readyz", "/debug/ready"})
@@ -50,7 +52,7 @@ class State:
     """State of the server that the pages show.
 
     Attributes:
-        is_ready: Whether the store can be read and the server is not about to end.
+        is_ready: Whether the store can be used and the server is not about to end.
         is_open: Whether anybody may call at all; until the first token there is nothing to read.
             None where the store gives no answer.
     """
@@ -126,11 +128,14 @@ def build_app(
     answer: Answer,
     observer: Observer,
     state: State,
-    bodies: Bodies,
-    web_routes: Mapping[str, ASGIApp],
+    intake: Intake,
+    grpc: ASGIApp,
 ) -> ASGIApp:
-    """Return the application; ``web_routes`` are others, by the first part of their addresses."""
-    rest = JsonHttp(answer, observer, bodies)
+    """Return the application; ``grpc`` answers at the addresses of its services.
+
+    Over HTTP/2 it also answers what says that it is gRPC, so that it is refused in its words.
+    """
+    rest = JsonHttp(answer, observer, intake)
     pages = Pages(state, observer)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -139,8 +144,9 @@ def build_app(
             await rest(scope, receive, send)
         elif path in PATHS:
             await pages(scope, receive, send)
+        elif path.split("/", 2)[1] in SERVICES or is_grpc(scope):
+            await grpc(scope, receive, send)
         else:
-            other = web_routes.get(path.split("/", 2)[1], rest)
-            await other(scope, receive, send)
+            await rest(scope, receive, send)
 
     return app

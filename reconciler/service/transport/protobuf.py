@@ -1,6 +1,6 @@
 """Messages of gRPC and gRPC-web, to JSON-shaped fields as the operations read them, and back.
 
-``answer_bytes`` carries out a call for both wires: the bytes of a message in, those of the answer
+``answer_call`` carries out a call for both wires: the bytes of a message in, those of the answer
 out. What differs between the wires is how bytes and refusals are framed.
 
 The messages come from a descriptor set made of ``proto/`` (``make protos``). They live in a pool
@@ -35,7 +35,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import NANOSECONDS, format_duration, parse_duration
 from reconciler.service.domain.refusal import Code, Refusal, invalid
-from reconciler.service.operations.dispatch import Incoming
+from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.operation import MANAGEMENT, SUCCESSORS, deprecation
 from reconciler.service.operations.request import Headers
 from reconciler.service.operations.table import operations
@@ -92,6 +92,7 @@ METHODS: Mapping[str, Method] = dict(_methods())
 SERVICES = tuple(sorted({path.split("/")[1] for path in METHODS}))
 
 
+MOST_PARTS = 10_000  # values in the lists of one message
 DURATION = "google.protobuf.Duration"
 TIMESTAMP = "google.protobuf.Timestamp"
 _WHOLE_NUMBERS = {
@@ -133,6 +134,21 @@ def fields_of(message: Message, path: str = "") -> dict[str, object]:
         else:
             fields[field.json] = field.read(value, at)
     return fields
+
+
+def _parts_of(message: Message) -> int:
+    """Return how many values the lists of a message have; not all of them, once there are many.
+
+    Two bytes of a message can be an object of ours, which takes a hundred.
+    """
+    parts = 0
+    for field, value in message.ListFields():
+        if field.is_repeated:
+            parts += len(value)
+        if field.message_type is None or parts > MOST_PARTS:
+            continue
+        parts += sum(map(_parts_of, value if field.is_repeated else (value,)))
+    return parts
 
 
 def message_of(kind: type[Message], answer: JsonObject) -> Message:
@@ -258,24 +274,32 @@ _ERROR_DETAIL: _Make = message_class(ERROR_DETAIL)
 _ERROR_INFO: _Make = message_class(ERROR_INFO)
 
 
-async def answer_bytes(
-    answer: Answer, method: Method, asked: bytes | Refusal, headers: Headers, delivery: ExitStack
-) -> bytes | Refusal:
-    """Carry out a call. Nothing is raised: a refusal is an answer.
+async def answer_call(
+    answer: Answer,
+    method: Method,
+    asked: bytes | Refusal,
+    headers: Headers,
+    delivery: ExitStack,
+    drop: Callable[[], None],
+) -> Received:
+    """Carry out a call; return its answer with a message as its body, or its refusal.
 
-    ``asked`` is a refusal where the message could not be taken in; that is told only to callers
-    who may know. ``delivery`` ends once the network has taken the answer.
+    Nothing is raised. ``asked`` is a refusal where the message could not be read; that is told
+    only to callers who may know. ``delivery`` ends once the network has taken the answer; ``drop``
+    ends it before that.
     """
     encode = _encoding_of(method)
     fields = _fields(method, asked)
-    received = await answer(Incoming(method.operation, fields, headers, encode, delivery=delivery))
+    call = Incoming(method.operation, fields, headers, encode, delivery=delivery, drop=drop)
+    received = await answer(call)
     if isinstance(received.answer, Refusal):
-        return received.answer
+        return received
     try:
-        return received.body or encode(received.answer)
+        return received._replace(body=received.body or encode(received.answer))
     except Exception:  # a defect of ours must not show itself
         LOG.exception("an answer does not fit its message")
-        return Refusal(Code.INTERNAL, "the service failed", "service.failed")
+        refusal = Refusal(Code.INTERNAL, "the service failed", "service.failed")
+        return Received(received.caller, refusal)
 
 
 @cache
@@ -306,7 +330,10 @@ def _fields(method: Method, asked: bytes | Refusal) -> JsonObject | Refusal:
     if isinstance(asked, Refusal):
         return asked
     try:
-        return fields_of(method.request.FromString(asked))
+        message = method.request.FromString(asked)
+        if _parts_of(message) > MOST_PARTS:
+            return invalid("request", f"must not have more than {MOST_PARTS} values in lists")
+        return fields_of(message)
     except DecodeError:
         return invalid("request", f"must be a message {method.request.DESCRIPTOR.full_name}")
     except Refusal as refusal:

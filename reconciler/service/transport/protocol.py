@@ -11,10 +11,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.transport.connections import Room
+from reconciler.service.scheduling.shares import UNCOUNTED
+from reconciler.service.transport.connections import Place
 from reconciler.service.transport.framing import Framing, FramingError, Part
-from reconciler.service.transport.http_messages import HAS_LEFT, HttpRefusal, raw_refusal
-from reconciler.service.transport.limits import SMALL_BODY, UNCOUNTED, Limits
+from reconciler.service.transport.http_messages import CONNECTION, HttpRefusal, raw_refusal
+from reconciler.service.transport.limits import SMALL_BODY, Limits
 from reconciler.service.transport.observer import Observer
 
 _CODES = {
@@ -28,7 +29,13 @@ _CODES = {
 
 
 class StrictProtocol(HttpToolsProtocol):
-    """A connection that is refused as soon as it could be misunderstood, or takes too long."""
+    """A connection that is refused as soon as it could be misunderstood, or takes too long.
+
+    Attributes:
+        is_shared: Tells applications that a connection has one request at a time.
+    """
+
+    is_shared = False
 
     def __init__(
         self,
@@ -39,13 +46,13 @@ class StrictProtocol(HttpToolsProtocol):
         *,
         limits: Limits,
         observer: Observer,
-        room: Room | None = None,
+        place: Place | None = None,
     ) -> None:
-        """Read a connection; it makes way in ``room``, if given, while it carries out no call."""
+        """Read a connection. Another may get its place, if any, while it carries out no call."""
         super().__init__(config, server_state, app_state)
         self._limits = limits
         self._observer = observer
-        self._room = room
+        self._place = place
         self._framing = Framing(limits)
         self._watched: tuple[Part, int] = (Part.HEAD, 1)
         self._timer: asyncio.TimerHandle | None = None
@@ -55,13 +62,14 @@ class StrictProtocol(HttpToolsProtocol):
         self._refused: Refusal | None = None
         self._is_ending = False
         self._keep_alive = True  # whether the present request lets the connection go on
-        self._early = _EarlyEnd(self)
         self._has_left = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a connection, unless there are too many."""
         super().connection_made(cast("asyncio.Transport", transport))  # of a stream, thus one
-        if len(self.connections) > self._limits.connections:
+        if self._place is not None:
+            self._place.end = self._make_way
+        if self._place is not None and self._place.is_refused:
             self._refuse(
                 Refusal(Code.UNAVAILABLE, "there are too many connections", "service.busy")
             )
@@ -76,8 +84,31 @@ class StrictProtocol(HttpToolsProtocol):
         _cancel(self._timer)
         _cancel(self._unread)
         super().connection_lost(exc)
-        if self._room is not None:
-            self._room.set_busy(self)
+        # uvicorn leaves its timer to a connection that was lost by an error. And a cycle of
+        # references would keep all of it until the collector looks, which is seldom.
+        self._unset_keepalive_if_required()
+        vars(self).update(cycle=None, scope=None)
+        self._timer = self._unread = None
+        if self._place is not None:
+            self._place.leave()
+
+    @property
+    def address(self) -> str:
+        """Return the address of the caller; empty where it has no place."""
+        return self._place.address if self._place is not None else ""
+
+    def has_left(self) -> bool:
+        """Return whether the caller has closed its side of the connection."""
+        return self._has_left
+
+    def drop(self) -> None:
+        """End the connection: its answer is not taken, and others need the room."""
+        self.transport.abort()
+
+    def judged(self, *, is_known: bool) -> None:
+        """Note whether a request had a valid token."""
+        if is_known and self._place is not None:
+            self._place.is_known = True
 
     def data_received(self, data: bytes) -> None:
         """Let the parser see what is beyond doubt."""
@@ -91,6 +122,7 @@ class StrictProtocol(HttpToolsProtocol):
         if ready:
             super().data_received(ready)
             self._check_pipeline()
+            self._tell_room()
         else:
             self._unset_keepalive_if_required()
         self._watch()
@@ -113,10 +145,9 @@ class StrictProtocol(HttpToolsProtocol):
         # as the next request, so until ``on_message_complete`` an answer ends the connection.
         self._keep_alive = cycle.keep_alive
         cycle.keep_alive = False
-        cycle.transport = self._early
+        cycle.transport = _EarlyEnd(self)
         scope = cast("dict[str, object]", cycle.scope)  # its type knows no extension of ours
-        scope["extensions"] = {HAS_LEFT: lambda: self._has_left}
-        self._tell_room()
+        scope["extensions"] = {CONNECTION: self}
 
     def on_body(self, body: bytes) -> None:
         """Hold the caller back as soon as a small body is there that is not read yet."""
@@ -124,7 +155,6 @@ class StrictProtocol(HttpToolsProtocol):
         # The application takes bodies in only while there is room; the network holds the rest.
         if len(self.cycle.body) > SMALL_BODY:
             self.flow.pause_reading()
-        self._tell_room()
 
     def on_message_complete(self) -> None:
         """Let the connection go on after the answer, as the request wishes."""
@@ -133,7 +163,6 @@ class StrictProtocol(HttpToolsProtocol):
             cycle.keep_alive = self._keep_alive
             cycle.transport = self.transport
         super().on_message_complete()
-        self._tell_room()
 
     def on_response_complete(self) -> None:
         """Go on with the next request, or end a connection that was refused meanwhile."""
@@ -154,13 +183,13 @@ class StrictProtocol(HttpToolsProtocol):
         A request that is not whole does not count as a call. Each part of it begins the idle time
         anew, so that a connection that sends one is the last to make way.
         """
-        if self._room is None or self.transport.is_closing():
+        if self._place is None or self.transport.is_closing():
             return
         cycle = self._cycle
         if self.pipeline or not (cycle is None or cycle.response_complete or cycle.more_body):
-            self._room.set_busy(self)
+            self._place.set_busy()
         else:
-            self._room.set_idle(self, self._make_way)
+            self._place.set_idle()
 
     def _make_way(self) -> None:
         """End at once, because others have no room."""
@@ -252,6 +281,8 @@ class StrictProtocol(HttpToolsProtocol):
         if self._is_ending:
             return
         self._is_ending = True
+        if self._place is not None:
+            self._place.linger()
         _cancel(self._timer)
         self._unset_keepalive_if_required()
         cycle = self._cycle

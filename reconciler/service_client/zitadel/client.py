@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from reconciler.errors import ServiceError
+from reconciler.errors import NotListedError, ServiceError
 from reconciler.resources.call import Call, Code
 from reconciler.resources.capabilities import SOURCE, capabilities_of
 from reconciler.resources.fields import Spec
@@ -143,13 +143,15 @@ class ZitadelClient:
             if flows:
                 seen.add(read_flows(self._wire, seen.everything))
             missing = self._awaited.not_shown(seen.everything, organizations, flows=flows)
+            unlisted = self._awaited.not_listed(seen.objects, organizations)
             # After the longest wait the plan is blocked instead: it would be made from an old list.
             left = self._delays.longest - waited
-            if not missing or left <= 0:
+            if not (missing or unlisted) or left <= 0:
                 break
             self._delays.sleep(min(step, left))
             waited += step
             step = min(step * 1.5, _LONGEST_STEP)
+        self._awaited.taken.clear()  # they are waited for once
         incomplete = [f"The service does not show {ref} as it was written." for ref in missing]
         return ObservedState(
             instance,
@@ -160,6 +162,7 @@ class ZitadelClient:
             unseen=seen.unseen,
             missing_role=seen.remedy,
             unshown=tuple(missing),
+            unlisted=tuple(unlisted),
             own_project=self._own_project,
             unidentified=self._unidentified,
             keeps_history=False,
@@ -216,6 +219,8 @@ class ZitadelClient:
             if isinstance(result, Written):
                 self._awaited.note(order, result)
             else:
+                if isinstance(result, NotListedError):
+                    self._awaited.taken.add(order.ref.key)
                 results[index] = denied_write(result, order)
         return results
 
@@ -259,10 +264,16 @@ class _Expected(NamedTuple):
 
 
 class Awaited:
-    """Everything that was written and that lists must still show."""
+    """Everything that was written and that lists must still show.
+
+    Attributes:
+        taken: Keys of names that were refused as taken and were not listed: another run may have
+            made the objects a moment ago.
+    """
 
     def __init__(self) -> None:
         self._expected: dict[str, _Expected] = {}  # by id of the object
+        self.taken: set[ResourceRef] = set()
 
     def note(self, order: Order, written: Written) -> None:
         """Take note of what must show after an order that was carried out."""
@@ -307,6 +318,14 @@ class Awaited:
             else:
                 missing.append(expected.ref)
         return missing
+
+    def not_listed(
+        self, objects: Collection[ResourceRef], organizations: Collection[str]
+    ) -> list[ResourceRef]:
+        """Return the taken names of some organizations (names) of which no object is listed."""
+        self.taken.difference_update(objects)
+        names = {fold(name) for name in organizations}
+        return sorted(ref for ref in self.taken if ref.organization in names)
 
 
 def ask_generation(wire: Wire) -> int:

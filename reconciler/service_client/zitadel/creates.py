@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 
-from reconciler.errors import AlreadyExistsError, ServiceError
+from reconciler.errors import AlreadyExistsError, NotListedError, ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, fold
 from reconciler.service_client.answers import id_of, sequence_of, text_of
@@ -82,10 +82,10 @@ def create(order: CreateOrder, call: Call, providers: ProviderCalls) -> Steps:
         if found is not None:
             return found if isinstance(found, ServiceError) else _taken_over(order, found)
         if is_taken and not may_be_ours:
-            return AlreadyExistsError(
-                f"there is another {order.ref}, and the service's lists do not show it yet",
-                remedy="An earlier run may have made it. Run `reconciler plan` again later to see "
-                "it.",
+            return NotListedError(
+                f"there is another {order.ref}, and the service's lists do not show it",
+                remedy="An earlier run may have made it. Run `reconciler plan` again: once it "
+                "shows, nothing has to be made.",
             )
         if reply.code in FAILED and not is_conflict(reply):
             return ServiceError(f"the service failed: {reply.message}", remedy=AGAIN)

@@ -29,6 +29,10 @@ from reconciler.state import ObservedObject
 # Told by the service, and never sent to it.
 _DERIVED = {"clientId", "noneCompliant", "complianceProblems", "allowedOrigins"}
 _OUTSIDE = {"id", "details", "state", "name"}
+# Of applications that are not of OIDC, by the field that has their configuration.
+_OTHER_APPLICATIONS = {"apiConfig": "an API application", "samlConfig": "a SAML application"}
+# What the old create of an identity provider allowed, and what users need to log in by it at all.
+OPTIONS_OF_NEW = {"isLinkingAllowed": True, "isCreationAllowed": True}
 # Of an identity provider, beside its configuration; what renames it sends them, too.
 BESIDE_IDP = {"stylingType", "autoRegister"}
 _NOTHING_SAID = dict.fromkeys(TYPES[Kind.IDP_JWT_CONFIG], "")
@@ -80,13 +84,16 @@ def plain_object(kind: Kind, fields: JsonObject, owner: Owner) -> ObservedObject
 def jwt_provider(fields: JsonObject, owner: Owner) -> ObservedObject:
     """Return a JWT provider as the template calls answer it.
 
-    Its options, and every field that is not known here, are sent back by an update.
+    Options that are not those of a new provider, and every field that is not known here, are
+    sent back by an update.
     """
     config = fields.get("config")
     if not isinstance(config, dict):
         config = {}
     carried = {name: value for name, value in config.items() if name not in {"jwt", "options"}}
-    carried["providerOptions"] = config.get("options", {})
+    options = config.get("options", {})
+    if options != OPTIONS_OF_NEW:
+        carried["providerOptions"] = options
     return _provider(fields, owner, config.get("jwt"), carried, {"type", "config"})
 
 
@@ -136,7 +143,12 @@ def _read(kind: Kind, fields: JsonObject, said: JsonObject) -> ReadSpec:
 
 def _strange(fields: JsonObject) -> tuple[str, ...]:
     """Return what an object has instead of the configuration that manifests can say."""
-    return tuple(sorted(set(fields) - _OUTSIDE - BESIDE_IDP - {"owner"})) or ("no configuration",)
+    names = sorted(set(fields) - _OUTSIDE - BESIDE_IDP - {"owner"})
+    words = (
+        f"the configuration of {_OTHER_APPLICATIONS[name]}" if name in _OTHER_APPLICATIONS else name
+        for name in names
+    )
+    return tuple(words) or ("no configuration",)
 
 
 def _observed(

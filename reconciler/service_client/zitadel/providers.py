@@ -22,6 +22,7 @@ from reconciler.service_client.port import CreateOrder, UpdateOrder
 from reconciler.service_client.wire import AGAIN, Reply, WireRefusal, error_id, service_error
 from reconciler.service_client.zitadel.objects import (
     BESIDE_IDP,
+    OPTIONS_OF_NEW,
     Owner,
     identity_provider,
     jwt_provider,
@@ -34,8 +35,6 @@ _OLD_FIELDS = {"sortingColumn": "IDP_FIELD_NAME_NAME"}
 OLD_LIST: tuple[str, JsonObject] = ("ListOrgIDPs", {"queries": [OWN_PROVIDERS], **_OLD_FIELDS})
 """Operation and fields of the list of what old calls made."""
 
-# What the old create allowed, and what users need to log in by a provider at all.
-_OPTIONS_OF_NEW = {"isLinkingAllowed": True, "isCreationAllowed": True}
 # Fields that the old calls do not have.
 _ONLY_TEMPLATES = frozenset({"audience", "providerOptions"})
 _NO_SUCH_ADDRESS = frozenset({Code.NOT_FOUND, Code.UNIMPLEMENTED})
@@ -174,7 +173,7 @@ class ProviderCalls:
         fields = {"name": order.ref.name, **order.spec}
         if self.is_old:
             return Call("AddOrgJWTIDP", _without(_ONLY_TEMPLATES, fields), order.organization_id)
-        fields = {**fields, "providerOptions": _OPTIONS_OF_NEW}
+        fields = {**fields, "providerOptions": OPTIONS_OF_NEW}
         return Call("AddJWTProvider", fields, order.organization_id)
 
     def update(self, order: UpdateOrder) -> Sequence[Call]:
@@ -190,7 +189,9 @@ class ProviderCalls:
             return list(_old_update(order, is_renamed=is_renamed, is_changed=is_changed))
         if not (is_renamed or is_changed):
             return ()
-        fields = {**held.carried, **wanted.spec, "id": held.id, "name": wanted.ref.name}
+        options = {"providerOptions": OPTIONS_OF_NEW}
+        own = {"id": held.id, "name": wanted.ref.name}
+        fields = {**options, **held.carried, **wanted.spec, **own}
         return [Call("UpdateJWTProvider", fields, held.organization_id)]
 
     def delete(self, held: ObservedObject) -> Call:

@@ -81,8 +81,8 @@ def test_the_log_and_not_the_row_of_an_object_tells_the_version_of_its_stream(
         tx.put_object(an_object(version=2))
     looked_up = frozenset({"1"})
     for names in (looked_up, frozenset[str]()):
-        with store.transaction() as tx:
-            tx.prefetch(Lookups(frozenset(), names, frozenset(), 1))
+        asked = Lookups(frozenset(), frozenset(), names, frozenset(), 1)
+        with store.transaction(asked) as tx:
             append(tx, "2", tx.stream_version("2"), ADDED)
             row = tx.get_object("1")
             assert row is not None

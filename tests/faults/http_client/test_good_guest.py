@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from reconciler.service_client.port import (
 )
 from reconciler.service_client.wire import Answer, WireRefusal
 from tests.builders import a_ref, declared
+from tests.certificates import a_certificate
 from tests.faults.http_client.strange import (
     CANARY,
     CONTEXT,
@@ -108,7 +108,7 @@ def test_every_call_carries_what_it_needs_and_nothing_else() -> None:
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
     """There is no switch for that, and the token never leaves."""
-    certificate, key = self_signed(tmp_path)
+    certificate, key = a_certificate(tmp_path)
     strange = Strange(FINE)
     with (
         listening(strange, certificate, key) as address,
@@ -119,32 +119,6 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> Non
     assert isinstance(reply, WireRefusal)
     assert "certificate" in reply.message
     assert strange.asked == []
-
-
-def self_signed(folder: Path) -> tuple[Path, Path]:
-    """Return a certificate for this machine, and its key."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    form = serialization.PrivateFormat.PKCS8
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, form, plain))
-    return folder / "cert.pem", folder / "key.pem"
 
 
 def test_errors_show_neither_token_nor_request(server: Server) -> None:

@@ -355,7 +355,7 @@ FULL = os.strerror(errno.ENOSPC)
 
 
 def as_line(intent: Intent) -> bytes:
-    fields = {name: getattr(intent, name) for name in Intent.__slots__ if name != "active"}
+    fields = {name: getattr(intent, name) for name in Intent.__slots__}
     return json.dumps({"begin": fields}, separators=(",", ":")).encode() + b"\n"
 
 
@@ -383,7 +383,7 @@ def test_the_file_says_its_format_once_and_then_what_is_open(path: Path) -> None
 
 
 def test_a_journal_names_its_tree_at_its_head(path: Path) -> None:
-    """Trees whose names differ in case alone may have had one journal."""
+    """The name of its file does not tell trees apart on every disk."""
     with Journal(path, "Prod") as journal:
         journal.begin([SECRET])
 
@@ -396,7 +396,7 @@ def test_a_journal_names_its_tree_at_its_head(path: Path) -> None:
     [
         pytest.param(b"", id="nothing"),
         pytest.param(b"\n", id="an empty line"),
-        pytest.param(b'{"journal": 1}\n', id="the head of an older version"),
+        pytest.param(b'{"journal": 1}\n', id="no tree"),
         pytest.param(b"[1]\n", id="a list"),
         pytest.param(b'{"tree": 1}\n', id="a number for a name"),
         pytest.param(b'{"tree": "prod"', id="half a line"),
@@ -443,7 +443,7 @@ def test_what_was_left_open_is_told_to_who_only_looks(path: Path) -> None:
     with pytest.raises(LocalFileError) as refused:
         left_open(path.parent)
     assert words_of(refused) == (
-        f"cannot read the journal {path.parent}: {os.strerror(errno.EISDIR)}",
+        f"cannot read the journal {path.parent}: it is not a regular file",
         "It tells what an interrupted apply left open. Let this user read it.",
     )
     path.write_bytes(b"{\n")
@@ -540,7 +540,7 @@ def test_what_keeps_a_journal_from_being_used_is_told_with_the_way_out(path: Pat
         DAMAGED,
     )
     pipe = path.with_name("pipe")
-    assert words_of(piped) == (f"cannot write the journal {pipe}: it is not a file", WRITE)
+    assert words_of(piped) == (f"cannot write the journal {pipe}: it is not a regular file", WRITE)
     assert words_of(beneath) == (
         f"cannot write the journal {path / 'apply.jsonl'}: {os.strerror(errno.ENOTDIR)}",
         WRITE,
@@ -649,5 +649,7 @@ def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     """A folder in its place, for one."""
     (tmp_path / "other.jsonl").mkdir()
 
-    with pytest.raises(LocalFileError, match=r"cannot read .*other\.jsonl: Is a directory"):
+    with pytest.raises(
+        LocalFileError, match=r"cannot read .*other\.jsonl: it is not a regular file"
+    ):
         left_open(tmp_path / "other.jsonl")

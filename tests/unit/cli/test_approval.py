@@ -72,11 +72,11 @@ def test_what_is_written_names_the_plan_that_was_approved() -> None:
 def test_a_digest_is_itself_the_approval() -> None:
     digest = f"sha256:{'0' * 64}"
 
-    assert take_approval((), digest, "") == (Approval(digest=digest), ())
+    assert take_approval((), digest, "", "") == (Approval(digest=digest), ())
     assert Approval(digest=digest).is_given
     assert not Approval().is_given
     with pytest.raises(UsageError, match="is not the digest of a plan"):
-        take_approval((), "sha256:0", "")
+        take_approval((), "sha256:0", "", "")
 
 
 class Terminal(io.StringIO):
@@ -115,6 +115,6 @@ def test_a_plan_for_another_service_is_refused(problem: str, now: str, *, is_tol
     file = replace(a_file(), plan=replace(PLAN, instance="one", warnings=warnings))
 
     with pytest.raises(StalePlanError) as refused:
-        approval._OneService(service, file).observe(())
+        approval._OneService(service, file, "").observe(())
 
     assert problem in refused.value.problem

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from reconciler.cli.init import GITHUB, GITLAB, TEMPLATES, for_environments
 from reconciler.configuration.model import Configuration, Environment
 from reconciler.diagnostics import SourceLocation
 from reconciler.errors import UsageError
 from tests.rows import each_row
+from tests.runner.expressions import holds
 
 HERE = SourceLocation("reconciler.yaml", 1, 1)
 WORKFLOWS = {
@@ -32,6 +35,49 @@ def test_folders_of_the_configuration_start_the_jobs_that_read_them() -> None:
     assert b"git ls-tree HEAD identity over reconciler.yaml |" in live
     assert b"git ls-tree HEAD identity reconciler.yaml |" in test
     assert not any(b"@NAME@" in text or b"manifests --" in text for text in made.values())
+
+
+def test_environments_in_turn_are_one_workflow() -> None:
+    """A chain of three: the last asks about both before it, since a skipped job says little."""
+    after = {"dev": "", "live": "staging", "staging": "dev", "alone": ""}
+    named = {
+        name: Environment(name, HERE, after=first, overlay=f"over-{name}/x")
+        for name, first in after.items()
+    }
+    configuration = Configuration("reconciler.yaml", Path(), Path(), environments=named)
+
+    made = for_environments(WORKFLOWS, configuration)
+
+    applies = {path.stem for path in made if "apply" in path.name}
+    assert applies == {"reconciler-apply-dev", "reconciler-apply-alone"}
+    jobs = yaml.safe_load(made[GITHUB / "reconciler-apply-dev.yml"])["jobs"]
+    assert list(jobs) == [
+        f"{job}-{name}"
+        for name in ("dev", "staging", "live")
+        for job in ("plan", "review", "apply")
+    ]
+    assert jobs["apply-dev"]["needs"] == ["plan-dev", "review-dev"]
+    assert jobs["apply-live"]["needs"] == [
+        "plan-live", "review-live", "review-staging", "apply-staging", "review-dev", "apply-dev",
+    ]  # fmt: skip
+    # One stops because the branch has moved on: those behind it do, too.
+    files = made[GITHUB / "reconciler-apply-dev.yml"].decode()
+    seen = re.findall(r"git ls-tree HEAD (.*) reconciler.yaml \|", files)
+    assert seen == [
+        "manifests over-dev", "manifests over-dev over-staging",
+        "manifests over-dev over-live over-staging",
+    ]  # fmt: skip
+    condition = jobs["apply-live"]["if"]
+    right = {job: {"result": "success", "outputs": {"changes": "true"}} for job in jobs}
+    assert holds(condition, {"needs": right, "status": {"cancelled": False}})
+    nothing = {**right, "apply-dev": {"result": "skipped"}, "apply-staging": {"result": "skipped"}}
+    assert holds(condition, {"needs": nothing, "status": {"cancelled": False}})
+    for job, result in (
+        ("apply-dev", "failure"), ("apply-dev", "cancelled"), ("review-dev", "failure"),
+        ("apply-staging", "cancelled"), ("review-staging", "skipped"), ("review-live", "failure"),
+    ):  # fmt: skip
+        wrong = {**nothing, job: {**right[job], "result": result}}
+        assert not holds(condition, {"needs": wrong, "status": {"cancelled": False}}), (job, result)
 
 
 def test_other_files_stay_as_they_are() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply.journal import Intent, Journal, tree_of
+from reconciler.apply.journal import Intent, Journal
 from reconciler.cli.journals import journal_path, open_journal, with_journal
 from reconciler.cli.settings import Connection
 from reconciler.errors import LocalFileError
@@ -44,19 +44,6 @@ def test_trees_that_differ_in_case_have_journals_of_their_own(service: Connectio
     assert left_to(service, Scope("prod")) == []
     assert left_to(service, Scope("PROD")) == []
     assert left_to(service, Scope("Prod", shard=Shard(1, 1))) == ["key"]
-
-
-@pytest.mark.parametrize("shard", [None, Shard(1, 1)])
-def test_what_a_shared_journal_of_an_older_version_holds_open_is_not_lost(
-    service: Connection, shard: Shard | None
-) -> None:
-    """It has no tree at its head, so it may be of either tree: the next run ends it."""
-    with Journal(journal_path(service, "1", Scope("prod", shard=shard))) as journal:
-        journal.begin([INTENT])
-    assert tree_of(journal_path(service, "1", Scope("prod", shard=shard))) == ""
-
-    assert left_to(service, Scope("Prod")) == ["key"]
-    assert left_to(service, Scope("prod", shard=shard)) == []
 
 
 OFF = replace(INTENT, key="off", active=False, spec={"script": "1"})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 import zipfile
+from pathlib import Path
 
 import pytest
 
-from reconciler.cli.own_wheel import REQUIREMENTS, install_files, packed
+from reconciler import __version__
+from reconciler.cli.own_wheel import REQUIREMENTS, install_files
 from reconciler.errors import UsageError
 from reconciler.resources.installation import WHEEL
 from tests.architecture.test_distribution_name import asked_of_an_index
@@ -18,31 +19,36 @@ from tests.rows import each_row
 
 HASH = "0123456789abcdef" * 4
 RELEASE = f"https://files.example.com/v1/{WHEEL}#sha256={HASH}"
-FILES = {
-    "reconciler/__init__.py": b"",
-    "reconciler/cli/main.py": b"print()\n",
-    "identity_reconciler-1.dist-info/METADATA": b"Name: identity-reconciler\n",
-}
 
 
 def lines_of(requirements: bytes) -> list[str]:
     return requirements.decode().replace(" \\\n", " ").splitlines()
 
 
-@pytest.mark.parametrize("release", [pytest.param(None, marks=pytest.mark.slow), RELEASE])
-def test_every_line_has_its_hash_and_only_the_tool_a_place(release: str | None) -> None:
+def a_wheel(folder: Path) -> Path:
+    """Write a file that is whole enough to be the wheel."""
+    path = folder / WHEEL
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("reconciler/__init__.py", "")
+    return path
+
+
+@pytest.mark.parametrize("is_file", [True, False], ids=["file", "address"])
+def test_every_line_has_its_hash_and_only_the_tool_a_place(
+    tmp_path: Path, *, is_file: bool
+) -> None:
     """No index is asked for the tool, and none is named."""
-    files = install_files(release)
+    files = install_files(str(a_wheel(tmp_path)) if is_file else RELEASE)
     requirements = files[REQUIREMENTS]
     tool, *libraries = [line for line in lines_of(requirements) if not line.startswith("#")]
 
-    assert set(files) == ({REQUIREMENTS} if release else {REQUIREMENTS, WHEEL})
+    assert set(files) == ({REQUIREMENTS, WHEEL} if is_file else {REQUIREMENTS})
     assert [line for line in libraries if not re.match(r"[\w.-]+==.* --hash=sha256:", line)] == []
     assert "://" not in "".join(libraries)
     assert len(libraries) > 20
     assert list(asked_of_an_index(REQUIREMENTS, requirements.decode())) == []
-    if release:
-        assert tool == f"identity-reconciler @ {release}"
+    if not is_file:
+        assert tool == f"identity-reconciler @ {RELEASE}"
     else:
         digest = hashlib.sha256(files[WHEEL]).hexdigest()
         assert tool.split() == [f"./{WHEEL}", f"--hash=sha256:{digest}"]
@@ -56,14 +62,13 @@ def test_the_libraries_are_those_of_the_core() -> None:
     assert written.endswith(lock.partition("make lock\n")[2])
 
 
-@pytest.mark.slow
-def test_a_wheel_of_this_tool_is_the_same_each_time() -> None:
-    """Another init of the same tool changes nothing in the repository."""
-    first, second = install_files(None), install_files(None)
+def test_a_published_tool_is_named_with_the_hash_of_its_wheel() -> None:
+    """An index that has other bytes under the name is refused by pip."""
+    files = install_files(RELEASE, is_published=True)
+    first, *_ = [line for line in lines_of(files[REQUIREMENTS]) if not line.startswith("#")]
 
-    assert first == second
-    with zipfile.ZipFile(io.BytesIO(first[WHEEL])) as archive:
-        assert "reconciler/requirements.txt" in archive.namelist()
+    assert set(files) == {REQUIREMENTS}
+    assert first.split() == [f"identity-reconciler=={__version__}", f"--hash=sha256:{HASH}"]
 
 
 @each_row(
@@ -80,7 +85,7 @@ def test_a_wheel_of_this_tool_is_the_same_each_time() -> None:
         (f"https:///{WHEEL}#sha256={HASH}", "names no host"),
         (f"https://a.example/reconciler-1.0.tar.gz#sha256={HASH}", f"does not end in {WHEEL}"),
         (f"https://a.example/{WHEEL}#sha256={HASH}\n--index-url x", "has characters"),
-        ("", "has characters"),
+        ("", f"is not {WHEEL}"),
     ],
 )
 def test_an_address_that_is_not_that_of_the_wheel_is_refused(release: str, problem: str) -> None:
@@ -91,19 +96,3 @@ def test_an_address_that_is_not_that_of_the_wheel_is_refused(release: str, probl
     assert problem in refused.value.problem
     assert f"{WHEEL}#sha256=HASH" in refused.value.remedy
     assert "pw" not in refused.value.problem + refused.value.remedy
-
-
-def test_a_packed_wheel_records_every_file() -> None:
-    """An installer compares each with the hash that RECORD has of it."""
-    wheel = packed(FILES)
-
-    with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
-        held = {name: archive.read(name) for name in archive.namelist()}
-    record = held.pop("identity_reconciler-1.dist-info/RECORD").decode().splitlines()
-    assert held == FILES
-    assert {line.split(",")[0] for line in record} == {
-        *FILES,
-        "identity_reconciler-1.dist-info/RECORD",
-    }
-    assert "reconciler/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0" in record
-    assert wheel == packed(dict(reversed(FILES.items())))

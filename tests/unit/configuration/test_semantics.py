@@ -45,6 +45,9 @@ def test_a_service_that_a_file_may_name(tmp_path: Path, service: str) -> None:
         ("https://", "CONFIG-SERVICE"),
         ("file:secrets", "CONFIG-SERVICE"),
         ("${host}", "CONFIG-SERVICE"),
+        ("sqlite:~/identity.db", "CONFIG-SERVICE"),
+        ("sqlite:~ana/identity.db", "CONFIG-SERVICE"),
+        ("sqlite:./~/identity.db", ""),
         ("sqlite:", "CONFIG-OUTSIDE"),
         ("sqlite:../other.db", "CONFIG-OUTSIDE"),
         ("sqlite:/var/identity.db", "CONFIG-OUTSIDE"),
@@ -111,7 +114,7 @@ def test_what_is_checked_is_what_is_read_through_a_linked_folder(tmp_path: Path)
     """Not what lies beside the link."""
     inner = tmp_path / "team" / "inner"
     inner.mkdir(parents=True)
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "refs").mkdir(parents=True)
     reading_of(inner, "manifests: ../shared\n")
     (tmp_path / "link").symlink_to(inner)
 
@@ -123,7 +126,7 @@ def test_what_is_checked_is_what_is_read_through_a_linked_folder(tmp_path: Path)
 
 def test_the_git_root_is_the_repository(tmp_path: Path) -> None:
     """A file in a folder of it may name what lies beside that folder."""
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "refs").mkdir(parents=True)
     inner = tmp_path / "team"
     inner.mkdir()
 
@@ -151,6 +154,31 @@ def test_two_environments_have_no_tree_in_common(
     findings = reading_of(tmp_path, f"environments: {environments}\n").findings
 
     assert [finding.code for finding in findings] == (["CONFIG-TWINS"] if is_twin else [])
+
+
+@pytest.mark.parametrize(
+    ("environments", "place", "said", "remedy"),
+    [
+        ("{a: {}, b: {after: a}, c: {after: a}, d: {after: c}}", 0, "", ""),
+        (
+            "{staging: {}, b: {after: stagin}}", 40, "no environment stagin to come after",
+            "Did you mean staging?",
+        ),
+        ("{first: {}, b: {after: b2}}", 38, "no environment b2", "Write one of first, b."),
+        ("{a: {after: a}}", 27, "a comes after itself: a after a", "Take one after out"),
+        ("{a: {after: c}, b: {after: a}, c: {after: b}, d: {after: a}}", 27,
+         "a comes after itself: a after c after b after a", "Take one after out"),
+    ],
+)  # fmt: skip
+def test_environments_come_after_others(
+    tmp_path: Path, environments: str, place: int, said: str, remedy: str
+) -> None:
+    """One finding for a circle, at the first of its environments."""
+    reading = reading_of(tmp_path, f"environments: {environments}\n")
+
+    assert told(reading) == ([("CONFIG-AFTER", 3, place)] if said else [])
+    assert all(said in finding.summary for finding in reading.findings)
+    assert all(remedy in finding.remedy for finding in reading.findings)
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,7 @@ def test_a_file_that_is_removed_while_its_folder_is_looked_at_is_left_out(
             (tree / "short-lived.yaml").unlink()
         yield entries
 
-    (tree / ".git").mkdir()
+    (tree / ".git" / "refs").mkdir(parents=True)
     monkeypatch.setattr(os, "scandir", scan)
     loaded = load(["tree/inner"])
 

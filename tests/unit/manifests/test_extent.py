@@ -26,10 +26,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.param(f"{CONFIGURATION}---\n{a_project('x')}", False, id="and a manifest"),
         pytest.param(f"# Configuration\n{a_project('x')}", False, id="the word alone"),
         pytest.param(f"{CONFIGURATION}a: [", False, id="what cannot be read"),
+        pytest.param(a_project().encode("utf-16"), False, id="UTF-16"),
     ],
 )
 def test_a_configuration_above_the_manifests_does_not_make_them_a_part(
-    above: str, *, whole: bool
+    above: str | bytes, *, whole: bool
 ) -> None:
     write_tree(Path(), {"reconciler.yaml": above})
 

@@ -105,15 +105,18 @@ def test_a_link_to_a_folder_is_followed_where_the_operator_named_it(tmp_path: Pa
 
 
 def test_the_nearest_folder_that_holds_git_is_the_root(tmp_path: Path) -> None:
-    """A work tree has a file of this name, and a link that leads nowhere counts too."""
+    """What is empty is not of Git. A work tree has a file; a link that leads nowhere counts too."""
     inner = tmp_path / "module" / "folder"
     inner.mkdir(parents=True)
 
     assert git_root(inner) is None
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "refs").mkdir(parents=True)
+    (inner / ".git").mkdir()
+    (inner.parent / ".git").touch()
     assert git_root(inner) == git_root(tmp_path) == tmp_path
     (inner.parent / ".git").write_text("gitdir: elsewhere", encoding="utf-8")
     assert git_root(inner) == inner.parent
+    (inner / ".git").rmdir()
     (inner / ".git").symlink_to("nowhere")
     assert git_root(inner) == inner
 
@@ -127,7 +130,7 @@ def test_the_nearest_file_up_to_the_git_root_is_found(tmp_path: Path) -> None:
 
     assert find_configuration(inner) is None
     assert find_configuration(tmp_path) == outer
-    (root / ".git").touch()
+    (root / ".git").write_text("gitdir: elsewhere", encoding="utf-8")
     assert find_configuration(inner) is None
     (root / "reconciler.yaml").touch()
     assert find_configuration(inner) == root / "reconciler.yaml"

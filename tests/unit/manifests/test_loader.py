@@ -57,7 +57,10 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             {"ci.yaml": "jobs: {}\n", "m/c.yaml": PROJECT}, ["m"], True, id="other YAML above"
         ),
         pytest.param(
-            {"a.json": PROJECT, "m/c.yaml": PROJECT}, ["m"], True, id="another extension above"
+            {"a.txt": PROJECT, "m/c.yaml": PROJECT}, ["m"], True, id="another extension above"
+        ),
+        pytest.param(
+            {"a.json": PROJECT, "m/c.yaml": PROJECT}, ["m"], False, id="a manifest in JSON above"
         ),
         pytest.param(
             {"m/a.yaml": PROJECT, "m/b/c.yaml": a_project("c")},

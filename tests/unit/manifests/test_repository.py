@@ -21,6 +21,10 @@ MANIFEST = (
     "apiVersion: reconciler/v1\nkind: {kind}\nmetadata: {{organization: {org}, name: {name}}}\n"
 )
 GREETING = MANIFEST.format(kind="Action", org="ACME", name="Greet")
+JSON_GREETING = (
+    '{"apiVersion": "reconciler/v1", "kind": "Action", "metadata": '
+    '{"organization": "acme", "name": "greet"}}'
+)
 PINNED = GREETING.replace("name: Greet", "name: hello, id: '7'")
 DEFAULTS = "apiVersion: reconciler/v1\nkind: Defaults\nmetadata: {organization: ACME}\n"
 OWNED = GREETING.replace("organization: ACME, ", "")
@@ -46,7 +50,10 @@ def look(*other_trees: str, paths: tuple[str, ...] = ("m",)) -> Elsewhere:
         ({"m/greet.yaml": GREETING}, []),
         ({"n/greet.yaml": GREETING}, ["7"]),
         ({"greet.yml": GREETING}, ["7"]),
-        ({"n/greet.json": GREETING}, []),
+        ({"n/greet.json": GREETING}, ["7"]),
+        ({"n/greet.json": JSON_GREETING}, ["7"]),
+        ({"n/greet.json": JSON_GREETING.replace("/", "\\/")}, ["7"]),
+        ({"n/data.json": '[{"apiVersion": "reconciler/v1"}]'}, []),
         ({".hidden/.greet.yaml": GREETING}, ["7"]),
         ({"n/.git/greet.yaml": GREETING}, []),
         ({"n/a.yaml": f"a: 1\n---\n{GREETING}---\nb: 2\n"}, ["7"]),
@@ -82,6 +89,86 @@ def test_every_yaml_file_of_the_repository_is_read(
     assert elsewhere.is_whole
 
 
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"m/.greet.yaml": GREETING}, ["7"]),
+        ({"m/.n/greet.yaml": GREETING}, ["7"]),
+        ({"m/n/.o/p/greet.txt": GREETING}, ["7"]),
+        ({"m/greet": GREETING}, ["7"]),
+        ({"m/greet.YML": GREETING}, ["7"]),
+        ({"m/.n/.git/greet.yaml": GREETING}, []),
+        ({"m/.n/greet.txt": GREETING.replace("reconciler/v1", "example/v1")}, []),
+        ({"m/greet": GREETING.replace("reconciler/v1", '"reconciler\\x2fv1"')}, ["7"]),
+        ({"m/d.yaml": DEFAULTS, "m/n/.o/greet.yaml": OWNED}, ["7"]),
+        ({"m/n/d.yaml": DEFAULTS, "m/.o/greet.yaml": OWNED}, []),
+        ({"m/.d.yaml": DEFAULTS, "m/.greet.yaml": OWNED}, ["7"]),
+        ({"n/greet.YAML": GREETING}, ["7"]),
+        ({"n/greet.yaml.bak": GREETING}, ["7"]),
+        ({"n/greet": GREETING}, []),
+    ],
+)
+def test_what_the_run_passed_over_is_searched(
+    files: dict[str, str], found: list[str], repository: Path
+) -> None:
+    """Beneath the PATHS whatever its name, since nothing there is meant for somebody else."""
+    write_tree(repository, files)
+
+    assert (sorted(look().declared), look().unreadable) == (found, ())
+    assert sorted(look(paths=("m", "n", *files)).declared) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "blocks"),
+    [
+        (" " * MAX_FILE + JSON_GREETING, True),
+        (" " * MAX_FILE + JSON_GREETING.replace("reconciler/v1", "example/v1"), False),
+    ],
+)
+def test_large_json_is_searched_because_the_run_passes_over_it(
+    content: str, repository: Path, *, blocks: bool
+) -> None:
+    """Other files of this size are an error of the run itself."""
+    write_tree(repository, {"m/a.json": content})
+
+    assert [place.file for place, _ in look().unreadable] == (["m/a.json"] if blocks else [])
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("n/a.yaml", True), ("n/a.json", False)])
+def test_what_is_too_large_to_be_searched_blocks_but_for_data(
+    name: str, repository: Path, *, blocks: bool
+) -> None:
+    write_tree(repository, {name: ""})
+    with (repository / name).open("r+b") as large:
+        large.truncate(1 << 40)
+
+    assert [place.file for place, _ in look().unreadable] == ([name] if blocks else [])
+
+
+def test_what_is_passed_over_can_be_of_another_tree(repository: Path) -> None:
+    write_tree(repository, {"m/.n/a.yaml": GREETING, "m/b": GREETING, "m/c.yaml": GREETING})
+
+    assert str(look().declared["7"]).startswith("m/b:")
+    assert str(look("m/b").declared["7"]).startswith("m/.n/a.yaml:")
+    assert look("m/b", "m/.n").declared == {}
+    with pytest.raises(OtherTreeError, match="overlaps"):
+        look("m/.n", paths=("m", "m/.n/a.yaml"))
+
+
+def test_other_environments_are_not_searched(repository: Path) -> None:
+    """Their manifests are of other services, hidden ones too; the own overlay was read."""
+    write_tree(repository, {"over/.a.yaml": GREETING, "m/over/a.yaml": GREETING})
+    others = ["over", "m/over"]
+
+    assert repository_of(["m"], others).look([], DOOMED).declared == {}
+    (place,) = repository_of(["m", "over"], others).look([], DOOMED).declared.values()
+    assert place.file == "over/.a.yaml"
+    (place,) = (
+        repository_of(["m"], others[:1]).searching("m/over").look([], DOOMED).declared.values()
+    )
+    assert place.file == "m/over/a.yaml"
+
+
 def test_a_declaration_has_its_place(repository: Path) -> None:
     write_tree(repository, {"n/deep/a.yaml": "a: 1\n---\n" + GREETING})
 
@@ -103,12 +190,19 @@ def test_a_declaration_has_its_place(repository: Path) -> None:
         ("x" * MAX_FILE + "\n", False),
         ("x" * MAX_FILE * 2 + "\n" + GREETING, True),
         ("x" * (MAX_FILE - 5) + "reconciler/v1" + "x" * MAX_FILE, True),
+        (GREETING.encode("utf-16"), True),
+        (GREETING.encode("utf-16-be"), True),
+        (GREETING.encode("utf-32"), True),
+        (GREETING.encode("utf-32-le"), True),
+        ("é: 1\n".encode("utf-16"), False),
+        (b"\xff\xfe" + b"\0" * 100, False),
+        (("x" * (MAX_FILE // 4 - 3) + GREETING + "x" * MAX_FILE).encode("utf-32-be"), True),
     ],
 )
 def test_what_cannot_be_read_counts_only_if_it_may_be_a_manifest(
-    content: str, repository: Path, *, blocks: bool
+    content: str | bytes, repository: Path, *, blocks: bool
 ) -> None:
-    write_tree(repository, {"n/a.yaml": content})
+    write_tree(repository, {"n/a.yaml": content, "m/README.md": "# reconciler/v1\n`a`: b\n"})
 
     unreadable = look().unreadable
 

@@ -228,7 +228,7 @@ def test_a_script_is_left_alone() -> None:
     found = loaded(GREET.format(templated=""), layers(host="a"))
 
     assert found.manifests[0].document["spec"]["script"].count("${") == 2
-    assert codes(found.diagnostics) == ["VARIABLE-UNUSED"]
+    assert codes(found.diagnostics) == ["SCRIPT-VARIABLE", "VARIABLE-UNUSED"]
 
 
 def test_a_templated_script_has_its_variables_replaced() -> None:

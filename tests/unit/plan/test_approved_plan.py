@@ -27,6 +27,7 @@ from tests.builders import (
     GREET,
     HOUSE,
     OWNERS,
+    TOKEN,
     WEB,
     a_plan,
     a_ref,
@@ -363,11 +364,20 @@ def test_a_create_that_never_happened_is_left() -> None:
         pytest.param(None, 1, id="the service does not tell"),
     ],
 )
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(Delete(held(OLD)), id="a delete"),
+        pytest.param(
+            Update(declared(TOKEN, {}), held(TOKEN, object_id=held(OLD).id)), id="an emptied flow"
+        ),
+    ],
+)
 def test_a_delete_is_done_where_this_plan_removed_it(
-    removed: frozenset[str] | None, done: int
+    change: Change, removed: frozenset[str] | None, done: int
 ) -> None:
     """An object that somebody else removed was not there to be removed."""
-    found, is_same = state([Delete(held(OLD))], [], Traces(removed))
+    found, is_same = state([change], [], Traces(removed))
 
     assert found.done == done
     assert is_same is bool(done)

@@ -197,7 +197,7 @@ def test_a_mark_that_is_declared_since_is_no_drift() -> None:
 
 
 def test_a_field_that_was_not_there_when_the_tree_applied_counts() -> None:
-    """An older version wrote the event; what it left out, somebody has filled in."""
+    """No event said a value of it; what is held now, somebody has filled in."""
     found = held(GREET, an_action(), **BY_ANA)
     before = event("action.added", "default", name="greet", spec={"script": "s"})
 

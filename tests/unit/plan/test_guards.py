@@ -14,7 +14,7 @@ from reconciler.plan.guards import LET_THROUGH, Allowances, blocks
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Update
 from reconciler.plan.planner import build_plan
 from reconciler.resources.ref import Kind, fold, project_ref
-from reconciler.state import Elsewhere, ObservedObject, Resource
+from reconciler.state import UPGRADE, Elsewhere, ObservedObject, Resource
 from tests.builders import (
     GREET,
     HOUSE,
@@ -169,6 +169,11 @@ INCOMPLETE = error(
     "The total says 12, the pages hold 11. Nothing is written from an incomplete listing: run "
     "the command again.",
 )
+OF_LATER = error(
+    "GUARD-INCOMPLETE-READ",
+    "the service's listing is not complete",
+    f"acme holds a toaster: {UPGRADE} Nothing is written from an incomplete listing.",
+)
 ODD = held(WEB, uncarried=("beta", "alpha"))
 
 
@@ -200,6 +205,13 @@ ODD = held(WEB, uncarried=("beta", "alpha"))
             ("The total says 12, the pages hold 11.",),
             [INCOMPLETE],
             id="half a listing",
+        ),
+        pytest.param(
+            [],
+            "whole",
+            (f"acme holds a toaster: {UPGRADE}",),
+            [OF_LATER],
+            id="a kind of later",
         ),
         pytest.param(
             [Delete(held(WEB, prevent_delete=True))],

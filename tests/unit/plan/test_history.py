@@ -17,6 +17,7 @@ from reconciler.plan.history import (
     with_specs,
 )
 from reconciler.plan.model import CauseKind, Update
+from reconciler.resources.normal import LEFT_AS_HELD
 from reconciler.resources.ref import Kind
 from reconciler.state import ObjectEvent, Removal, completed
 from tests.builders import GREET, SHOP, WEB, a_ref, declared, held, observed
@@ -26,6 +27,10 @@ ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "2026-01-01T00:00:00Z"
 
 def an_event(type_: str, context: dict[str, Any] | None = None, **payload: Any) -> ObjectEvent:
     return ObjectEvent(type_, 1, "noon", "ana", context or {}, payload)
+
+
+def flags(**said: bool) -> dict[str, Any]:
+    return {**LEFT_AS_HELD[Kind.PROJECT], **said}
 
 
 EVENTS = [
@@ -131,28 +136,40 @@ def test_a_secret_is_not_an_application_of_the_manifest(what: str) -> None:
     assert since.altered == {"devMode": events[-1]}
 
 
-def test_a_later_field_that_an_event_leaves_out_is_at_its_default() -> None:
-    """The service stores only those that are set; a renaming event says nothing of them."""
-    on, off = {"projectRoleCheck": True}, {"hasProjectCheck": True}
+def test_flags_of_a_project_are_changed_by_the_event_that_alters_them() -> None:
+    """Each event has all of them; those that stay as they were are no change."""
+    on, off = flags(projectRoleCheck=True), flags(hasProjectCheck=True)
     events = [
-        an_event("project.added", name="shop"),
+        an_event("project.added", name="shop", spec=flags()),
         an_event("project.changed", {"tree": "default"}, name="shop", spec=on),
         an_event("project.changed", name="shop", spec=off),
     ]
 
-    fields = [step.fields for step in steps_of(events)]
+    first, *fields = [step.fields for step in steps_of(events)]
     found = held(SHOP, off, **ANA)
-    change = Update(completed(declared(SHOP, on), found), found)
+    change = Update(completed(declared(SHOP, {"projectRoleCheck": True}), found), found)
     ((field, cause),) = field_causes(change, events, "default").values()
 
-    assert fields[1:] == [
-        (FieldChange("projectRoleCheck", before=None, after=True),),
+    assert {each.name for each in first} == {"metadata.name", *flags()}
+    assert fields == [
+        (FieldChange("projectRoleCheck", before=False, after=True),),
         (
             FieldChange("projectRoleCheck", before=True, after=False),
-            FieldChange("hasProjectCheck", before=None, after=True),
+            FieldChange("hasProjectCheck", before=False, after=True),
         ),
     ]
     assert (field.name, cause.kind, cause.by) == ("projectRoleCheck", CauseKind.SERVICE, "ana")
+
+
+def test_a_flag_that_a_manifest_says_for_the_first_time_is_declared_differently() -> None:
+    """The tree applied it at its default, and nobody has changed it since."""
+    events = [an_event("project.added", {"tree": "default"}, name="shop", spec=flags())]
+    found = held(SHOP, flags(), changed_by="ana", changed_in="default")
+    change = Update(completed(declared(SHOP, {"projectRoleCheck": True}), found), found)
+
+    ((field, cause),) = field_causes(change, events, "default").values()
+
+    assert (field.name, cause.kind) == ("projectRoleCheck", CauseKind.DECLARED)
 
 
 NAMES = {"7": "greet", "8": "log"}

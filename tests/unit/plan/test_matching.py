@@ -308,18 +308,11 @@ def test_a_state_that_is_not_said_leaves_digests_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("is_held", [True, False], ids=["held", "new"])
-@pytest.mark.parametrize("keeps_history", [True, False], ids=["ours", "a ZITADEL"])
-def test_what_the_service_cannot_deactivate_is_refused(
-    *, is_held: bool, keeps_history: bool
-) -> None:
+def test_what_the_service_cannot_deactivate_is_refused(*, is_held: bool) -> None:
     """At its own place, before anything is written; to reactivate is always possible."""
     objects = [*HOUSE, held(OTHER)]
     objects += [replace(held(WEB), can_be_inactive=False)] if is_held else []
-    there = replace(
-        observed(*objects),
-        only_active=frozenset({Kind.OIDC_APPLICATION}),
-        keeps_history=keeps_history,
-    )
+    there = replace(observed(*objects), only_active=frozenset({Kind.OIDC_APPLICATION}))
 
     with pytest.raises(InvalidManifestsError) as refused:
         build_plan(desired(declared(OTHER), replace(web(active=False), source=SOURCE)), there)
@@ -332,6 +325,5 @@ def test_what_the_service_cannot_deactivate_is_refused(
         WEB,
     )
     assert finding.remedy.endswith(f"Leave metadata.active out, or remove {WEB} instead.")
-    assert ("upgrade it" in finding.remedy) is keeps_history
     assert match(desired(replace(declared(OTHER), active=False)), there).findings == []
     assert build_plan(desired(web(active=True)), there).blocks == ()

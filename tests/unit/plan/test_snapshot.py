@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,13 +16,11 @@ from reconciler.plan.snapshot import (
     read_snapshot,
     snapshot_content,
 )
-from reconciler.resources.normal import LATER
+from reconciler.resources.normal import LEFT_AS_HELD
 from reconciler.resources.ref import Kind
-from reconciler.state import ObservedObject, ObservedState
-from tests.builders import ACME, GREET, HOUSE, PARTNER, SHOP, WEB, held, observed
+from reconciler.state import ObservedState
+from tests.builders import ACME, GREET, HOUSE, SHOP, WEB, held, observed
 from tests.rows import each_row
-
-OLDER = Path(__file__).parent / "older"
 
 STATE = replace(
     observed(*HOUSE, held(WEB), held(GREET)),
@@ -107,24 +104,6 @@ def test_a_number_out_of_range_is_refused(name: str, change: dict[str, int], pla
         read_snapshot(sealed(FORMAT, FORMAT_VERSION, fields))
 
 
-def without_audience(found: ObservedObject) -> ObservedObject:
-    """Return an object as versions from before this field wrote it."""
-    return replace(found, spec={k: v for k, v in found.spec.items() if k != "audience"})
-
-
-def test_a_snapshot_of_an_older_version_gets_the_defaults_of_later_fields() -> None:
-    """A field that was not known then is not a change of today."""
-    clash = held(PARTNER, object_id="2")
-    today = replace(observed(*HOUSE, held(PARTNER)), name_clashes=(clash,))
-    older = replace(
-        observed(*HOUSE, without_audience(held(PARTNER))), name_clashes=(without_audience(clash),)
-    )
-    content = snapshot_content(replace(FILE, state=older))
-
-    assert b"audience" not in content
-    assert read_snapshot(content).state == today
-
-
 @each_row("knows_audience", [True, False, None])
 @each_row("keeps_history", [True, False])
 def test_the_abilities_of_the_service_are_read_back(
@@ -143,34 +122,17 @@ def test_the_abilities_of_the_service_are_read_back(
     assert read_snapshot(snapshot_content(replace(FILE, state=state))).state == state
 
 
-def test_a_service_of_ours_has_a_snapshot_that_older_versions_read() -> None:
-    """They refuse a field that they do not know."""
-    later = {"keeps_history", "knows_audience", "own_project", "unidentified"}
-    written = json.loads(CONTENT)
-    assert not later & written.keys()
-    (project,) = [each for each in written["objects"] if each["ref"][0] == "Project"]
-    assert project["spec"] == {}
-
-
 def test_no_object_has_the_time_of_its_creation() -> None:
-    """Older versions refuse it. Without it no object is taken for a new one."""
+    """So no object is taken for a new one."""
     new = [replace(each, created_at="2026-01-01T00:00:00Z") for each in HOUSE]
     content = snapshot_content(replace(FILE, state=observed(*new)))
 
     assert content == snapshot_content(replace(FILE, state=observed(*HOUSE)))
 
 
-def test_a_file_of_an_older_version_is_read() -> None:
-    """Version 0.1.0 wrote it; its objects get the fields that are known today."""
-    state = read_snapshot((OLDER / "snapshot-0.1.0.json").read_bytes()).state
-
-    specs = [found.spec for found in state.objects.values() if found.ref.kind is Kind.PROJECT]
-    assert specs == [LATER[Kind.PROJECT]]
-
-
 def test_flags_of_a_project_are_read_back() -> None:
-    """Those that are set are written."""
-    flags = {**LATER[Kind.PROJECT], "projectRoleCheck": True}
+    """Those at their default, too."""
+    flags = {**LEFT_AS_HELD[Kind.PROJECT], "projectRoleCheck": True}
     state = observed(held(ACME), held(SHOP, flags))
 
     assert read_snapshot(snapshot_content(replace(FILE, state=state))).state == state
@@ -186,7 +148,7 @@ def test_what_is_no_snapshot_is_refused(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"own_project": ""}, "is not as this version writes it"),
+        ({"organizations": ["acme"]}, "is not as this version writes it"),
         ({"elsewhere": [[]]}, "has invalid trees of an organization"),
         ({"capabilities": "x"}, "is of a service with capabilities that are not known here"),
     ],
@@ -194,3 +156,13 @@ def test_what_is_no_snapshot_is_refused(content: bytes) -> None:
 def test_a_snapshot_in_another_form_is_refused(changed: dict[str, object], problem: str) -> None:
     with pytest.raises(SavedFileError, match=f"^{problem}$"):
         read_snapshot(sealed(FORMAT, FORMAT_VERSION, {**json.loads(CONTENT), **changed}))
+
+
+@each_row("name", sorted(json.loads(CONTENT).keys() - {"format", "format_version", "integrity"}))
+def test_a_snapshot_without_one_of_its_fields_is_refused(name: str) -> None:
+    """There is one form; a field that is missing is not taken to be at a default."""
+    fields = json.loads(CONTENT)
+    del fields[name]
+
+    with pytest.raises(SavedFileError, match=name):
+        read_snapshot(sealed(FORMAT, FORMAT_VERSION, fields))

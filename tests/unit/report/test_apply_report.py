@@ -85,7 +85,8 @@ HEAD = "Service sqlite:x.db (instance instance-1), tree default\n\n"
             ApplyReport((ADOPTED,), remaining=2),
             "adopted  IdpJwtConfig acme/partner\n"
             "\n"
-            "Apply complete! 0 created, 0 updated, 1 adopted, 0 deleted. 2 remaining.",
+            "Apply incomplete. 0 created, 0 updated, 1 adopted, 0 deleted; 0 failed, 0 not tried. "
+            "2 remaining.",
             id="adopted, and the service made something else of it",
         ),
         pytest.param(
@@ -158,6 +159,17 @@ def test_a_folded_report_counts_what_was_made_above_fifty() -> None:
     assert report_as_text(report, PLACE).count("updated  Action") == 53
 
 
+def test_a_folded_report_counts_notes_of_one_code_above_ten() -> None:
+    """As a plan does with its findings."""
+    report = ApplyReport((FAILED,), notes=(warning("N-X", "kept", "Look."),) * 11, remaining=1)
+
+    folded = report_as_text(report, PLACE, folded=True)
+
+    assert folded.count("warning N-X: kept\n    Look.\n") == 3
+    assert "\nand 8 more of N-X. Show them with --full.\n" in folded
+    assert report_as_text(report, PLACE).count("warning N-X") == 11
+
+
 def ref(kind: str, name: str, project: str = "") -> dict[str, str]:
     return {"kind": kind, "organization": "acme", "project": project, "name": name}
 
@@ -181,7 +193,14 @@ def test_a_report_is_json_with_stable_keys() -> None:
         "service": "sqlite:x.db",
         "instance": "instance-1",
         "tree": "default",
-        "summary": {"made": 1, "failed": 1, "not_tried": 1, "remaining": 2, "delivered": 1},
+        "summary": {
+            "made": 1,
+            "failed": 1,
+            "not_tried": 1,
+            "untouched": 0,
+            "remaining": 2,
+            "delivered": 1,
+        },
         "outcomes": [
             outcome(
                 ref=ref("OidcApplication", "storefront", "shop"),
@@ -325,6 +344,10 @@ def test_a_plan_is_its_findings_its_changes_and_its_summary() -> None:
             end_record(Outcome(CHANGE, Status.NOT_TRIED)),
             {"type": "apply_skipped", "@level": "warn", "status": "not_tried"},
         ),
+        (
+            end_record(Outcome(CHANGE, Status.UNTOUCHED)),
+            {"type": "apply_skipped", "@level": "warn", "status": "untouched"},
+        ),
     ],
 )  # fmt: skip
 def test_each_change_has_a_beginning_and_an_end(
@@ -344,7 +367,7 @@ def test_the_end_of_a_run_counts_and_says_what_else_to_know() -> None:
     assert note["diagnostic"]["code"] == "N-X"
     assert (summary["type"], summary["operation"]) == ("change_summary", "apply")
     counts = {"made": 1, "failed": 1, "not_tried": 0, "remaining": 1}
-    assert summary["summary"] == {**counts, "delivered": 0}
+    assert summary["summary"] == {**counts, "untouched": 0, "delivered": 0}
     assert [summary[key] for key in ("service", "instance", "tree")] == [*PLACE[:3]]
     assert summary["@message"] == "1 made, 1 failed, 0 not tried, 1 remaining"
 

@@ -6,10 +6,19 @@ import pytest
 
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.model import Update
-from reconciler.report.differences import Row, field_lines, fields_as_json, rows_of, unified
+from reconciler.report.differences import (
+    Row,
+    field_lines,
+    fields_as_json,
+    item_lines,
+    rows_of,
+    unified,
+    what_differs,
+)
 from reconciler.report.plan_json import plan_as_json
 from reconciler.report.visible import PLAIN
 from tests.builders import WEB, a_plan, declared, held
+from tests.rows import each_row
 
 URIS = [f"https://a.test/{number}" for number in range(9)]
 FIELD = FieldChange("redirectUris", URIS, [*URIS[:7], "https://b.test", URIS[8]])
@@ -71,3 +80,40 @@ def test_rows_are_numbered_on_both_sides(
     ]
 
     assert found == rows
+
+
+@each_row(
+    ("before", "after", "lines"),
+    [
+        (["a", "x"], ["b", "x"], ['u[0]: "a" -> "b"']),
+        (["x", "a", "y"], ["x", "b", "y"], ['u[1]: "a" -> "b"']),
+        (["x"], ["x", "a", "b"], ['u[1]: + "a"', 'u[2]: + "b"']),
+        (["x", "a", "y"], ["x", "y"], ['u[1]: - "a"']),
+        (["a"], [], ['u[0]: - "a"']),
+        (["a", "a"], ["a"], ['u[1]: - "a"']),
+        (["a", "b", "c"], ["d", "b", "e"], ['u[0]: "a" -> "d"', 'u[2]: "c" -> "e"']),
+    ],
+)
+def test_items_that_differ_have_their_places(
+    before: list[str], after: list[str], lines: list[str]
+) -> None:
+    """The places are those of the whole list; equal items around them change nothing but these."""
+    field = FieldChange("u", before, after)
+    between = FieldChange("u", ["0", *before, "9"], ["0", *after, "9"])
+    start, *parts = what_differs(field)
+
+    assert [*item_lines(field, PLAIN)] == lines
+    assert what_differs(between) == (start + 1, *parts)
+
+
+@each_row(
+    ("width", "lines"),
+    [
+        (0, ['name: "from" -> "to"  # this server will not empty it']),
+        (20, ['name: "from"', '  -> "to"  # this server will not empty it']),
+    ],
+)
+def test_values_without_room_stand_below_each_other(width: int, lines: list[str]) -> None:
+    field = FieldChange("name", "from", "to", kept=True)
+
+    assert [*field_lines(field, PLAIN, is_new=False, width=width)] == lines

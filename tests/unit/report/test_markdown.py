@@ -44,16 +44,17 @@ COUNTED = r"(?=\d)(?:\d+ errors?)?(?:, )?(?:\d+ warnings?)?(?:, )?(?:\d+ notes?)
 SAID = "|".join(map(re.escape, MEANINGS.values()))
 NEXT = (
     r"Change the manifests, or allow what each guard names, and plan again\.|"
-    r"Review the risks\. After approval, this command with the options of this plan applies "
+    r"Review the changes\. After approval, this command with the options of this plan applies "
     r"exactly this plan, or nothing\.|Nothing to do\.|Deliver the client secrets that are owed\."
 )
 BLOCKED = "apply refuses this plan.** Each guard says how to allow just that."
-HIDDEN = "a comment has a limit. `reconciler plan` shows them all."
+HIDDEN = "a comment has a limit. `reconciler plan --full` shows them all."
 PLACE = "`Service sqlite:x.db (instance instance-1), tree default`"
 OURS = (
     rf"(?:Plan: {COUNTS}|No changes\. The service holds what the manifests declare)",
     r"Blocked",
     r"Risks",
+    r"Details",
     rf"\*\*Blocked by \d+ guards?: {re.escape(BLOCKED)}",
     rf"Risks: (?:\d+ `(?:{NAMES})`(?:, )?)+(?: and \d+ more classes)?",
     COUNTED,
@@ -63,14 +64,18 @@ OURS = (
     r"\d+ more (?:is|are) not shown here\.",
     rf"`(?:{NAMES})` \(\d+\): (?:{SAID})",
     rf"\*\*Next:\*\* (?:{NEXT})",
+    r"Equal changes stand together: `reconciler plan --full` shows each\.",
 )
 TITLES = (
     "to delete|to update|to create|held but declared nowhere: left alone|"
     "to adopt: updates of what this tree never applied"
 )
+RISK = rf"<code>(?:{NAMES})</code>"
+PAGE = r"https://docs\.example\.com/guards\.md#[a-z-]+"
 FOLDS = (
     r"<!-- reconciler-plan service=(?:(?!--)\S)* tree=(?:(?!--)\S)* -->",
     rf"<details>\n<summary>(?:\d+ (?:{TITLES})|{COUNTED})</summary>",
+    rf'<details>\n<summary>(?:{RISK}|<a href="{PAGE}">{RISK}</a>) \(\d+\): (?:{SAID})</summary>',
     r"</details>",
 )
 PLAIN = {
@@ -233,6 +238,94 @@ def test_a_change_is_shown_as_a_difference_with_its_marks_in_the_first_column() 
     ]
 
 
+def risky(count: int) -> Plan:
+    """Return a plan in which this many applications move to a new host, and a few do more."""
+    changes = []
+    for at in range(count):
+        ref = a_ref(name=f"w{at:03}")
+        before = {"redirectUris": ["https://www.example.com/cb", f"https://w{at}.example.com/"]}
+        after = {"redirectUris": ["https://new.example.com/cb", f"https://w{at}.example.com/"]}
+        more = {"authMethodType": NONE} if at % 50 == 0 else {}
+        changes.append(
+            Update(
+                declared(ref, an_application(**after, **more)), held(ref, an_application(**before))
+            )
+        )
+    return a_plan(*changes)
+
+
+def test_many_risks_stand_folded_by_class_and_equal_changes_together() -> None:
+    """Two hundred risks are three lines and their names, and not two hundred lines."""
+    docs = About(docs="https://docs.example.com")
+    text = plan_as_markdown(risky(200), "sqlite:x.db", about=docs)
+
+    check_only_ours(text)
+    page = "https://docs.example.com/guards.md#"
+    titles = [
+        f'<a href="{page}{name}"><code>{name}</code></a> ({count}): {MEANINGS[name]}'
+        for name, count in (
+            ("credential-weaker", 4),
+            ("redirect-host-added", 200),
+            ("redirect-removed", 200),
+        )
+    ]
+    assert re.findall("<summary>(.*)</summary>", text) == [*titles, "200 to update"]
+    weaker, added, removed, changes, _ = fences(text)
+    assert weaker.splitlines() == [
+        f"OidcApplication acme/shop/w{at}" for at in ("000", "050", "100", "150")
+    ]
+    assert added == removed
+    assert added.splitlines() == [f"OidcApplication acme/shop/w{at:03}" for at in range(200)]
+    assert (
+        "! 4 applications\n# acme/shop/w000, acme/shop/w050, acme/shop/w100 and 1 more\n" in changes
+    )
+    assert changes.endswith(
+        "! 196 applications\n"
+        "# acme/shop/w001, acme/shop/w002, acme/shop/w003 and 193 more\n"
+        f"# redirect-host-added: {MEANINGS['redirect-host-added']}\n"
+        f"# redirect-removed: {MEANINGS['redirect-removed']}\n"
+        "    redirectUris[0]:\n"
+        '-     "https://www.example.com/cb"\n'
+        '+     "https://new.example.com/cb"\n'
+    )
+    assert "- Equal changes stand together: `reconciler plan --full` shows each.\n" in text
+    assert "not shown" not in text
+
+
+@pytest.mark.parametrize("count", [10, 11])
+def test_ten_risks_are_a_list_and_ten_changes_are_whole(count: int) -> None:
+    """Nobody has to open a fold for what fits on a screen."""
+    text = plan_as_markdown(risky(count), "sqlite:x.db")
+
+    assert ("(10): " in text, "<code>" in text) == (count == 10, count == 11)
+    assert text.count("\n! ") == (10 if count == 10 else 2)
+
+
+@pytest.mark.parametrize("limit", [LEAST, 3000, 6000])
+def test_many_risks_stay_within_the_limit(limit: int) -> None:
+    """A class without room is in the counts at the top, with all others."""
+    text = plan_as_markdown(risky(200), "sqlite:x.db", limit=limit)
+
+    check_only_ours(text)
+    assert len(text) <= limit
+    assert (
+        "- Risks: 4 `credential-weaker`, 200 `redirect-host-added`, 200 `redirect-removed`\n"
+        in text
+    )
+
+
+def test_many_findings_of_one_code_are_counted_in_a_comment() -> None:
+    """What is told a thousand times leaves no room for what is told once."""
+    found = [error("URI-HTTP", f"not encrypted {at}", "Write https.") for at in range(40)]
+    fence = fences(plan_as_markdown(a_plan(), "sqlite:x.db", found))[0]
+
+    assert fence.splitlines()[-3:] == [
+        "error URI-HTTP: not encrypted 2",
+        "    Write https.",
+        "and 37 more of URI-HTTP",
+    ]
+
+
 def test_nothing_to_do_is_said_in_one_heading() -> None:
     """A comment without news is short."""
     text = plan_as_markdown(a_plan(), "sqlite:x.db")
@@ -294,10 +387,16 @@ def test_no_text_at_all_gets_out_of_its_fence(texts: list[str], limit: int) -> N
 
 @cache
 def many(count: int) -> Plan:
-    actions = [a_ref(Kind.ACTION, f"n{at}") for at in range(count // 2)]
+    """Return a plan of updates and creates, no two of them alike."""
     return a_plan(
-        *(Update(declared(ref, an_action(script="x")), held(ref)) for ref in actions),
-        *(Create(declared(a_ref(name=f"n{at}"))) for at in range(count - count // 2)),
+        *(
+            Update(declared(ref, an_action(script=f"x{at}")), held(ref))
+            for at, ref in enumerate(a_ref(Kind.ACTION, f"n{at}") for at in range(count // 2))
+        ),
+        *(
+            Create(declared(a_ref(name=f"n{at}"), an_application(clockSkew=f"0.{at:05}s")))
+            for at in range(count - count // 2)
+        ),
     )
 
 

@@ -242,8 +242,23 @@ def test_a_plan_is_its_changes_what_is_left_alone_and_the_counts() -> None:
 
 
 def creates(count: int) -> list[Change]:
-    """Return creates of actions that nothing is to be said about."""
-    return [Create(declared(a_ref(Kind.ACTION, f"a{each}"), an_action())) for each in range(count)]
+    """Return creates of actions that nothing is to be said about, no two alike."""
+    return [
+        Create(declared(a_ref(Kind.ACTION, f"a{each}"), an_action(script=f"let a{each};")))
+        for each in range(count)
+    ]
+
+
+def updates(count: int, **spec: Any) -> list[Change]:
+    """Return updates of applications without a risk: equal ones, but for what is given."""
+    refs = [a_ref(name=f"w{each}") for each in range(count)]
+    return [
+        Update(
+            declared(ref, an_application(clockSkew=f"0.{at + 1:03}s", **spec)),
+            held(ref, an_application(**spec)),
+        )
+        for at, ref in enumerate(refs)
+    ]
 
 
 RISKY = Create(declared(a_ref(name="risky"), {"redirectUris": [ONE], "devMode": True}))
@@ -265,15 +280,26 @@ BLOCKED = Create(declared(a_ref(Kind.ACTION, "blocked"), an_action()))
             "+ 11 more creates without a risk (1 IdpJwtConfig, 10 Action). Show them with --full.",
             id="folded creates are counted by kind",
         ),
+        pytest.param(
+            updates(51),
+            "~ 1 more update without a risk (1 OidcApplication). Show them with --full.",
+            id="updates are folded as creates are",
+        ),
     ],
 )
-def test_a_folded_plan_counts_creates_above_fifty(changes: list[Change], line: str) -> None:
+def test_a_folded_plan_counts_what_has_no_risk_above_fifty(
+    changes: list[Change], line: str
+) -> None:
     """A first plan of a large tree does not push what matters off the screen."""
     text = plan_as_text(a_plan(*changes), "sqlite:x.db", folded=True)
+    whole = plan_as_text(a_plan(*changes), "sqlite:x.db")
 
-    assert text.count("\n+ Action") == 50
-    assert [found for found in text.splitlines() if "--full" in found] == ([line] if line else [])
-    assert "--full" not in plan_as_text(a_plan(*changes), "sqlite:x.db")
+    assert len(re.findall(r"^[+~] (?:Action|Oidc)", text, re.MULTILINE)) == 50
+    hidden = len(changes) - 50
+    short = f"Shown in short: {hidden} of {len(changes)} changes. Give --full to see each."
+    said = [line, short] if line else []
+    assert [found for found in text.splitlines() if "--full" in found] == said
+    assert "--full" not in whole
 
 
 @each_row(

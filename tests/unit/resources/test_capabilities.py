@@ -67,6 +67,11 @@ def test_a_plain_spec_uses_nothing_beyond() -> None:
     assert [*uses(Kind.ACTION, {"script": "x"}), *uses(Kind.PROJECT, {})] == []
 
 
+def test_an_empty_header_is_for_services_that_follow_the_source() -> None:
+    assert takers(Kind.IDP_JWT_CONFIG, {"headerName": ""}) == [SOURCE]
+    assert takers(Kind.IDP_JWT_CONFIG, {"headerName": "x-token"}) == [SOURCE, *NEWER]
+
+
 def test_a_refusal_names_the_capabilities_that_would_do() -> None:
     long = Use(("spec", "script"), script="x" * 2001)
 

@@ -6,7 +6,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from reconciler.resources.fields import Field, Form
 from reconciler.resources.kinds import KINDS, PROJECT_FLAGS
-from reconciler.resources.normal import normal_form, stored_form
+from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 from reconciler.service.transport.protobuf import POOL
 from tests.rows import each_row
@@ -59,5 +59,3 @@ def test_the_normal_form_has_what_is_said_and_the_store_what_is_not_off() -> Non
 
     assert normal_form(Kind.PROJECT, {}) == {}
     assert normal_form(Kind.PROJECT, said) == {name: OFF[name] for name in said}
-    assert stored_form(Kind.PROJECT, OFF) == {}
-    assert stored_form(Kind.PROJECT, {**OFF, "hasProjectCheck": True}) == {"hasProjectCheck": True}

@@ -9,15 +9,12 @@ import pytest
 
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, JsonObject
-from reconciler.resources.fields import flag, text
-from reconciler.resources.normal import LATER
 from reconciler.resources.ref import Kind
 from reconciler.service_client.answers import (
     MOST_PAGES,
     ReadSpec,
     cursor_pages,
     read_spec,
-    with_later_fields,
 )
 from tests.builders import GREET, PARTNER, SHOP, TOKEN, WEB, declared, held
 from tests.rows import each_row
@@ -63,10 +60,6 @@ def test_a_trigger_that_is_not_known_cannot_be_carried() -> None:
     assert read == ReadSpec(spec, {}, ("PRE_LOGOUT",))
 
 
-def test_a_project_of_an_older_service_has_its_flags_off() -> None:
-    assert read_spec(Kind.PROJECT, {}) == ReadSpec(SPECS[Kind.PROJECT], {}, ())
-
-
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
@@ -103,28 +96,12 @@ def test_a_field_of_a_wrong_type_is_an_error(kind: Kind, name: str, value: Any) 
         read_spec(kind, {**SPECS[kind], name: value})
 
 
-@pytest.mark.parametrize("kind", [Kind.OIDC_APPLICATION, Kind.ACTION, Kind.IDP_JWT_CONFIG])
+@each_row("kind", list(Kind))
 def test_a_missing_field_is_an_error(kind: Kind) -> None:
-    """Half an object is not an object with defaults, but for fields that it may be older than."""
-    for name in SPECS[kind].keys() - LATER[kind].keys():
+    """Half an object is not an object with defaults."""
+    for name in SPECS[kind]:
         with pytest.raises(ValueError, match=name):
             read_spec(kind, {key: value for key, value in SPECS[kind].items() if key != name})
-
-
-@pytest.mark.parametrize(
-    ("answered", "read"),
-    [
-        pytest.param({"a": "x"}, {"later": False, "a": "x"}, id="an older service"),
-        pytest.param({"a": "x", "later": True}, {"a": "x", "later": True}, id="a newer one"),
-        pytest.param({}, {"later": False}, id="a field that every service has"),
-    ],
-)
-def test_a_field_that_an_older_service_lacks_is_at_its_default(
-    answered: dict[str, Any], read: dict[str, Any]
-) -> None:
-    fields = (text("a", "A.", longest=9), flag("later", "B.")._replace(since="0.2"))
-
-    assert with_later_fields(fields, answered) == read
 
 
 def paged(pages: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:

@@ -187,7 +187,7 @@ def test_a_batch_that_fails_whole_fails_each_order_alike(code: int) -> None:
 
 @pytest.mark.parametrize("code", [3, 5, 12])
 def test_a_service_that_does_not_understand_batches_is_sent_calls(code: int) -> None:
-    """An older service, or a gateway with a smaller limit; nothing was carried out."""
+    """A gateway with a smaller limit, or a service of another make; nothing was carried out."""
     service = Service(made)
     service.refusals = [WireRefusal(code, "what?")]
     wire = service.wire()

@@ -139,7 +139,7 @@ def test_nothing_to_write_is_nothing_sent() -> None:
 
 
 def test_a_service_without_custody_is_not_asked() -> None:
-    """An older service of ours would refuse; delivery goes on without it."""
+    """A service of another make would refuse; delivery goes on without it."""
     wire = FakeWire(GetServiceInfo=Answer({"instance": "i-1"}))
     client = OperationsClient(wire, HERE)
 

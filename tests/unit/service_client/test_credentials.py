@@ -108,8 +108,9 @@ def test_credentials_show_themselves_to_nobody() -> None:
     assert not NoToken().renew()
 
 
-def nobody(verb: str, url: str, headers: Mapping[str, str], body: bytes | None) -> None:
-    """Answer nothing."""
+def nobody(verb: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Response:
+    """Find no answer."""
+    raise ServiceUnavailableError("it did not answer", remedy="Try again.")
 
 
 def test_a_key_file_is_read(tmp_path: Path) -> None:

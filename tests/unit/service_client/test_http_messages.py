@@ -104,8 +104,8 @@ def test_a_refusal_is_told_by_its_body_before_its_status() -> None:
 
 @each_row(
     ("status", "code"),
-    [(400, 3), (401, 16), (403, 7), (404, 5), (405, 12), (409, 10), (412, 9), (429, 8),
-     (418, 2), (500, 2), (501, 12), (502, 14), (503, 14), (504, 14)],
+    [(400, 3), (401, 16), (403, 7), (409, 10), (412, 9), (429, 8),
+     (418, 2), (500, 2), (502, 14), (503, 14), (504, 14)],
 )  # fmt: skip
 def test_without_a_body_the_status_must_do(status: int, code: int) -> None:
     """Gateways and proxies say no in their own way."""
@@ -113,6 +113,16 @@ def test_without_a_body_the_status_must_do(status: int, code: int) -> None:
 
     assert isinstance(told, WireRefusal)
     assert (told.code, told.message) == (code, f"HTTP status {status}")
+
+
+@each_row(("status", "code"), [(404, 5), (405, 12), (501, 12)])
+def test_a_status_alone_does_not_say_that_an_object_is_missing(status: int, code: int) -> None:
+    """A website says that of a call it does not know; a service says which code it means."""
+    told = refusal(status, {"message": "Not Found"})
+
+    assert (told.code, told.unsure) == (code, False)
+    assert told.message.endswith(f"(HTTP status {status})")
+    assert service_error(told).remedy.startswith("Check the address in --service")
 
 
 @each_row("code", [0, 17, -1, True, "9", None, 9.0])
@@ -262,7 +272,7 @@ def wrapped(cause: Exception | None, message: str = "All connection attempts fai
             "Check the address",
         ),
         (
-            wrapped(None, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"),
+            wrapped(None, "[SSL: CERTIFICATE_VERIFY_FAILED] another reason"),
             "the certificate of https://id.example.com cannot be trusted",
             "Install the certificate authority",
         ),

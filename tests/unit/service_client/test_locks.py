@@ -563,3 +563,12 @@ def test_a_lock_file_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         LocalLock(tmp_path, HERE).acquire("i1")
 
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_what_is_no_lock_file_has_no_holder(tmp_path: Path) -> None:
+    """A folder or a pipe of that name is not waited for; the run that takes the lock refuses it."""
+    (tmp_path / "lock-folder").mkdir()
+    os.mkfifo(tmp_path / "lock-pipe")
+    lock = LocalLock(tmp_path, HERE)
+
+    assert [lock.holder(name) for name in ("folder", "pipe", "missing")] == ["", "", ""]

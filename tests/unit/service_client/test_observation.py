@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from reconciler.errors import ServiceError
 from reconciler.resources.ref import Kind
 from reconciler.service_client.observation import observed_objects, with_action_names
 from tests.builders import TOKEN, declared
 from tests.rows import each_row
 from tests.unit.service_client.test_answers import SPECS
 
+DETAILS = {
+    "sequence": "4",
+    "creationDate": "2025-01-01T00:00:00Z",
+    "changeDate": "2026-01-01T00:00:00Z",
+}
+
 
 def listed(kind: str, object_id: str, name: str, **more: Any) -> dict[str, Any]:
     return {
         "kind": kind, "id": object_id, "organizationId": "1", "projectId": "", "name": name,
-        "spec": {}, "details": {"sequence": "4", "changeDate": "2026-01-01T00:00:00Z"},
+        "spec": {}, "details": DETAILS, "state": "ACTIVE",
         "clientId": "", "trees": [], "changedBy": "", **more,
     }  # fmt: skip
 
 
 USERINFO = "PRE_USERINFO_CREATION"
-ORG, SHOP = listed("Organization", "1", "acme"), listed("Project", "2", "shop")
+ORG = listed("Organization", "1", "acme")
+SHOP = listed("Project", "2", "shop", spec=SPECS[Kind.PROJECT])
 
 
 APP = listed("OidcApplication", "3", "web", projectId="2", spec=SPECS[Kind.OIDC_APPLICATION])
@@ -50,13 +60,20 @@ def test_a_listing_that_contradicts_itself_is_incomplete(
     assert found[0].ref.name == "acme"
 
 
-def test_an_object_has_the_time_of_its_creation_where_the_service_tells_it() -> None:
-    made = {**SHOP["details"], "creationDate": "2025-01-01T00:00:00Z"}
+def test_an_object_has_the_times_of_its_creation_and_of_its_last_change() -> None:
+    (found,) = observed_objects(("1", "acme"), [ORG], [])
 
-    found = list(observed_objects(("1", "acme"), [ORG, {**SHOP, "details": made}], []))
+    assert found.created_at == "2025-01-01T00:00:00Z"
+    assert found.changed_at == "2026-01-01T00:00:00Z"
 
-    assert [each.changed_at for each in found] == ["2026-01-01T00:00:00Z"] * 2
-    assert [each.created_at for each in found] == ["", "2025-01-01T00:00:00Z"]
+
+@each_row("state", [{}, {"state": ""}, {"state": "REMOVED"}])
+def test_a_state_that_is_neither_of_two_is_an_error(state: dict[str, Any]) -> None:
+    """An inactive object taken for an active one would be left as it is."""
+    told = {**{name: value for name, value in ORG.items() if name != "state"}, **state}
+
+    with pytest.raises(ServiceError, match="neither ACTIVE nor INACTIVE"):
+        list(observed_objects(("1", "acme"), [told], []))
 
 
 def test_an_organization_must_be_in_its_own_listing() -> None:

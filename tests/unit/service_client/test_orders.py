@@ -323,19 +323,16 @@ def test_an_update_is_confirmed_only_if_all_of_it_is_held(
         "orders[3].operation: must be a write that may be part of a batch",
         "there is nothing at this address",
         "this address has no such verb",
-        "orders[0].fields.projectRoleCheck: must be False",
-        "privateLabelingSetting: must be 'PRIVATE_LABELING_SETTING_UNSPECIFIED'",
     ],
 )
 def test_a_service_that_lacks_a_call_is_to_be_upgraded(message: str) -> None:
-    """One of ours that is older than the audience of identity providers, or flags of projects."""
+    """One of ours that is older than the call."""
     order = replace(create(PARTNER, organization_id=ORG), spec=CHECKED)
 
     refused = result_of(order, WireRefusal(3, message))
 
     assert isinstance(refused, ServiceError)
     assert "upgrade it" in refused.remedy
-    assert "audience" in refused.remedy
 
 
 TARGETS = [

@@ -167,7 +167,6 @@ def test_nothing_delivered_sends_nothing() -> None:
 @pytest.mark.parametrize(
     ("organization", "counts"),
     [
-        ({}, {}),
         ({"owed": []}, {}),
         ({"owed": [{"tree": "a", "secrets": "2"}, {"tree": "", "secrets": "1"}]}, {"a": 2, "": 1}),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import AccessDeniedError
-from reconciler.resources.call import ADDRESSES, Call, JsonObject
+from reconciler.resources.call import ADDRESSES, Call
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.service_client.observation import TOGETHER, observed_objects
@@ -46,7 +46,10 @@ def test_a_wire_for_reading_carries_what_gets_or_lists_and_nothing_else(operatio
         assert sent.calls == []
 
 
-DETAILS = {"sequence": "41", "changeDate": "2026-01-01T00:00:00Z", "resourceOwner": "1"}
+DETAILS = {
+    "sequence": "41", "creationDate": "2025-01-01T00:00:00Z",
+    "changeDate": "2026-01-01T00:00:00Z", "resourceOwner": "1",
+}  # fmt: skip
 
 
 def listed(kind: Kind, object_id: str, name: str, **more: Any) -> dict[str, Any]:
@@ -79,7 +82,7 @@ LISTED = [
         Kind.OIDC_APPLICATION, "3", "storefront", projectId="2", spec=SPEC, clientId="3@shop",
         preventDelete=True, trees=["default"],
     ),
-    listed(Kind.PROJECT, "2", "shop"),
+    listed(Kind.PROJECT, "2", "shop", spec=DEFAULTS[Kind.PROJECT]),
     {key: value for key, value in
      listed(Kind.ACTION, "4", "greet", spec=declared(GREET).spec).items()
      if key != "preventDelete"},
@@ -87,7 +90,8 @@ LISTED = [
 
 
 ORG: dict[str, Any] = {"organization_id": "1", "sequence": 41, "changed_by": "ana",
-       "changed_at": "2026-01-01T00:00:00Z", "has_secret": False}  # fmt: skip
+       "changed_at": "2026-01-01T00:00:00Z", "created_at": "2025-01-01T00:00:00Z",
+       "has_secret": False}  # fmt: skip
 
 
 SEEN = [
@@ -168,13 +172,11 @@ def test_owed_secrets_are_listed_where_the_service_says_custody() -> None:
     assert asked.count("ListOwedSecrets") == 2
 
 
-@pytest.mark.parametrize(
-    ("said", "asked"), [({"custody": False}, 0), ({"custody": True}, 2), ({}, 2)]
-)
+@pytest.mark.parametrize(("said", "asked"), [({"custody": False}, 0), ({"custody": True}, 2)])
 def test_an_organization_that_keeps_no_secret_is_not_asked_for_them(
     said: Mapping[str, Any], asked: int
 ) -> None:
-    """To ask each would double the requests of a run; an older service does not say."""
+    """To ask each would double the requests of a run."""
     told = {"id": "1", "name": "Acme", "trees": [], **said}
     wire = FakeWire(
         GetServiceInfo=Answer({"instance": "i-1", "custody": True}),
@@ -275,7 +277,7 @@ def test_other_organizations_are_told_by_their_names_and_trees_alone() -> None:
     told = [
         {"id": "1", "name": "Acme", "trees": ["a"], "owed": owed},
         {"id": "2", "name": "Old", "trees": ["a"], "owed": owed},
-        {"id": "3", "name": "Older", "trees": []},  # as an older service tells it
+        {"id": "3", "name": "Clean", "trees": [], "owed": []},
     ]
     wire = FakeWire(
         GetServiceInfo=Answer({"instance": "i-1"}),
@@ -286,8 +288,8 @@ def test_other_organizations_are_told_by_their_names_and_trees_alone() -> None:
 
     state = OperationsReader(wire).observe(["acme"])
 
-    assert state.elsewhere == {"Old": frozenset({"a"}), "Older": frozenset()}
-    assert state.owed_left == {"Old": {"a": 2}, "Older": {}}
+    assert state.elsewhere == {"Old": frozenset({"a"}), "Clean": frozenset()}
+    assert state.owed_left == {"Old": {"a": 2}, "Clean": {}}
 
 
 def test_a_service_that_does_not_tell_of_trees_is_planned_for_all_the_same() -> None:
@@ -299,29 +301,6 @@ def test_a_service_that_does_not_tell_of_trees_is_planned_for_all_the_same() -> 
     )
 
     assert OperationsReader(wire).observe(["acme"]) == ObservedState("i-1", {})
-
-
-@pytest.mark.parametrize("state", [{"state": "ACTIVE"}, {}])
-@pytest.mark.parametrize("is_empty", [False, True])
-@pytest.mark.parametrize("batch", [{"batch": 500}, {}])
-def test_a_service_from_before_states_deactivates_nothing(
-    *, state: JsonObject, is_empty: bool, batch: JsonObject
-) -> None:
-    """Version 0.1.0 tells no states. It tells of no batches either, and that also while empty."""
-    action = listed(Kind.ACTION, "4", "greet", spec=declared(GREET).spec)
-    del action["state"]
-    wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1", **batch}),
-        ListOrgs=Answer({"result": [] if is_empty else [{"id": "1", "name": "Acme"}]}),
-        ListTrees=Answer({"organizations": []}),
-        ListObjects=Answer({"objects": [LISTED[0], {**action, **state}], "next": ""}),
-    )
-
-    found = OperationsReader(wire).observe(["acme"])
-
-    is_old = not (batch if is_empty else state)
-    stateful = {Kind.PROJECT, Kind.IDP_JWT_CONFIG, Kind.OIDC_APPLICATION, Kind.ACTION}
-    assert found.only_active == (stateful if is_old else frozenset())
 
 
 @pytest.mark.parametrize("refused", ["GetServiceInfo", "ListOrgs", "ListObjects"])
@@ -341,4 +320,4 @@ def test_a_service_that_does_not_show_everything_is_an_error(refused: str) -> No
 
 def test_a_service_that_is_not_there_yet_holds_nothing() -> None:
     """A plan before the first apply makes nothing, not even the store."""
-    assert EmptyService().observe(["acme"]) == ObservedState("", {})
+    assert EmptyService("sqlite:a").observe(["acme"]) == ObservedState("", {}, new_store="sqlite:a")

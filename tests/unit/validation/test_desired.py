@@ -282,7 +282,7 @@ def test_all_findings_come_in_one_run_in_the_order_of_their_places(judge_text: J
     )
 
     assert [finding.code for finding in judgement.diagnostics] == [
-        *("SCHEMA-TYPE", "YAML-DUPLICATE-KEY", "URI-SCHEME", "YAML-SYNTAX"),
+        *("SCHEMA-TYPE", "YAML-DUPLICATE-KEY", "REF-DUPLICATE", "URI-SCHEME", "YAML-SYNTAX"),
     ]
     assert [ref.kind for ref in judgement.desired.resources] == [Kind.ACTION]
     assert not judgement.is_valid

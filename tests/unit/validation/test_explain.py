@@ -524,7 +524,7 @@ def test_a_verdict_the_libraries_do_not_share_is_our_mistake() -> None:
     """Never an accept: who wrote the manifest is told, and we are."""
     file = SourceFile("a.yaml", text_of(PROJECT), Root(""), ())
 
-    [finding] = explain.schema_findings(Kind.PROJECT, Manifest(PROJECT, file))
+    [finding] = explain.schema_findings(Kind.PROJECT, Manifest(PROJECT, file), ())
 
     assert finding.code == "SCHEMA-INTERNAL"
     assert finding.is_error

@@ -46,7 +46,7 @@ SIDE = {"app.oidc.secret.claimed": ["application", "made_at"]}
 
 
 def test_types_and_fields_are_those_of_every_stored_log() -> None:
-    """A name that changes here makes the logs of earlier versions unreadable."""
+    """A name that changes here makes the logs of earlier releases unreadable."""
     assert {name: [field.name for field in fields(event)] for name, event in EVENTS.items()} == (
         STORED
     )

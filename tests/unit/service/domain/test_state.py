@@ -79,7 +79,6 @@ HISTORY: list[tuple[State, Event, State]] = [
         OrganizationAdded("acme"),
         Held(Kind.ORGANIZATION, "1", "acme", "", "acme", {}),
     ),
-    (UNBORN, ProjectAdded("shop"), Held(Kind.PROJECT, "1", "acme", "acme", "shop", {})),
     (UNBORN, ProjectAdded("shop", FLAGS), PROJECT),
     (PROJECT, ProjectChanged("new", {}), Held(Kind.PROJECT, "1", "acme", "acme", "new", {})),
     (UNBORN, IdpJwtAdded("partner", {"issuer": "x"}), IDP),

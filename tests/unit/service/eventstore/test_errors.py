@@ -10,6 +10,7 @@ from reconciler.service.eventstore.errors import (
     NameTakenError,
     StoreBusyError,
     StoreConflictError,
+    StoreDamagedError,
     StoreError,
     StoreMissingError,
     StoreMovedError,
@@ -24,6 +25,7 @@ from tests.rows import each_row
     ("error", "bases"),
     [
         (StoreMissingError, (StoreUnusableError, StoreError)),
+        (StoreDamagedError, (StoreUnusableError, StoreError)),
         (StoreMovedError, (StoreUnreachableError, StoreError)),
         (StoreConflictError, (StoreBusyError, ConflictError)),
         (StreamConflictError, (ConflictError,)),

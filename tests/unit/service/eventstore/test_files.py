@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +30,19 @@ def test_a_finished_file_has_its_name_for_good(
         ("synced", tmp_path.name),
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["identity.db"]
+
+
+def test_what_cannot_be_removed_keeps_nothing_else_that_was_left_behind(tmp_path: Path) -> None:
+    """A pipe, and in a shared folder a file of another user, have such a name as well."""
+    names = [tmp_path / f".identity.db.{name * 16}" for name in "0123456789"]
+    pipes = {path.name for path in (names[0], names[-1])}  # folders are listed in any order
+    for path in names:
+        (os.mkfifo if path.name in pipes else Path.touch)(path)
+
+    with temporary_file(tmp_path / "identity.db"):
+        pass
+
+    assert {path.name for path in tmp_path.iterdir()} == pipes
 
 
 def test_a_file_is_there_or_it_is_not(tmp_path: Path) -> None:

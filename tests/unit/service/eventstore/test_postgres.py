@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.service.eventstore.errors import StoreUnreachableError, StoreUnusableError
 from reconciler.service.eventstore.postgres import Connections
-from reconciler.service.eventstore.postgres_statements import BEGIN_READING
+from reconciler.service.eventstore.postgres_statements import reading
 
 
 def test_taking_an_address_connects_to_nothing() -> None:
@@ -29,6 +29,6 @@ def test_once_it_is_abandoned_nothing_waits_for_the_database() -> None:
 
     with (
         pytest.raises(StoreUnreachableError, match="the server ends"),
-        connections.begun(BEGIN_READING),
+        connections.begun(reading),
     ):
         pass

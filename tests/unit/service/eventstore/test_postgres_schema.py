@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 
 from reconciler.service.eventstore.postgres_schema import (
-    ADDED_INDEXES,
-    ADDED_TABLES,
     COLUMNS,
-    OWED_TABLE,
     PLAIN_TABLES,
     TABLES,
     UNIQUE_INDEXES,
@@ -24,11 +21,6 @@ def columns_of(script: str) -> dict[str, list[str]]:
 def test_a_store_is_recognised_by_the_columns_that_are_made() -> None:
     """A column that only one of the two knows would make every store look like a stranger's."""
     assert {name: frozenset(found) for name, found in columns_of(TABLES).items()} == COLUMNS
-
-
-def test_an_upgrade_makes_what_an_earlier_version_lacks() -> None:
-    assert set(columns_of(OWED_TABLE)) == ADDED_TABLES
-    assert {f"{name}_pkey" for name in ADDED_TABLES} == ADDED_INDEXES
 
 
 def test_every_index_that_keeps_writers_apart_is_made() -> None:

@@ -8,83 +8,101 @@ from typing import Any
 import pytest
 
 from reconciler.service.eventstore import postgres_statements
-from reconciler.service.eventstore.postgres_statements import batches, deleted, inserted, upserted
-from reconciler.service.eventstore.sql import Values
+from reconciler.service.eventstore.changes import UNKNOWN, Waiting
+from reconciler.service.eventstore.postgres_statements import batched, batches
+from reconciler.service.eventstore.rows import ObjectRow, OwedRow, Record, SealRow
 from tests.rows import each_row
 
-ADD = inserted("log", ("n", "hash"))
-PUT = upserted("things", ("id", "name"))
-REMOVE = deleted("things", "id")
-TIP = upserted("heads", ("id", "at"), is_last=True)
-NAMES = {ADD.text: "add", PUT.text: "put", REMOVE.text: "remove", TIP.text: "tip"}
+Case = tuple[Any, Any]  # a row as it is left, and as the database has it
 
 
-def told(*waiting: tuple[Any, tuple[Any, ...]]) -> list[tuple[str, list[Any]]]:
+def told(table: str, *cases: Case) -> list[tuple[str, list[Any]]]:
+    """Return which statements write rows whose first column is their key."""
+    texts = batched(table)
+    names = {texts.add: "add", texts.put: "put", texts.remove: "remove"}
+    waiting = [Waiting((table, str(number)), *case) for number, case in enumerate(cases)]
     return [
-        (NAMES[text], [next(iter(row.values())) for row in json.loads(rows)])
+        (names[text], [next(iter(row.values())) for row in json.loads(rows)])
         for text, rows in batches(waiting)
     ]
 
 
+def named(object_id: str, name: str, **changes: Any) -> ObjectRow:
+    row = ObjectRow(object_id, "Action", "1", "1", name, name, "{}", "", "", 1, 1, 1, "", "", "{}")
+    return row._replace(**changes)
+
+
 @each_row(
-    ("waiting", "expected"),
+    ("left", "found", "expected"),
     [
-        ([], []),
-        (
-            [(PUT, ("a", "x")), (ADD, (1, b"")), (PUT, ("b", "y"))],
-            [("put", ["a", "b"]), ("add", [1])],
-        ),
-        (
-            [(PUT, ("a", "x")), (REMOVE, ("a",)), (PUT, ("b", "x"))],
-            [("put", ["a"]), ("remove", ["a"]), ("put", ["b"])],
-        ),
-        (
-            [(PUT, ("a", "x")), (PUT, ("b", "y")), (PUT, ("a", "z")), (PUT, ("c", "x"))],
-            [("put", ["a", "b"]), ("put", ["a", "c"])],
-        ),
-        ([(ADD, (1, b"")), (ADD, (1, b""))], [("add", [1, 1])]),
-        ([(REMOVE, ("a",)), (REMOVE, ("a",))], [("remove", ["a", "a"])]),
+        (named("a", "x"), None, [("add", ["a"])]),
+        (named("a", "x"), UNKNOWN, [("put", ["a"])]),
+        (named("a", "x", version=2), named("a", "x"), [("put", ["a"])]),
+        (None, named("a", "x"), [("remove", ["a"])]),
+        (None, UNKNOWN, [("remove", ["0"])]),
+        (None, None, []),
     ],
 )
-def test_rows_share_a_statement_where_the_order_allows_it(
-    waiting: list[Any], expected: list[Any]
+def test_a_row_is_written_by_what_the_database_has(
+    left: Any, found: Any, expected: list[Any]
 ) -> None:
-    """PostgreSQL changes no row twice in one statement, and a name is free only after its row."""
-    assert told(*waiting) == expected
+    """A row that was missing is never put over one that another writer has made meanwhile."""
+    assert told("objects", (left, found)) == expected
 
 
-def test_of_heads_only_the_last_is_written() -> None:
-    """A chain that is moved on a hundred times in one commit has one end."""
-    waiting = [(TIP, ("a", 1)), (TIP, ("b", 2)), (TIP, ("a", 3))]
+def test_names_may_change_hands_in_any_order() -> None:
+    """Two objects take each other's name; one gives up its name to a new one."""
+    cases: list[Case] = [
+        (named("a", "y"), named("a", "x")),
+        (named("b", "x"), named("b", "y")),
+        (None, named("c", "z")),
+        (named("d", "z"), None),
+    ]
 
-    ((text, rows),) = batches(waiting)
+    assert told("objects", *cases) == [("remove", ["a", "b", "c"]), ("add", ["a", "b", "d"])]
 
-    assert text == TIP.text
-    assert json.loads(rows) == [{"id": "a", "at": 3}, {"id": "b", "at": 2}]
+
+def test_what_another_writer_may_have_put_instead_is_told_by_more_than_its_key() -> None:
+    """A record by its time, an owed secret by when it was made."""
+    record = Record("ci", "k", b"", "{}", None, 0, 7)
+    owed = OwedRow("a", "1", 5, "us", "", "", None, 0, 9)
+    waiting = [Waiting(("records", "ci", "k"), record, record), Waiting(("owed", "a"), None, owed)]
+
+    (_, gone), (_, new), (_, removed) = batches(waiting)
+
+    assert json.loads(gone) == [{"caller": "ci", "key": "k", "expires_at": 7}]
+    assert json.loads(new)[0]["answer"] == "{}"
+    assert json.loads(removed) == [{"id": "a", "made_at": 5}]
+
+
+def test_what_is_in_no_table_is_not_sent() -> None:
+    assert list(batches([Waiting(("names", "a"), "1", None)])) == []
+
+
+def seals(*rows: Any) -> list[Waiting]:
+    return [Waiting(("seals", row.id), row, None) for row in rows]
 
 
 def test_values_reach_the_database_as_they_are() -> None:
     """Bytes in its own notation; letters, numbers beyond 2^53 and nothing at all as JSON."""
-    rows: list[Values] = [(2**63 - 1, b"\x00\xff"), (None, "É\U0001f600\"'\\")]
-
-    ((_, text),) = batches([(ADD, row) for row in rows])
+    ((_, text),) = batches(seals(SealRow("É\U0001f600\"'\\", b"\x00\xff", 2**63 - 1)))
 
     assert [tuple(row.values()) for row in json.loads(text)] == [
-        (2**63 - 1, "\\x00ff"), rows[1],
-    ]  # fmt: skip
+        ("É\U0001f600\"'\\", "\\x00ff", 2**63 - 1)
+    ]
 
 
 def test_a_value_that_no_column_has_is_a_defect() -> None:
-    row: Any = (1, object())
+    seal: Any = SealRow("a", b"", 1)
 
     with pytest.raises(TypeError):
-        list(batches([(ADD, row)]))
+        list(batches(seals(seal._replace(sealed=object()))))
 
 
 def test_long_rows_are_sent_in_several_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither side has to hold all of a large batch as one text."""
-    monkeypatch.setattr(postgres_statements, "MAX_CHARACTERS", 100)
+    monkeypatch.setattr(postgres_statements, "MAX_CHARACTERS", 300)
 
-    sent = list(batches([(PUT, (str(number), "x" * 60)) for number in range(4)]))
+    sent = list(batches(seals(*(SealRow(str(number), b"x" * 60, 1) for number in range(4)))))
 
     assert [len(json.loads(rows)) for _, rows in sent] == [2, 2]

@@ -1,36 +1,63 @@
-"""Lookups that a batch on PostgreSQL makes before it begins."""
+"""Rows that a transaction on PostgreSQL knows already, and so does not look up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from reconciler.service.eventstore import postgres_statements as tables
+from reconciler.service.eventstore import postgres_statements as statements
 from reconciler.service.eventstore.postgres_writes import PostgresTransaction
-from reconciler.service.eventstore.rows import Lookups
+from reconciler.service.eventstore.rows import NO_LOOKUPS, Author, Lookups, NewEvent, StreamAt
+from tests.postgres_double import Database
 
 
-class EmptyDatabase:
-    """A connection that finds nothing, and keeps the statements that it was sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[str] = []
-
-    @contextmanager
-    def pipeline(self) -> Iterator[None]:
-        yield
-
-    def execute(self, statement: str, _: object = ()) -> list[Any]:
-        self.sent.append(statement)
-        return []
+def begun(database: Any, asked: Lookups = NO_LOOKUPS) -> PostgresTransaction:
+    """Return a transaction that has begun, and forget what it sent for that."""
+    transaction = PostgresTransaction(database, "here", lambda: 0, lambda _: False, asked)
+    database.sent.clear()
+    return transaction
 
 
-def test_records_are_looked_up_before_objects() -> None:
-    """Otherwise an object may be older than the record of a call that changed it."""
-    database: Any = EmptyDatabase()
-    transaction = PostgresTransaction(database, "here", lambda: 0, lambda _: False)
+def test_what_was_looked_up_is_not_looked_up_again() -> None:
+    """Also where nothing was found: that is known by then."""
+    database = Database()
+    organizations, records = frozenset({"9"}), frozenset({("ci", "k")})
+    asked = Lookups(organizations, records, organizations, frozenset({"a"}), 1)
+    unit = begun(database, asked)
 
-    transaction.prefetch(Lookups(frozenset({("ci", "k")}), frozenset({"1"}), frozenset(), 1))
+    assert unit.record("ci", "k") is None
+    assert unit.get_object("9") is None
+    assert unit.find_object("Action", "9", "a") is None
+    assert database.sent == []
 
-    assert database.sent == [tables.RECORDS, tables.OBJECTS]
+
+def test_what_was_not_announced_and_a_record_that_is_asked_for_again_are_looked_up() -> None:
+    """Another writer may have been done meanwhile."""
+    database = Database()
+    unit = begun(database)
+    for _ in range(2):
+        unit.record("ci", "k")
+        unit.find_object("Action", "9", "b")
+
+    assert [
+        statement.partition("FROM ")[2].partition(" ")[0] for statement, _ in database.sent
+    ] == ["reconciler_records", "reconciler_objects", "reconciler_records"]
+
+
+def test_the_first_stream_of_an_organization_waits_for_no_head() -> None:
+    """Its id is new, and so is every name in it."""
+    database = Database()
+    unit = begun(database)
+    unit._positions.extend([7])
+
+    unit.append(StreamAt("9", "9", 0), (NewEvent("t", "{}"),), Author("us", ""))
+    assert unit.find_object("Project", "9", "shop") is None
+    assert database.sent == []
+    unit.finish(1)
+
+    assert database.words() == [
+        "INSERT INTO reconciler_events",
+        "INSERT INTO reconciler_heads",
+        statements.REQUIRE_CURRENT,
+        "COMMIT",
+    ]
+    assert not any("ON CONFLICT" in statement for statement, _ in database.sent)

@@ -139,12 +139,12 @@ def test_views_look_now_and_then_and_each_time_once_something_is_wrong(
 ) -> None:
     """A view acknowledges nothing: what was there a moment ago is shown a moment longer."""
     monkeypatch.setattr(sqlite, "VIEWED_FOR", 1e12)  # longer than any machine has run
-    assert service.dispatcher.can_read()  # there is a reader from now on
+    assert service.dispatcher.is_ready()  # there is a reader from now on
     rename(path)
-    assert service.dispatcher.can_read()
+    assert service.dispatcher.is_ready()
     with pytest.raises(StoreMovedError), service.store.transaction():
         pass
-    assert not service.dispatcher.can_read()
+    assert not service.dispatcher.is_ready()
 
 
 def test_a_file_that_is_put_back_is_used_again(path: Path, service: IdentityService) -> None:
@@ -231,12 +231,12 @@ def test_the_log_of_the_operator_says_it_once_and_that_it_is_over(
     rename(path)
 
     for _ in range(3):
-        assert not service.dispatcher.can_read()
+        assert not service.dispatcher.is_ready()
         service.dispatcher.receive([call, call])
 
     (told,) = [record.getMessage() for record in caplog.records]
     assert "was deleted, moved or replaced" in told
     assert "restart" in told
     path.with_name("moved.db").rename(path)
-    assert service.dispatcher.can_read()
+    assert service.dispatcher.is_ready()
     assert [record.getMessage() for record in caplog.records][1:] == ["the store can be used again"]

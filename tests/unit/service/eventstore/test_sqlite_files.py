@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -254,6 +256,7 @@ def many_actions(ask: Asking, number: int) -> Request:
 READ_AS_NOBODY = """
 import os, sys
 from pathlib import Path
+from types import SimpleNamespace
 from reconciler.service.build import open_sqlite
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.operations import callers, lists, request
@@ -429,3 +432,15 @@ def test_what_a_block_raises_is_told_and_its_cause_is_kept() -> None:
 def test_what_is_no_error_of_the_library_passes() -> None:
     with pytest.raises(ZeroDivisionError), store_errors(PATH):
         raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(("room", "kind"), [(0, StoreFullError), (1 << 30, StoreError)])
+def test_a_disk_without_room_for_shared_memory_is_full_and_does_not_fail(
+    monkeypatch: pytest.MonkeyPatch, path: Path, room: int, kind: type[StoreError]
+) -> None:
+    """SQLite reports both alike, and only one of them is mended by making room."""
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=room, f_frsize=1))
+    failure = sqlite3.OperationalError("disk I/O error")
+    failure.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+
+    assert type(store_error(path, failure)) is kind

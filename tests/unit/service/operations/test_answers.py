@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from reconciler.resources.normal import LATER, normal_form
+from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import ObjectRow
@@ -124,28 +123,3 @@ def test_compliance_is_answered_in_sentences() -> None:
 
     assert set(found) == {"noneCompliant", "complianceProblems"}
     assert all(each["localizedMessage"] for each in found["complianceProblems"])
-
-
-@pytest.mark.parametrize(
-    ("kind", "view", "path"),
-    [
-        (Kind.PROJECT, project_view, ()),
-        (Kind.ACTION, action_view, ()),
-        (Kind.OIDC_APPLICATION, app_view, ("oidcConfig",)),
-        (Kind.IDP_JWT_CONFIG, idp_view, ("jwtConfig",)),
-        (Kind.IDP_JWT_CONFIG, provider_view, ("config", "jwt")),
-    ],
-)
-def test_a_field_newer_than_the_object_has_its_default(
-    monkeypatch: pytest.MonkeyPatch,
-    kind: Kind,
-    view: Callable[[ObjectRow], Answer],
-    path: tuple[str, ...],
-) -> None:
-    monkeypatch.setitem(LATER, kind, {"newer": "default"})
-    spec = json.loads(SPEC)
-    old, new = (view(a_row(spec=json.dumps(each))) for each in (spec, {**spec, "newer": "said"}))
-    for name in path:
-        old, new = old[name], new[name]
-
-    assert (old["newer"], new["newer"]) == ("default", "said")

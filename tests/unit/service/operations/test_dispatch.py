@@ -308,8 +308,8 @@ def test_the_orders_of_a_batch_that_fails_have_its_failure_for_an_answer(
 def test_the_log_has_a_problem_of_the_store_once_and_its_end(
     service: IdentityService, known: Known, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A full disk would fill the log otherwise. What is wrong with one row is logged each time."""
-    full, broken = StoreFullError("it is full", "make room"), StoreError("a bad row", "verify it")
+    """A busy store would fill the log otherwise. What is wrong with one row is logged each time."""
+    busy, broken = StoreBusyError("it is busy", "wait"), StoreError("a bad row", "verify it")
     store: Any = BrokenStore(None, service.store)
     dispatcher = Dispatcher(store, service.dispatcher._engine, service.now)
     call = incoming(known.tokens["editor"])
@@ -322,14 +322,34 @@ def test_the_log_has_a_problem_of_the_store_once_and_its_end(
 
     told = {
         failure: [f"the store failed: {failure.problem}. {failure.remedy}"]
-        for failure in (full, broken)
+        for failure in (busy, broken)
     }
     after = ["the store can be used again"]
     with caplog.at_level(logging.WARNING, "reconciler.service"):
-        seen = [logged(each) for each in (None, full, full, None, None, broken, broken, None)]
-        assert seen == [[], told[full], [], after, [], told[broken], told[broken], []]
+        seen = [logged(each) for each in (None, busy, busy, None, None, broken, broken, None)]
+        assert seen == [[], told[busy], [], after, [], told[broken], told[broken], []]
         assert logged(OSError(24, "f")) == [f"the machine gives out: {OSError(24, 'f')!r}"]
         assert logged(ValueError("f")) == ["a call failed"]
+
+
+def test_a_read_does_not_end_a_problem_of_writes(
+    service: IdentityService, known: Known, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Otherwise reads between looks at readiness would log both for as long as it lasts."""
+    store: Any = BrokenStore(None, service.store)
+    dispatcher = Dispatcher(store, service.dispatcher._engine, service.now)
+    read = incoming(known.tokens["editor"])
+    action = {"name": "greet", "script": "x"}
+    write = incoming(known.tokens["editor"], "CreateAction", action)
+    caplog.set_level(logging.WARNING, "reconciler.service")
+
+    for failure in (StoreFullError("it is full", "make room"), None, None):
+        store.failure = failure
+        dispatcher.receive([read])
+    assert len(caplog.records) == 1
+    dispatcher.receive([write])
+
+    assert caplog.messages[1:] == ["the store can be used again"]
 
 
 @pytest.mark.parametrize("failure", [None, StoreError("gone", "wait")])
@@ -339,7 +359,7 @@ def test_readiness_is_that_the_store_can_be_read(
     """A server whose store is gone is left out of the balance, and not restarted for it."""
     store: Any = BrokenStore(failure) if failure else service.store
 
-    assert Dispatcher(store, service.dispatcher._engine, service.now).can_read() is (
+    assert Dispatcher(store, service.dispatcher._engine, service.now).is_ready() is (
         failure is None
     )
 
@@ -460,9 +480,9 @@ def test_a_key_that_cannot_be_used_is_met_once_in_a_commit_of_a_batch(
     assert isinstance(taken, Orders)
     really, tries, commits = type(spoilt.store).transaction, [0], 0
 
-    def counted(store: Any) -> Any:
+    def counted(*arguments: Any) -> Any:
         tries[0] += 1
-        return really(store)
+        return really(*arguments)
 
     monkeypatch.setattr(type(spoilt.store), "transaction", counted)
     monkeypatch.setattr(engine, "HELD_SECONDS", 60.0)  # on a busy machine, too, for many orders

@@ -285,3 +285,24 @@ def test_keys_are_looked_up_for_each_caller() -> None:
 
     assert expected.records == {(CI.account, "a"), (CI.account, "b")}
     assert expected.events == 4
+
+
+@each_row(
+    ("role", "seen", "named", "locked"),
+    [
+        (Role.EDITOR, None, "7", {"7"}),
+        (Role.EDITOR, {"7"}, "", {"7"}),
+        (Role.EDITOR, {"8"}, "7", set()),
+        (Role.VIEWER, None, "7", set()),
+        (Role.EDITOR, None, "", set()),
+        (Role.EDITOR, None, "no id", set()),
+    ],
+)
+def test_an_organization_is_locked_for_those_who_may_write_there(
+    role: Role, seen: set[str] | None, named: str, locked: set[str]
+) -> None:
+    """Anybody else would keep its writers waiting, or learn that it is there."""
+    caller = Caller("ci", role, None if seen is None else frozenset(seen))
+    request = Request("UpdateAction", {}, caller=caller, organization=named)
+
+    assert expected_lookups([request]).organizations == locked

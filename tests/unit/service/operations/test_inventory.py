@@ -16,6 +16,9 @@ def test_the_service_says_what_it_is(ask: Asking) -> None:
     )  # fmt: skip
     assert info["custody"] is True
     assert info["instance"] == ask("GetServiceInfo")["instance"]
+    assert ask("GetIAM") == {
+        "globalOrgId": "", "iamProjectId": info["instance"], "defaultOrgId": "",
+    }  # fmt: skip
 
 
 def test_a_caller_of_some_organizations_does_not_see_all(ask: Asking) -> None:

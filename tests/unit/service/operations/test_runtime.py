@@ -13,7 +13,7 @@ from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
-from reconciler.service.operations.runtime import EPOCH, Identifiers, LeaseClock
+from reconciler.service.operations.runtime import EPOCH, Identifiers, LeaseClock, Totals
 from tests.examples import NOON, Clock
 from tests.memory_store import MemoryEventStore, new_key
 from tests.unit.service.asking import Asking
@@ -197,3 +197,20 @@ def test_ids_stay_below_what_a_store_can_hold() -> None:
     made = Identifiers(lambda: year_2080, lambda _: 2**22 - 1).next()
 
     assert int(made) < 2**63
+
+
+def test_a_total_is_that_of_one_state() -> None:
+    totals = Totals(most=2)
+    totals.put(("Action", "1"), b"a", 7)
+
+    assert totals.get(("Action", "1"), b"a") == 7
+    assert totals.get(("Action", "1"), b"b") is None
+    assert totals.get(("Project", "1"), b"a") is None
+
+
+def test_totals_keep_to_their_limit() -> None:
+    totals = Totals(most=2)
+    for parent in ("1", "2", "3"):
+        totals.put(("Action", parent), b"a", 7)
+
+    assert [totals.get(("Action", parent), b"a") for parent in ("1", "3")] == [None, 7]

@@ -12,6 +12,7 @@ from reconciler.service.operations import (
     actions,
     applications,
     custody,
+    history,
     identity_providers,
     inventory,
     leases,
@@ -72,9 +73,7 @@ def test_the_three_operations_of_the_source_are_marked() -> None:
 
 def test_every_address_is_of_an_operation() -> None:
     """Clients and service share one table; a ZITADEL has some operations more."""
-    of_zitadel = {
-        "GetIAM", "ListExecutionFunctions", "ListOrganizations", "ListMyMemberships"
-    }  # fmt: skip
+    of_zitadel = {"ListExecutionFunctions", "ListOrganizations", "ListMyMemberships"}
     assert ADDRESSES.keys() - operations().keys() == of_zitadel
     assert operations().keys() <= ADDRESSES.keys()
 
@@ -105,7 +104,9 @@ def test_the_handler_of_a_read_cannot_write(row: Operation) -> None:
 
 def test_no_operation_is_lost_to_another_of_its_name() -> None:
     """The rows of all modules, and that of batches, have names of their own."""
-    modules = (actions, applications, custody, identity_providers, inventory, leases, lists)
+    modules = (
+        actions, applications, custody, history, identity_providers, inventory, leases, lists,
+    )  # fmt: skip
     names = [row.name for module in modules for row in module.ROWS]
 
     assert Counter([*names, WRITE_BATCH]) == Counter(operations().keys())

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.service.build import IdentityService
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.eventstore.rows import ObjectKey, ObjectRow
+from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import app_view
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
@@ -22,6 +22,7 @@ from reconciler.service.operations.texts import (
     Texts,
     answer_bytes,
     json_bytes,
+    listed,
     longest_text,
 )
 from tests.memory_store import open_memory
@@ -138,7 +139,7 @@ def _long_view(row: ObjectRow) -> dict[str, Any]:
 
 
 def _texts(texts: Texts, looked: Looked, *names: str, sequence: int = 1) -> Sequence[bytes]:
-    keys = [ObjectKey(name, sequence, name) for name in names]
+    keys = [(name, sequence) for name in names]
     return [*chain.from_iterable(texts.of(_view, keys, looked))]
 
 
@@ -298,11 +299,18 @@ def test_a_very_long_text_is_not_kept() -> None:
     """A few of them would leave no room for others."""
     texts, looked = Texts(), Looked()
     for _ in range(2):
-        [*texts.of(_long_view, [ObjectKey("1", 1, "")], looked)]
+        [*texts.of(_long_view, [("1", 1)], looked)]
     assert looked.ids == ["1", "1"]
 
 
 def test_members_that_are_encoded_go_in_as_they_are() -> None:
     """The others are encoded beside them."""
-    answer = {"list": Encoded(b"[1]"), "é": {"a": [None, True]}}
+    answer = {"list": Encoded((b"[", b"1]")), "é": {"a": [None, True]}}
     assert answer_bytes(answer).decode() == '{"list":[1],"é":{"a":[null,true]}}'
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_list_of_texts_is_one_text(count: int) -> None:
+    texts = [b'{"a":%d}' % number for number in range(count)]
+
+    assert b"".join(listed(texts)) == b"[" + b",".join(texts) + b"]"

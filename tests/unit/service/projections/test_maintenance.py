@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from reconciler.service.build import open_sqlite
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.eventstore.errors import StoreDamagedError, StoreError
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
-from reconciler.service.projections.maintenance import rebuild, verify
+from reconciler.service.projections.maintenance import rebuild, rebuild_damaged, verify
 from tests.effort import cases
 from tests.examples import JWT, Clock
 from tests.memory_store import open_memory
@@ -81,6 +81,7 @@ def test_a_sound_store_has_no_findings_and_is_rebuilt_as_it_was(path: Path) -> N
 
 TAMPERED = {
     "a payload": "UPDATE events SET payload = replace(payload, 'greet', 'hello')",
+    "a context that is none": "UPDATE events SET context = '[]' WHERE position = 3",
     "a context": "UPDATE events SET context = '{\"tree\":\"c\"}' WHERE context <> ''",
     "a writer": "UPDATE events SET writer = 'somebody' WHERE position = 3",
     "a stream": "UPDATE events SET stream = '1' WHERE position = 6",
@@ -131,6 +132,37 @@ def test_objects_that_were_tampered_with_are_mended_by_a_rebuild(path: Path) -> 
         assert len(verify(store)) == 2
         rebuild(store)
         assert verify(store) == []
+
+
+@pytest.mark.parametrize("statement", TAMPERED.values(), ids=TAMPERED.keys())
+def test_only_a_damaged_log_keeps_objects_from_being_rebuilt(path: Path, statement: str) -> None:
+    """Asked to use it all the same, a rebuild tells each object that is no longer what it was."""
+    is_in_log = " objects " not in statement
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+    with closing(SqliteEventStore(path, Clock())) as store:
+        before = rows_of(store)
+        if is_in_log:
+            with pytest.raises(StoreDamagedError) as caught:
+                rebuild(store)
+            assert caught.value.findings
+            assert rows_of(store) == before
+        done = rebuild_damaged(store)
+        now = rows_of(store)
+
+        assert bool(done.findings) is is_in_log
+        assert done.objects == len(now)
+        changed = {each for each in before.keys() | now.keys() if before.get(each) != now.get(each)}
+        told = {each.split("(id ")[1].split(")")[0] for each in done.lost}
+        assert changed <= told
+        assert bool(verify(store)) is is_in_log
+
+
+def rows_of(store: SqliteEventStore) -> dict[str, object]:
+    with store.snapshot() as view:
+        return {row.id: row for row in view.all_objects()}
 
 
 MISTYPED = {
@@ -192,8 +224,11 @@ def test_a_flipped_bit_in_an_event_is_found(path: Path, seed: int) -> None:
         connection.execute(WRITE.replace("COLUMN", column), (flipped(dice, value), position))
         connection.commit()
 
-    with closing(SqliteReadOnlyStore(path)) as store:
+    with closing(SqliteEventStore(path, Clock())) as store:
         assert verify(store) != []
+        with pytest.raises(StoreDamagedError):
+            rebuild(store)
+        assert rebuild_damaged(store).findings
 
 
 def flipped(dice: random.Random, value: Any) -> Any:

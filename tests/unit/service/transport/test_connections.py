@@ -1,10 +1,12 @@
-"""Connections without a call make room, the one that is idle for longest first."""
+"""Connections without a call make room; the first bytes of one tell its protocol."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
+import subprocess
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,8 +17,19 @@ from typing import Any
 import pytest
 import uvloop
 
-from reconciler.service.transport.connections import Acceptor, Room, bind, tls_context
-from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.connections import (
+    PREFACE,
+    Acceptor,
+    Certificate,
+    FirstBytes,
+    ListenError,
+    MakeProtocol,
+    Place,
+    Room,
+    bind,
+    tls_context,
+)
+from reconciler.service.transport.limits import LINGERING, Limits
 from reconciler.service.transport.observer import Metrics, Observer
 from tests.acceptance.test_serve import make_certificate
 
@@ -31,54 +44,116 @@ class Clock:
         return self.time
 
 
-@dataclass(eq=False)
-class Spliced:
-    """A connection over HTTP/2."""
+class Guests:
+    """Connections of a room by their names; those that had to end are noted."""
 
-    last_seen: float
-    is_busy: bool = False
-    ended: list[float] = field(default_factory=list)
+    def __init__(self, limits: Limits) -> None:
+        self.clock = Clock()
+        self.room = Room(limits, self.clock.now)
+        self.ended: list[str] = []
+        self.places: dict[str, Place] = {}
 
-    def abort(self) -> None:
-        self.ended.append(self.last_seen)
-
-
-def test_the_connection_that_is_idle_for_longest_makes_room() -> None:
-    """One that carries out a call does not, nor one that was idle for a moment only."""
-    clock = Clock()
-    connections = {"first", "second", "third"}
-    room = Room(connections, Limits(connections=3, silent_seconds=1), clock.now)
-    ended: list[str] = []
-    for name in ("first", "second", "third"):
-        room.set_idle(name, partial(ended.append, name))
-    clock.time = 0.9
-    room.make_room()
-    assert ended == []
-
-    room.set_busy("first")
-    room.set_idle("first", partial(ended.append, "first"))  # it was answered
-    room.set_busy("second")
-    clock.time = 1.5
-    room.make_room()
-    room.make_room()
-    assert ended == ["third"]
-
-    clock.time = 2.0
-    room.make_room()
-    assert ended == ["third", "first"]
+    def enter(self, name: str, address: str = "1", *, is_known: bool = False) -> Place:
+        """Ask for a place for a connection that is idle from now on."""
+        place = self.room.enter(address, partial(self.ended.append, name))
+        place.is_known = is_known
+        self.places[name] = place
+        return place
 
 
-def test_a_connection_over_http_2_that_is_idle_makes_room() -> None:
-    """Not one that waits for its answer: then the new one is refused."""
-    clock = Clock(time=10.0)
-    room = Room(set(), Limits(http2_connections=2, silent_seconds=1), clock.now)
-    busy, idle = Spliced(last_seen=1.0, is_busy=True), Spliced(last_seen=5.0)
-    new = Spliced(last_seen=10.0)
-    assert room.splice(busy)
-    assert room.splice(idle)
-    assert room.splice(new)
-    assert (busy.ended, idle.ended) == ([], [5.0])
-    assert not room.splice(Spliced(last_seen=10.0))
+FULL = Limits(connections=3, silent_seconds=1)
+Entered = tuple[str, str, bool]  # name, address, whether it has a valid token
+
+
+@pytest.mark.parametrize(
+    ("entered", "ended"),
+    [
+        pytest.param([("a", "1", False), ("b", "1", False), ("c", "1", False)], "abc", id="age"),
+        pytest.param([("a", "1", True), ("b", "1", False), ("c", "1", False)], "bca", id="tokens"),
+        pytest.param([("a", "1", False), ("b", "2", False), ("c", "2", False)], "bac", id="most"),
+    ],
+)
+def test_an_idle_connection_makes_room(entered: list[Entered], ended: str) -> None:
+    """A stranger first, of the address with most of them, and then the one idle for longest."""
+    guests = Guests(FULL)
+    for name, address, is_known in entered:
+        guests.enter(name, address, is_known=is_known)
+    guests.clock.time = FULL.silent_seconds
+    for number in range(3):
+        guests.enter(f"new {number}").set_busy()
+
+    assert "".join(guests.ended) == ended
+    assert guests.room.count == 3
+    assert guests.enter("one too many").is_refused
+
+
+@pytest.mark.parametrize(
+    ("is_known", "idle_seconds", "is_refused"),
+    [
+        pytest.param(False, 0.0, False, id="a stranger at once"),
+        pytest.param(True, 0.9, True, id="a token, idle for a moment"),
+        pytest.param(True, 1.0, False, id="a token, idle for longer"),
+    ],
+)
+def test_a_caller_with_a_token_keeps_its_connection_for_a_moment(
+    *, is_known: bool, idle_seconds: float, is_refused: bool
+) -> None:
+    """It may be about to ask again."""
+    guests = Guests(FULL)
+    for name in "abc":
+        guests.enter(name, is_known=is_known)
+    guests.clock.time = idle_seconds
+
+    assert guests.enter("new").is_refused == is_refused
+    assert guests.ended == ([] if is_refused else ["a"])
+
+
+def test_a_connection_that_carries_out_a_call_keeps_its_place() -> None:
+    """After its answer it is the last to make room."""
+    guests = Guests(FULL)
+    for name in "abc":
+        guests.enter(name)
+        guests.places[name].set_busy()
+    assert guests.enter("refused").is_refused
+    guests.places["b"].set_idle()
+    guests.places["a"].set_idle()
+    assert not guests.enter("d").is_refused
+
+    assert guests.ended == ["b"]
+    guests.places["b"].set_idle()  # it has not heard yet that it lost its place
+    guests.places["refused"].set_idle()
+    guests.enter("e")
+    assert guests.ended == ["b", "a"]
+    assert guests.room.count == 3
+
+
+def test_a_connection_that_is_refused_or_lingers_holds_no_place() -> None:
+    """It may stay until its caller has read why; of too many, the oldest ends."""
+    guests = Guests(FULL)
+    for number in range(2 * LINGERING):
+        name = str(number)
+        guests.enter(name).set_busy()
+        assert not guests.places[name].is_refused
+        guests.places[name].linger()
+        assert guests.room.count == 0
+    assert guests.ended == [str(number) for number in range(LINGERING)]
+    assert not guests.room.can_refuse
+
+    guests.places[str(2 * LINGERING - 1)].leave()
+    assert guests.room.can_refuse
+
+
+@pytest.mark.parametrize("address", ["1", "2"])
+def test_a_place_that_is_left_is_free(address: str) -> None:
+    guests = Guests(FULL)
+    for name in "abc":
+        guests.enter(name).set_busy()
+    guests.places["b"].leave()
+    guests.places["b"].leave()
+
+    assert guests.room.count == 2
+    assert not guests.enter("new", address).is_refused
+    assert guests.ended == []
 
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -105,15 +180,15 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 class Hello(asyncio.Protocol):
     """Says one word, and stays for as long as the caller does."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, place: Place) -> None:
+        self._place = place
 
     def connection_made(self, transport: Any) -> None:
-        self._room.connections.add(self)
+        self._place.end = transport.abort
         transport.write(b"hello")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._room.connections.discard(self)
+        self._place.leave()
 
 
 class HandsOver(Hello):
@@ -124,8 +199,7 @@ class HandsOver(Hello):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        super().connection_lost(None)
-        other = Hello(self._room)
+        other = Hello(self._place)
         self._transport.set_protocol(other)
         other.connection_made(self._transport)
 
@@ -158,11 +232,9 @@ class House:
 async def a_house(certificate: tuple[Path, Path], limits: Limits) -> AsyncIterator[House]:
     """Open a port that speaks TLS."""
     observer = Observer()
-    room = Room(set(), limits, asyncio.get_running_loop().time)
+    room = Room(limits, asyncio.get_running_loop().time)
     with bind("127.0.0.1", 0) as listening:
-        acceptor = Acceptor(
-            listening, lambda: Hello(room), tls_context(*certificate), room, observer
-        )
+        acceptor = Acceptor(listening, Hello, Certificate(*certificate), room, observer)
         acceptor.start()
         house = House(listening.getsockname()[1], room, observer.metrics)
         yield house
@@ -170,6 +242,30 @@ async def a_house(certificate: tuple[Path, Path], limits: Limits) -> AsyncIterat
         for writer in house.silent:
             writer.close()
         await asyncio.sleep(0.01)
+
+
+def test_an_encrypted_key_is_refused_and_no_password_asked_for(
+    certificate: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """A server that reads its key again must not wait at a terminal."""
+    chain, key = certificate
+    encrypted = tmp_path / "encrypted.pem"
+    words = ["openssl", "pkey", "-in", str(key), "-aes256", "-passout", "pass:word"]
+    subprocess.run([*words, "-out", str(encrypted)], check=True)
+
+    with pytest.raises(ListenError, match="cannot use the certificate"):
+        Certificate(chain, encrypted)
+
+
+def test_a_key_may_come_from_a_pipe_that_the_shell_opened(certificate: tuple[Path, Path]) -> None:
+    """As from ``--tls-key <(...)``; one that has a name is not waited for."""
+    chain, key = certificate
+    reader, writer = os.pipe()
+    os.write(writer, key.read_bytes())
+    os.close(writer)
+
+    assert tls_context(chain, Path(f"/dev/fd/{reader}")).get_ca_certs() == []
+    os.close(reader)
 
 
 async def greeting(house: House, certificate: tuple[Path, Path]) -> bytes:
@@ -204,8 +300,7 @@ def test_one_too_many_is_closed_and_counted(run: Run, certificate: tuple[Path, P
     async def main() -> None:
         async with a_house(certificate, Limits(connections=2)) as house:
             for _ in range(2):
-                await house.call()
-            assert await house.counts(2)
+                house.room.enter("192.0.2.7", print).set_busy()
             assert await (await house.call()).read() == b""
             assert house.metrics.connections_refused == 1
             assert house.room.count == 2
@@ -226,11 +321,11 @@ def test_a_silent_handshake_makes_room(run: Run, certificate: tuple[Path, Path])
     run(main())
 
 
-async def left_in(protocol: Callable[[Room], asyncio.Protocol], sent: bytes, turns: int) -> int:
+async def left_in(protocol: MakeProtocol, sent: bytes, turns: int) -> int:
     """Stop to listen some turns after a caller came; return how many connections are counted."""
-    room = Room(set(), Limits(), asyncio.get_running_loop().time)
+    room = Room(Limits(), asyncio.get_running_loop().time)
     with bind("127.0.0.1", 0) as listening, socket.socket() as caller:
-        acceptor = Acceptor(listening, lambda: protocol(room), None, room, Observer())
+        acceptor = Acceptor(listening, protocol, None, room, Observer())
         caller.connect(listening.getsockname())
         caller.sendall(sent)
         acceptor.start()
@@ -260,3 +355,113 @@ def test_a_protocol_that_was_handed_a_connection_meanwhile_is_told(run: Run, tur
         assert await left_in(HandsOver, b"GET", turns) == 0
 
     run(main())
+
+
+# The first bytes.
+
+
+class Line(asyncio.Transport):
+    """A connection in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ends: list[str] = []
+        self.protocol: Any = None
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
+
+    def close(self) -> None:
+        self.ends.append("closed")
+
+    def abort(self) -> None:
+        self.ends.append("aborted")
+
+
+class Named(asyncio.Protocol):
+    """A protocol that notes what comes."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.came = b""
+        self.is_made = False
+
+    def connection_made(self, transport: Any) -> None:
+        self.is_made = True
+
+    def data_received(self, data: bytes) -> None:
+        assert self.is_made
+        self.came += data
+
+
+def first_bytes(place: Place) -> tuple[FirstBytes, Line, set[Any]]:
+    """Return what reads the first bytes of a connection that is just made."""
+    line, connections = Line(), set[Any]()
+    first = FirstBytes(lambda: Named("1.1"), lambda: Named("2"), place, connections)
+    first.connection_made(line)
+    return first, line, connections
+
+
+@pytest.mark.parametrize(
+    ("pieces", "name", "came"),
+    [
+        pytest.param([b"G"], "1.1", b"G", id="a byte that no preface begins with"),
+        pytest.param([b"P", b"O"], "1.1", b"PO", id="POST, which begins as a preface does"),
+        pytest.param([PREFACE[:-1], b"x"], "1.1", PREFACE[:-1] + b"x", id="nearly a preface"),
+        pytest.param([PREFACE + b"more"], "2", b"more", id="a preface and more"),
+        pytest.param([bytes([each]) for each in PREFACE], "2", b"", id="byte by byte"),
+        pytest.param([PREFACE[:9]], None, b"", id="half a preface"),
+    ],
+)
+def test_the_first_bytes_tell_the_protocol(pieces: list[bytes], name: str, came: bytes) -> None:
+    """It gets them all, but for the preface, by which it was chosen."""
+
+    async def main() -> None:
+        guests = Guests(FULL)
+        first, line, connections = first_bytes(guests.enter("a"))
+        for piece in pieces:
+            first.data_received(piece)
+        assert (first in connections) == (name is None)
+        if name is not None:
+            assert (line.protocol.name, line.protocol.came) == (name, came)
+        assert line.ends == []
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_says_nothing_is_closed() -> None:
+    async def main() -> None:
+        guests = Guests(Limits(head_seconds=0.01))
+        first, line, connections = first_bytes(guests.enter("a"))
+        await asyncio.sleep(0.05)
+        assert line.ends == ["closed"]
+        first.connection_lost(None)
+        assert (guests.room.count, connections) == (0, set())
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_says_nothing_makes_room_and_ends_with_the_server() -> None:
+    async def main() -> None:
+        guests = Guests(Limits(connections=1))
+        first, line, connections = first_bytes(guests.enter("a"))
+        first.shutdown()
+        guests.enter("b")
+        assert line.ends == ["closed", "aborted"]
+        assert connections == set()
+
+    asyncio.run(main())
+
+
+def test_a_connection_without_a_place_is_told_so_at_once() -> None:
+    """By HTTP/1.1, whose words most clients understand; nothing is waited for."""
+
+    async def main() -> None:
+        guests = Guests(Limits(connections=1))
+        guests.enter("a").set_busy()
+        _, line, connections = first_bytes(guests.enter("b"))
+        assert line.protocol.name == "1.1"
+        assert line.protocol.is_made
+        assert connections == set()
+
+    asyncio.run(main())

@@ -9,14 +9,16 @@ import yaml
 
 from reconciler.service.eventstore.sqlite import READERS_KEPT
 from reconciler.service.eventstore.sqlite_files import CACHE_KIB, READER_CACHE_KIB
+from reconciler.service.scheduling.shares import (
+    READERS,
+    WAITING,
+)
 from reconciler.service.transport.limits import (
     KIB,
     MAX_JSON,
     MAX_MESSAGE,
     MIB,
-    READERS,
     STORE,
-    WAITING,
     Limits,
     most_memory,
 )
@@ -33,14 +35,11 @@ def test_every_limit_lets_something_through(name: str) -> None:
 @each_row(
     ("share", "whole"),
     [
-        ("http2_connections", "connections"),
         ("large_share_bytes", "large_bytes"),
-        ("grpc_known", "grpc_calls"),
-        ("grpc_known_of_one", "grpc_known"),
-        ("grpc_share_bytes", "grpc_large_bytes"),
-        ("grpc_waiting_of_one", "grpc_waiting"),
-        ("grpc_new_of_strangers", "grpc_new_of_one"),
-        ("grpc_open", "grpc_calls"),
+        ("http2_known", "http2_calls"),
+        ("http2_known_of_one", "http2_known"),
+        ("http2_open", "http2_calls"),
+        ("http2_open_of_one", "http2_open"),
         ("target_bytes", "head_bytes"),
     ],
 )
@@ -50,7 +49,6 @@ def test_no_share_is_the_whole(share: str, whole: str) -> None:
 
 def test_a_message_of_full_length_fits_into_a_body_and_into_a_share() -> None:
     assert MAX_JSON == MAX_MESSAGE < LIMITS.body_bytes <= LIMITS.large_share_bytes
-    assert LIMITS.body_bytes < LIMITS.grpc_share_bytes
 
 
 ROOT = Path(__file__).parents[4]
@@ -86,12 +84,12 @@ def test_every_limit_of_a_number_counts() -> None:
         Limits(connections=1000),
         Limits(head_bytes=MIB),
         Limits(large_bytes=64 * MIB),
-        Limits(grpc_calls=10_000),
-        Limits(grpc_large_bytes=64 * MIB),
+        Limits(http2_calls=10_000),
+        Limits(http2_known=10_000),
     ]
 
     assert [limits for limits in more if sum(most_memory(limits).values()) <= usual] == []
-    assert Limits().grpc_calls <= WAITING
+    assert Limits().http2_calls <= WAITING
 
 
 def test_the_readers_of_a_store_and_its_writer_keep_what_the_sum_says() -> None:

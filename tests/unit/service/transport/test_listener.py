@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from reconciler.service.operations.dispatch import Incoming
+from reconciler.service.scheduling.batching import Batcher
 from reconciler.service.transport import listener
-from reconciler.service.transport.batching import Batcher
 from reconciler.service.transport.connections import bind
 from reconciler.service.transport.listener import Serving, on_signals, one_queue, serve
 from reconciler.service.transport.observer import Observer
@@ -27,7 +27,7 @@ def test_the_first_signal_stops_a_server_and_the_second_ends_the_process(
     monkeypatch.setattr(os, "_exit", codes.append)
 
     async def main() -> None:
-        on_signals(lambda: stops.append(1))
+        on_signals(lambda: stops.append(1), lambda: None)
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGTERM)
             await asyncio.sleep(0.02)
@@ -36,6 +36,27 @@ def test_the_first_signal_stops_a_server_and_the_second_ends_the_process(
 
     assert stops == [1, 1]
     assert codes == [128 + signal.SIGTERM]
+
+
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_a_hangup_reloads_unless_it_was_ignored_at_the_start(*, is_ignored: bool) -> None:
+    """``nohup`` starts a program with it ignored, and it stays so."""
+    reloads: list[int] = []
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if is_ignored else signal.SIG_DFL)
+
+    async def main() -> None:
+        on_signals(lambda: None, lambda: reloads.append(1))
+        if is_ignored:
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0.02)
+
+    try:
+        asyncio.run(main())
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+    assert reloads == ([] if is_ignored else [1])
 
 
 def test_a_store_with_one_writer_has_one_queue() -> None:

@@ -129,16 +129,3 @@ def test_logs_are_set_up_in_a_form_and_others_only_warn(form: str, start: str) -
     assert stream.getvalue().startswith(start)
     assert "ours" in stream.getvalue()
     assert "theirs" not in stream.getvalue()
-
-
-def test_a_caller_of_grpc_who_hangs_up_is_no_traceback() -> None:
-    """The library's own exception, by name: its module is loaded by the gRPC server alone."""
-    stream = io.StringIO()
-    set_up_logs("text", stream)
-    logger = logging.getLogger("grpc._cython.cygrpc")
-
-    for name in ("ExecuteBatchError", "OtherError"):
-        logger.error("raised in core", exc_info=type(name, (Exception,), {})("Failed"))
-
-    assert "ExecuteBatchError" not in stream.getvalue()
-    assert "OtherError" in stream.getvalue()

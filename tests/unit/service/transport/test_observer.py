@@ -9,11 +9,13 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
+from reconciler.service.transport import observer as observer_module
 from reconciler.service.transport.logs import set_up_logs
 from reconciler.service.transport.observer import (
     BUCKETS,
@@ -212,3 +214,23 @@ def test_every_series_has_its_help_and_its_type_before_it() -> None:
         elif not line.startswith("#"):
             name = re.sub(r"_(?:bucket|sum|count)$", "", re.split(r"[ {]", line)[0])
             assert name in described
+
+
+def test_connections_that_are_turned_away_are_all_counted_in_few_lines(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a flood, a line for each would cost more than refusing it."""
+    clock = SimpleNamespace(now=1000.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr(observer_module, "time", clock)
+    observer = Observer()
+    for _ in range(100):
+        observer.turned_away("no room")
+    clock.now += observer_module.QUIET_SECONDS
+    observer.refused(Refusal(Code.UNAVAILABLE, "no room", "service.busy"))
+
+    assert observer.metrics.connections_refused == 101
+    assert [re.findall(r": (\d+): no room", each.getMessage()) for each in caplog.records] == [
+        ["1"],
+        ["100"],
+    ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import httpx
 import pytest
 
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.transport.admission import Budget
-from reconciler.service.transport.http_messages import Bodies
+from reconciler.service.transport.intake import Intake
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.pages import PATHS, State, build_app
@@ -31,9 +31,13 @@ def asked(
     async def may_call() -> bool | None:
         return is_open
 
+    async def grpc(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 299, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
     async def ask() -> httpx.Response:
-        bodies = Bodies(answer, Budget.of(Limits()))
-        app = build_app(answer, observer, State(ready, may_call), bodies, {})
+        intake = Intake(answer, Limits())
+        app = build_app(answer, observer, State(ready, may_call), intake, grpc)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
             return await client.request(verb, path)
@@ -86,3 +90,54 @@ def test_all_else_is_of_rest(path: str, transport: str) -> None:
 
     assert answer.status_code == 200
     assert f'transport="{transport}"' in figures
+
+
+async def _call(app: Any, scope: Any, send: Any) -> None:
+    await app(scope, None, send)
+
+
+METHOD = "/zitadel.management.v1.ManagementService/ListActions"
+
+
+@each_row(
+    ("path", "version", "content_type", "app"),
+    [
+        (METHOD, "1.1", b"application/grpc-web", "grpc"),
+        (METHOD, "2", b"application/json", "grpc"),
+        ("/of.another/Service", "2", b"application/grpc", "grpc"),
+        ("/of.another/Service", "2", b"application/json", "rest"),
+        ("/of.another/Service", "1.1", b"application/grpc", "rest"),
+        ("/management/v1/x", "2", b"application/grpc", "rest"),
+        ("/healthz", "2", b"application/grpc", "page"),
+    ],
+)
+def test_grpc_is_answered_at_its_services_and_over_http_2_by_its_type(
+    path: str, version: str, content_type: bytes, app: str
+) -> None:
+    """So that a client of gRPC reads in its own words that there is no such service."""
+    answered: list[str] = []
+
+    async def answer(_: Incoming) -> Received:
+        answered.append("rest")
+        return Received("", {})
+
+    async def grpc(scope: Any, receive: Any, send: Any) -> None:
+        answered.append("grpc")
+
+    async def yes() -> bool:
+        return True
+
+    async def send(_: Any) -> None: ...
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "http_version": version,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(b"content-type", content_type)],
+    }
+    built = build_app(answer, Observer(), State(yes, yes), Intake(answer, Limits()), grpc)
+    asyncio.run(_call(built, scope, send))
+
+    assert (answered or ["page"]) == [app]

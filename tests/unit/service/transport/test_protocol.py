@@ -10,6 +10,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from reconciler.service.transport.connections import Place, Room
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.protocol import StrictProtocol
@@ -47,6 +48,9 @@ class Wire(asyncio.Transport):
     def close(self) -> None:
         self.is_closed = True
 
+    def abort(self) -> None:
+        self.is_closed = True
+
 
 async def hello(scope: Any, receive: Any, send: Any) -> None:
     """Answer once the body of a request is whole."""
@@ -56,16 +60,17 @@ async def hello(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": scope["path"].encode()})
 
 
-def answered(*pieces: bytes, others: int = 0, limits: Limits = LIMITS) -> tuple[bytes, bool]:
+def answered(
+    *pieces: bytes, limits: Limits = LIMITS, place: Place | None = None
+) -> tuple[bytes, bool]:
     """Return what a connection answers to pieces, and whether it is closed after them."""
 
     async def talk() -> None:
         config = uvicorn.Config(hello, lifespan="off", log_config=None)
         config.load()
-        state = ServerState()
-        connections: set[Any] = state.connections
-        connections.update(range(others))
-        protocol = StrictProtocol(config, state, {}, limits=limits, observer=Observer())
+        protocol = StrictProtocol(
+            config, ServerState(), {}, limits=limits, observer=Observer(), place=place
+        )
         protocol.connection_made(wire)
         for piece in pieces:
             protocol.data_received(piece)
@@ -116,8 +121,71 @@ def test_nothing_asked_is_nothing_answered() -> None:
     assert (sent, is_closed) == (b"", True)
 
 
+class NotingRoom(Room):
+    """A room that notes how many places are taken once a connection lingers."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits, lambda: 0.0)
+        self.left: list[int] = []
+
+    def linger(self, place: Place) -> None:
+        super().linger(place)
+        self.left.append(self.count)
+
+
+def a_room(limits: Limits = LIMITS, others: int = 0) -> NotingRoom:
+    """Return a room where others have a call each."""
+    room = NotingRoom(limits)
+    for _ in range(others):
+        room.enter("1", print).set_busy()
+    return room
+
+
 def test_one_connection_too_many_is_told_so() -> None:
-    sent, is_closed = answered(others=LIMITS.connections)
+    room = a_room(others=LIMITS.connections)
+    sent, is_closed = answered(place=room.enter("2", print))
 
     assert sent.startswith(b"HTTP/1.1 503 ")
     assert is_closed
+    assert room.count == LIMITS.connections
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_idle"),
+    [
+        pytest.param(b"", True, id="nothing"),
+        pytest.param(POST, True, id="half a request"),
+        pytest.param(GET, False, id="a request"),
+    ],
+)
+def test_a_connection_is_idle_while_it_carries_out_no_call(sent: bytes, *, is_idle: bool) -> None:
+    """The room may give its place to another."""
+
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def talk() -> None:
+        config = uvicorn.Config(never, lifespan="off", log_config=None)
+        config.load()
+        place, wire = a_room(PATIENT).enter("2", print), Wire()
+        protocol = StrictProtocol(
+            config, ServerState(), {}, limits=PATIENT, observer=Observer(), place=place
+        )
+        protocol.connection_made(wire)
+        protocol.data_received(sent)
+        await asyncio.sleep(0)
+        assert (place in place.room._idle) == is_idle
+        place.end()
+        assert wire.is_closed
+        protocol.connection_lost(None)
+        assert place.room.count == 0
+
+    asyncio.run(talk())
+
+
+def test_a_connection_that_was_answered_for_the_last_time_holds_no_place() -> None:
+    """It lingers, so that its caller can read the answer."""
+    room = a_room(others=2)
+    answered(b"GET x HTTP/1.1\r\n", place=room.enter("2", print))
+
+    assert room.left == [2]

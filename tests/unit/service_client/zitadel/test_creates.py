@@ -7,6 +7,7 @@ import pytest
 from reconciler.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
+    NotListedError,
     ServiceError,
     ServiceUnavailableError,
 )
@@ -48,7 +49,7 @@ LOOK = [CATCH_UP, "ListActions", ONCE_MORE, "ListActions"]
         ([LOST, listed(ITEM), listed(ITEM)], Written("7", 9), LOOK),
         ([LOST, listed(), listed(), MADE], Written("7", 9), [*LOOK, "CreateAction"]),
         ([WireRefusal(3, "no")], InvalidArgumentError, []),
-        ([TAKEN, listed(), listed()], AlreadyExistsError, LOOK),
+        ([TAKEN, listed(), listed()], NotListedError, LOOK),
         ([LOST, listed(OTHER), listed(OTHER)], AlreadyExistsError, LOOK),
         ([LOST, WireRefusal(3, "no")], ServiceUnavailableError, LOOK[:2]),
     ],

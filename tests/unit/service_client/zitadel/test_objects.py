@@ -74,7 +74,8 @@ def test_the_time_of_the_creation_is_that_of_the_first_event(
 @pytest.mark.parametrize(
     ("held", "strange"),
     [
-        (application({**BASE, "apiConfig": {}}, ACME, SHOP), ("apiConfig",)),
+        (application({**BASE, "apiConfig": {}}, ACME, SHOP),
+         ("the configuration of an API application",)),
         (application({**BASE}, ACME, SHOP), ("no configuration",)),
         (jwt_provider({**BASE, "owner": "O", "type": "T", "config": {"ldap": {}}}, ACME),
          ("config", "type")),

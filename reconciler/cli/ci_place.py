@@ -1,0 +1,171 @@
+"""The place that CI set-ups are for: a repository, its default branch, the folder of one tree.
+
+GitHub and GitLab read their files at the top of a repository. In a folder of a monorepo, ``init``
+writes to the top as well. The jobs of each folder have names, files and environments of their own,
+so that several trees are side by side; they share the folder that the tool is installed from.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from reconciler.cli.manifests import default_branch
+from reconciler.errors import UsageError
+from reconciler.manifests.files import find_configuration, git_root
+from reconciler.report.visible import visible
+
+FOLDER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/-]*", re.ASCII)
+_SHARED = "plan|apply|drift|comment|review|secrets"
+# Not the marker of a comment, nor the folder that a sink of the team's own settings names.
+_NAME = re.compile(rf"(?<!<!-- )(?<![~:]/)(?<!age:)\breconciler-({_SHARED})\b(?![/?])")
+
+
+_PATHS = re.compile(r"(?<= PATHS: ).*")
+
+
+class Place(NamedTuple):
+    """The place of set-ups, and the tree that their jobs are for.
+
+    Attributes:
+        top: The top of the repository, from the current folder.
+        folder: The folder of the tree, from the top; empty where it is the top.
+        branch: The branch whose manifests are applied.
+    """
+
+    top: Path
+    folder: str
+    branch: str
+
+    @property
+    def tree(self) -> Path:
+        """Return the folder of the tree, from the current folder."""
+        return Path(os.path.relpath(self.top / self.folder))
+
+    @property
+    def name(self) -> str:
+        """Return the folder as a part of names."""
+        return self.folder.replace("/", "-")
+
+
+def place_here() -> Place:
+    """Return the place of the tree in the current folder.
+
+    The tree is in the folder of the nearest ``reconciler.yaml``, or in the current one.
+
+    Raises:
+        UsageError: the folder has a name that would not be safe in a script.
+    """
+    here = Path.cwd()
+    found = find_configuration(here)
+    tree = found.parent if found else here
+    root = git_root(here) or tree
+    folder = "" if tree == root else tree.relative_to(root).as_posix()
+    _check_safe("folder", folder)
+    return Place(Path(os.path.relpath(root, here)), folder, default_branch(root) or "main")
+
+
+def _check_safe(what: str, name: str) -> None:
+    if name and not FOLDER.fullmatch(name):
+        raise UsageError(
+            f"no jobs can be written for the {what} {visible(name)}",
+            remedy="Give it a name of letters, digits and . _ - /: it stands in their scripts.",
+        )
+
+
+def at_place(files: Mapping[Path, bytes], place: Place) -> dict[Path, bytes]:
+    """Return set-ups for a place, made from those for the top of a repository and ``main``.
+
+    Raises:
+        UsageError: the branch has a name that would not be safe in a script.
+    """
+    _check_safe("branch", place.branch)
+    made = {}
+    for path, content in files.items():
+        if path.parts[:2] == (".github", "workflows"):
+            text = _on_branch(_workflow(content.decode(), place), place.branch)
+        elif path.suffix == ".yml":
+            text = _pipeline(content.decode(), place)
+        else:
+            made[path] = content
+            continue
+        made[path.with_name(_file(path.name, place))] = text.encode()
+    return made
+
+
+def _file(name: str, place: Place) -> str:
+    return name.replace("reconciler", f"reconciler-{place.name}", 1) if place.folder else name
+
+
+def _on_branch(text: str, branch: str) -> str:
+    if branch == "main":
+        return text
+    text = text.replace("branches: [main]", f'branches: ["{branch}"]')
+    text = text.replace("git/trees/main", f"git/trees/{quote(branch, safe='')}")
+    return re.sub(r"(?<![\w-])main(?![\w-])", branch, text)
+
+
+def _workflow(text: str, place: Place) -> str:
+    """Return a workflow of the tree in a folder."""
+    folder, name = place.folder, place.name
+    if not folder:
+        return text
+    text = _NAME.sub(rf"reconciler-{name}-\1", text)
+    text = text.replace("\nname: reconciler ", f"\nname: reconciler {name} ")
+    text = text.replace("\n    name: reconciler\n", f"\n    name: reconciler {name}\n")
+    text = text.replace("to require is `reconciler`", f"to require is `reconciler {name}`")
+    text = re.sub(r"(?m)^( +TITLE: .*)$", rf"\1 ({folder})", text)
+    text = _PATHS.sub(lambda found: _beneath(folder, found[0]), text)
+    text = text.replace("working-directory: proposed\n", f"working-directory: proposed/{folder}\n")
+    text = text.replace('"manifests/**"', f'"{folder}/manifests/**"')
+    text = text.replace("../trusted/reconciler.yaml", '"$GITHUB_WORKSPACE"/trusted/reconciler.yaml')
+    if "trusted/reconciler.yaml" in text:
+        text = text.replace("trusted/reconciler.yaml", f"trusted/{folder}/reconciler.yaml")
+        both = f"sparse-checkout: |\n            .github/reconciler\n            {folder}\n"
+        text = text.replace("sparse-checkout: .github/reconciler\n", both)
+    text = text.replace("git/trees/main", f"contents/{folder}?ref=main")
+    return text.replace("'.tree[] |", "'.[] | {path: .name, sha} |")
+
+
+def _beneath(folder: str, paths: str) -> str:
+    """Return paths of a tree in a folder from the top, where those of CI files are already."""
+    return " ".join(
+        path if path.startswith(".github/") else f"{folder}/{path}" for path in paths.split()
+    )
+
+
+def _pipeline(text: str, place: Place) -> str:
+    """Return a pipeline of the tree in a folder. Its scripts run there."""
+    folder, name = place.folder, place.name
+    if not folder:
+        return text
+    text = _NAME.sub(rf"reconciler-{name}-\1", text)
+    for pattern, by in (
+        (r"(\.gitlab/reconciler)(?=\.gitlab-ci\.yml)", rf"\1-{name}"),
+        (r"(^|extends: |\[)\.reconciler\b", rf"\1.reconciler {name}"),
+        (r"(extends: |!reference \[)reconciler ", rf"\1reconciler {name} "),
+        (rf"^\.reconciler {re.escape(name)}:\n", rf"\g<0>  before_script:\n    - cd {folder}\n"),
+        (
+            r"(^|job: |_JOB: )reconciler (?=[a-z]+(?: [a-z0-9-]+)?(?::|$| #))",
+            rf"\1reconciler {name} ",
+        ),
+        (r"`reconciler (approve|validate)\b", rf"`reconciler {name} \1"),
+        (r"resource_group: reconciler", rf"\g<0>-{name}"),
+        (r"environment \*-NAME", f"environment reconciler-{name}-*-NAME"),
+        (r"(RECONCILER_SERVICE +its address)$", rf"\1, environment reconciler-{name}-*"),
+        (r"^  - manifests/", f"  - {folder}/manifests/"),
+        (r"(dotenv|junit): ", rf"\g<0>{folder}/"),
+    ):
+        text = re.sub(pattern, by, text, flags=re.MULTILINE)
+    text = _in_lists(text, "  needs", "reconciler ", f"reconciler {name} ")
+    return _in_lists(text, "    paths", "reconciler-", f"{folder}/reconciler-")
+
+
+def _in_lists(text: str, key: str, old: str, new: str) -> str:
+    """Replace a part of the entries of each list of a key that is on one line."""
+    lists = re.compile(rf"^{key}: \[.*\]$", re.MULTILINE)
+    return lists.sub(lambda found: found[0].replace(old, new), text)

@@ -1,0 +1,84 @@
+"""The client secrets of a service, for people and machines: who has one, never what it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from reconciler.report.findings import FORMAT_VERSION
+from reconciler.report.plan_json import ref_as_json
+from reconciler.report.visible import visible
+from reconciler.resources.oidc import has_client_secret
+from reconciler.resources.ref import APPLICATION
+from reconciler.state import ObservedObject, ObservedState, OwedSecret
+
+
+class Listed(NamedTuple):
+    """An application with a client secret.
+
+    Attributes:
+        since: When the secret was made, RFC 3339; empty where the service does not tell.
+        owed: Its secret, where its delivery was not acknowledged.
+    """
+
+    held: ObservedObject
+    since: str
+    owed: OwedSecret | None
+
+
+def applications_with_secret(
+    observed: ObservedState,
+) -> Iterator[tuple[ObservedObject, OwedSecret | None]]:
+    """Yield the applications that have a client secret, by name, each with what is owed of it.
+
+    Of a service that does not tell, they are those that sign in with one.
+    """
+    owed = {secret.id: secret for secret in observed.owed}
+    for held in sorted(observed.everything, key=lambda each: (each.ref.key, each.id)):
+        if held.ref.kind is not APPLICATION:
+            continue
+        signs_in = has_client_secret(held.spec)
+        if held.id in owed or (signs_in if held.has_secret is None else held.has_secret):
+            yield held, owed.get(held.id)
+
+
+def secrets_as_text(listed: Sequence[Listed]) -> Iterator[str]:
+    """Yield a line for each application, then how many there are."""
+    width = max((len(visible(each.held.ref.path)) for each in listed), default=0)
+    for each in listed:
+        since = f"since {visible(each.since)}" if each.since else "since a time that is not known"
+        state = visible(_state(each.owed))
+        yield f"{visible(each.held.ref.path).ljust(width)}  {since}{state and f'  {state}'}"
+    states = Counter("lost" if each.owed.lost else "owed" for each in listed if each.owed)
+    counted = [f"{states[state]} {state}" for state in ("owed", "lost") if states[state]]
+    noun = "application has" if len(listed) == 1 else "applications have"
+    yield f"{len(listed)} {noun} a client secret; {', '.join(counted) or 'none is owed'}."
+
+
+def _state(owed: OwedSecret | None) -> str:
+    if owed is None:
+        return ""
+    if owed.lost:
+        return "lost: never delivered, and no longer kept"
+    return f"owed to tree {owed.tree}" if owed.tree else "owed to no tree"
+
+
+def secrets_as_json(listed: Sequence[Listed], environment: str) -> Mapping[str, object]:
+    """Return the same as JSON-shaped fields."""
+    return {
+        "format_version": FORMAT_VERSION,
+        **({"environment": environment} if environment else {}),
+        "applications": [
+            {
+                "ref": ref_as_json(each.held.ref),
+                "id": each.held.id,
+                "client_id": each.held.client_id,
+                "since": each.since or None,
+                "owed": each.owed is not None and not each.owed.lost,
+                "lost": each.owed is not None and each.owed.lost,
+                "tree": each.owed.tree if each.owed else None,
+            }
+            for each in listed
+        ],
+    }

@@ -1,0 +1,288 @@
+"""Batching of calls: every transport hands them over here, and threads carry them out.
+
+Calls that come in while a batch is being committed make up the next one, so that a busy server
+commits for many at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import partial
+from itertools import islice
+from threading import Barrier
+from weakref import WeakValueDictionary
+
+from reconciler.resources.call import WRITE_BATCH
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.dispatch import (
+    OUT_OF_RESOURCES,
+    Dispatcher,
+    Incoming,
+    Received,
+)
+from reconciler.service.operations.request import bearer_token, caller_key
+from reconciler.service.operations.table import needs_token, writes
+from reconciler.service.scheduling.reading import (
+    BATCH,
+    TURN_SECONDS,
+    Job,
+    Readers,
+    Spent,
+    gathered,
+)
+from reconciler.service.scheduling.shares import (
+    WAITING,
+    WAITING_OF_ONE,
+    Shares,
+)
+
+LOG = logging.getLogger("reconciler.service")
+THREADS = 16
+READY_SECONDS = 3.0  # which the store has to show that it can be read
+BUSY = Received(
+    "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
+)
+NO_CALL = Incoming("", {}, {})
+ENDING = Refusal(Code.UNAVAILABLE, "the service is about to stop; ask again", "service.ending")
+LEFT = Refusal(Code.UNAVAILABLE, "the caller closed its connection", "service.left")
+
+
+class Turn(Enum):
+    """Locks of writers: one holder at a time, in the order in which they came."""
+
+    CALLER = auto()  # batches of one caller, by its account
+    BATCH = auto()  # batches of one queue
+    WRITE = auto()  # commits of one queue
+    OWN = auto()  # commits of one caller whose writes have no queue
+
+
+Key = tuple[Turn, str]
+
+
+@dataclass(slots=True)
+class WriteQueue:
+    """Writes that wait for their turn, and whether batches of them are taken to a thread.
+
+    They are the keys of a dictionary, so that one whose caller leaves is removed at once.
+    """
+
+    waiting: dict[Job, None] = field(default_factory=dict)
+    is_carried: bool = False
+
+
+class Batcher:
+    """Answers calls from any transport, on one event loop."""
+
+    def __init__(self, dispatcher: Dispatcher, queue_of: Callable[[Incoming], str]) -> None:
+        """Serve a dispatcher.
+
+        ``queue_of`` says which writes wait for one another and share commits: those of one queue.
+        Where it answers nothing, writes of one caller do. Reads of one caller share views of the
+        store: a thread for each would fight over the interpreter.
+        """
+        dispatcher.load()
+        self._reception = dispatcher
+        self._queue_of = queue_of
+        self._queues: dict[Key, WriteQueue] = {}
+        self._readers = Readers(partial(self._carry_out, seconds=TURN_SECONDS))
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting = Shares(WAITING, WAITING_OF_ONE)
+        self._threads = _started(THREADS)
+        self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
+        self._is_ending = False
+        self._is_ready = StoreCheck(dispatcher.is_ready, READY_SECONDS)
+
+    async def answer(self, call: Incoming) -> Received:
+        """Carry out a call. Nothing is raised: a refusal is an answer."""
+        caller = caller_key(call.headers)
+        try:
+            if isinstance(call.fields, Refusal) and needs_token(call.operation):
+                bearer_token(call.headers)  # without one, a call takes no turn to be refused
+            with self._waiting.place(caller):
+                if call.operation == WRITE_BATCH:
+                    return await self._write_batch(call)
+                job = Job(call, asyncio.get_running_loop().create_future())
+                if writes(call.operation) and not isinstance(call.fields, Refusal):
+                    return await self._written(job, caller)
+                return await self._read_in_turn(job)
+        except Refusal as refusal:
+            return Received("", refusal)
+
+    def end_waiting(self) -> None:
+        """End what would wait for long, as the server stops: batches, and reads of slow callers.
+
+        A batch ends after the commit it is at.
+        """
+        self._is_ending = True
+        self._readers.end(Received("", ENDING))
+
+    async def is_ready(self) -> bool:
+        """Return whether the store can be read, and takes writes."""
+        return await self._is_ready.answer() is True
+
+    async def close(self) -> None:
+        """Wait for what is under way, and end the threads."""
+        self._is_ready.close()
+        await asyncio.gather(*self._tasks)
+        await self._readers.close()
+        # Off the event loop, which has to hear a second signal meanwhile.
+        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
+
+    async def _read_in_turn(self, job: Job) -> Received:
+        try:
+            return await job.done if self._readers.add(job) else BUSY
+        finally:
+            job.call = NO_CALL  # of a caller that left, only its place in the line is kept
+
+    async def _written(self, job: Job, caller: bytes) -> Received:
+        """Let a write take its turn in its queue."""
+        name = self._queue_of(job.call)
+        queue = self._enqueue(job, (Turn.WRITE, name) if name else (Turn.OWN, caller.hex()))
+        try:
+            return await job.done
+        finally:
+            queue.waiting.pop(job, None)  # its caller may have left before its turn
+
+    def _enqueue(self, job: Job, key: Key) -> WriteQueue:
+        """Add a write to a queue, which goes on even if the caller leaves."""
+        queue = self._queues.setdefault(key, WriteQueue())
+        queue.waiting[job] = None
+        if not queue.is_carried:
+            task = asyncio.get_running_loop().create_task(self._drain(key, queue))
+            queue.is_carried = True
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return queue
+
+    async def _drain(self, key: Key, queue: WriteQueue) -> None:
+        waiting = queue.waiting
+        try:
+            while waiting:
+                await gathered(waiting)
+                async with self._turn(*key):
+                    # Taken only now: what came while the last commit was made shares the next one.
+                    batch = list(islice(waiting, BATCH))
+                    for job in batch:
+                        del waiting[job]
+                    if batch:
+                        await self._carry_out(batch)
+        finally:
+            # After an error, writes that are left start another task with the next one that comes.
+            queue.is_carried = False
+            if not waiting:
+                del self._queues[key]
+
+    async def _write_batch(self, call: Incoming) -> Received:
+        """Answer a batch of orders. How many there are at a time is bounded by their bytes."""
+        try:
+            return await self._carry_out_orders(call)
+        except (MemoryError, RuntimeError) as failure:
+            LOG.warning("a batch could not be handed over: %r", failure)
+            return Received("", OUT_OF_RESOURCES)
+
+    async def _carry_out_orders(self, call: Incoming) -> Received:
+        """Carry out a batch of orders in as many commits as it takes, taking turns with others.
+
+        Batches of one caller are carried out one after the other, so that the first is answered
+        while the next is carried out. Of several callers' batches in a queue only one at a time
+        waits for its turn there, so that other writes wait for one commit of one batch at most.
+        """
+        loop = asyncio.get_running_loop()
+        orders = await loop.run_in_executor(self._threads, self._reception.take_batch, call)
+        if isinstance(orders, Received):
+            return orders
+        queue = self._queue_of(call) or orders.organization
+        async with self._turn(Turn.CALLER, orders.caller.account):
+            while not orders.are_done:
+                async with self._turn(Turn.BATCH, queue), self._turn(Turn.WRITE, queue):
+                    if self._is_ending:
+                        orders.end(ENDING)
+                    elif call.has_left():  # it sends the batch again, if it needs it
+                        orders.end(LEFT)
+                    else:
+                        await loop.run_in_executor(self._threads, self._reception.carry_out, orders)
+        return await loop.run_in_executor(self._threads, self._reception.answer_of, call, orders)
+
+    def _turn(self, kind: Turn, name: str) -> AbstractAsyncContextManager[object]:
+        """Return the lock of a kind of turn and a name; none where the name is empty.
+
+        The kind is part of the key: a caller chooses some of the names, and must not be able to
+        choose one whose lock it holds already.
+        """
+        return self._turns.setdefault((kind, name), asyncio.Lock()) if name else nullcontext()
+
+    async def _carry_out(self, batch: Sequence[Job], seconds: float = math.inf) -> Spent:
+        """Answer calls that share a commit or a view, from the first on, for so many seconds."""
+        loop = asyncio.get_running_loop()
+        answers = [Received("", OUT_OF_RESOURCES)] * len(batch)
+        spent = Spent(len(batch), 0, 0)
+        try:
+            calls = [job.call for job in batch]
+            answers, spent = await loop.run_in_executor(
+                self._threads, self._receive, calls, seconds
+            )
+        except (MemoryError, RuntimeError) as failure:
+            LOG.warning("a batch could not be handed over: %r", failure)
+        finally:  # without this, a failure would leave callers waiting for ever
+            for job, answer in zip(batch, answers, strict=False):
+                if not job.done.done():
+                    job.done.set_result(answer)
+        return spent
+
+    def _receive(self, calls: Sequence[Incoming], seconds: float) -> tuple[list[Received], Spent]:
+        """Answer calls, and see what that takes."""
+        processor, clock = time.thread_time(), time.perf_counter()
+        answers = self._reception.receive(calls, seconds)
+        processor, clock = time.thread_time() - processor, time.perf_counter() - clock
+        return answers, Spent(len(answers), processor, clock)
+
+
+def _started(count: int) -> ThreadPoolExecutor:
+    """Return threads that have all begun: there may be no memory for one later."""
+    threads = ThreadPoolExecutor(count, "operations")
+    together = Barrier(count)
+    for begun in [threads.submit(together.wait) for _ in range(count)]:
+        begun.result()
+    return threads
+
+
+class StoreCheck:
+    """A check of the store that runs once at a time: callers that come meanwhile share its result.
+
+    It has a thread of its own, so that pages are answered while calls keep all others busy.
+    """
+
+    def __init__(self, ask: Callable[[], bool | None], seconds: float) -> None:
+        """Take what asks the store, on a thread; None means that the store gives no answer.
+
+        ``seconds`` is the longest wait for an answer.
+        """
+        self._ask = ask
+        self._seconds = seconds
+        self._thread = ThreadPoolExecutor(1, "question")
+        self._asked: asyncio.Future[bool | None] | None = None
+
+    async def answer(self) -> bool | None:
+        """Return the answer, or None if it does not come in time. Nothing is raised."""
+        try:
+            if self._asked is None or self._asked.done():
+                loop = asyncio.get_running_loop()
+                self._asked = loop.run_in_executor(self._thread, self._ask)
+            return await asyncio.wait_for(asyncio.shield(self._asked), self._seconds)
+        except TimeoutError:
+            return None
+        except Exception:  # a page is answered all the same
+            LOG.exception("a question to the store failed")
+            return None
+
+    def close(self) -> None:
+        """Ask nothing more; a question that is under way is not waited for."""
+        self._thread.shutdown(wait=False)

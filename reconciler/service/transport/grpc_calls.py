@@ -1,0 +1,250 @@
+"""Unary calls over gRPC and gRPC-web: one intake, one deadline, one table of errors.
+
+An ASGI application. The two wires differ in how an answer is written: gRPC, over HTTP/2 only, has
+the trailers of HTTP; gRPC-web, as browsers speak it over any HTTP, has them in the body. Any origin
+may call gRPC-web: what a caller may do depends on its token alone, which no browser adds by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.dispatch import Received
+from reconciler.service.operations.request import Headers, bearer_token
+from reconciler.service.operations.table import needs_token
+from reconciler.service.transport.grpc_messages import (
+    ACCEPTED_ENCODINGS,
+    PLAIN,
+    TRAILERS,
+    MessageBody,
+    Pairs,
+    frame,
+    message_of_call,
+    one,
+    read_timeout,
+    trailers,
+)
+from reconciler.service.transport.http_messages import (
+    ALWAYS,
+    HttpAnswer,
+    RawHeaders,
+    read_headers,
+    send_answer,
+)
+from reconciler.service.transport.intake import CallerLeftError, Connection, Intake, connection_of
+from reconciler.service.transport.observer import Answer, Observer
+from reconciler.service.transport.protobuf import METHODS, Method, answer_call
+
+MILLISECOND = 0.001
+GRPC_TYPES = frozenset({"application/grpc", "application/grpc+proto"})
+WEB_TYPES = frozenset({"application/grpc-web", "application/grpc-web+proto"})
+ALLOWED_HEADERS = (
+    "accept",
+    "accept-language",
+    "authorization",
+    "content-type",
+    "grpc-accept-encoding",
+    "grpc-encoding",
+    "grpc-timeout",
+    "idempotency-key",
+    "if-match",
+    "origin",
+    "x-grpc-web",
+    "x-reconciler-context",
+    "x-reconciler-custody",
+    "x-reconciler-lease",
+    "x-service-orgid",
+    "x-user-agent",
+    "x-zitadel-orgid",
+)
+EXPOSED_HEADERS = ("grpc-status", "grpc-message", "grpc-status-details-bin")
+_ANY_ORIGIN = {"access-control-allow-origin": "*"}
+_PREFLIGHT = {
+    **_ANY_ORIGIN,
+    "access-control-allow-methods": "POST",
+    "access-control-allow-headers": ", ".join(ALLOWED_HEADERS),
+    "access-control-max-age": "7200",
+}
+_WEB_ANSWER = {
+    **_ANY_ORIGIN,
+    "access-control-expose-headers": ", ".join(EXPOSED_HEADERS),
+    "grpc-accept-encoding": ACCEPTED_ENCODINGS,
+}
+_UNKNOWN = Refusal(Code.UNIMPLEMENTED, "there is no such method", "operation.unknown")
+
+
+class GrpcCalls:
+    """Answers unary calls, and the questions that browsers ask before them."""
+
+    def __init__(
+        self,
+        answer: Answer,
+        observer: Observer,
+        intake: Intake,
+        streams: Mapping[str, ASGIApp],
+    ) -> None:
+        """Answer calls of operations; ``streams`` answer others over gRPC, by their paths."""
+        self._answer = answer
+        self._observer = observer
+        self._intake = intake
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        headers = read_headers(scope)
+        kind = content_type(headers)
+        if kind in GRPC_TYPES and scope["http_version"] == "2":
+            stream = self._streams.get(scope["path"])
+            if stream is not None:
+                await stream(scope, receive, send)
+            else:
+                await self._call(scope, headers, receive, send, kind)
+        elif scope["method"] == "OPTIONS":
+            await _respond(send, 204, _PREFLIGHT)
+        elif scope["method"] != "POST":
+            await _respond(send, 405, {**_ANY_ORIGIN, "allow": "OPTIONS, POST"})
+        elif kind not in WEB_TYPES or "content-encoding" in headers:
+            await _respond(send, 415, {**_ANY_ORIGIN, "accept-post": ", ".join(WEB_TYPES)})
+        else:
+            await self._call(scope, headers, receive, send, kind)
+
+    async def _call(
+        self, scope: Scope, headers: Headers, receive: Receive, send: Send, kind: str
+    ) -> None:
+        write = send_grpc_web if kind in WEB_TYPES else send_grpc
+        method = METHODS.get(scope["path"])
+        if method is None:
+            await write(send, kind, _UNKNOWN)
+            return
+        connection = connection_of(scope)
+        wire = "grpc-web" if kind in WEB_TYPES else "grpc"
+        with (
+            self._observer.call(wire, method.operation, headers) as seen,
+            ExitStack() as delivery,
+        ):
+            try:
+                received = await self._received(method, headers, receive, connection, delivery)
+            except CallerLeftError:
+                return
+            except TimeoutError:
+                await write(send, kind, None, method.told)
+                return
+            seen.note(received)
+            if received.caller:
+                connection.judged(is_known=True)
+            answer = received.answer
+            answered = answer if isinstance(answer, Refusal) else received.body
+            await write(send, kind, answered, method.told)
+
+    async def _received(
+        self,
+        method: Method,
+        headers: Headers,
+        receive: Receive,
+        connection: Connection,
+        delivery: ExitStack,
+    ) -> Received:
+        """Return the answer. What headers tell is judged before the message is read.
+
+        Raises:
+            CallerLeftError: the request has no end.
+            TimeoutError: the deadline of the call has passed.
+        """
+
+        async def go_on(body: bytes | None) -> Received:
+            message = message_of_call(body, headers)
+            return await answer_call(
+                self._answer, method, message, headers, delivery, connection.drop
+            )
+
+        has_token = needs_token(method.operation)
+        try:
+            if has_token:
+                bearer_token(headers)
+            async with asyncio.timeout(_seconds(headers)):
+                return await self._intake.take(
+                    MessageBody(headers), receive, connection, go_on, needs_token=has_token
+                )
+        except Refusal as refusal:
+            return Received("", refusal)
+
+
+def _seconds(headers: Headers) -> float | None:
+    """Return the time that a call has, or None if it gives no limit.
+
+    Raises:
+        Refusal: it says something else.
+    """
+    seconds = read_timeout(one(headers, "grpc-timeout"))
+    # The clock of the event loop counts milliseconds: a shorter time has passed.
+    return 0 if seconds is not None and seconds < MILLISECOND else seconds
+
+
+def content_type(headers: Headers) -> str:
+    """Return the content type of a request without its parameters."""
+    return one(headers, "content-type").split(";")[0].strip().lower()
+
+
+def start_of_grpc(kind: str, ends: Pairs | None = None) -> Message:
+    """Return the start of an answer of gRPC: ``ends`` are its trailers, if it has nothing else."""
+    headers = [
+        (b"content-type", kind.encode()),
+        (b"grpc-accept-encoding", ACCEPTED_ENCODINGS.encode()),
+        *raw(ends or []),
+    ]
+    return {
+        "type": "http.response.start",
+        "status": 200,
+        "headers": headers,
+        "trailers": ends is None,
+    }
+
+
+def raw(pairs: Pairs) -> RawHeaders:
+    """Return headers as ASGI has them."""
+    return [(name.encode(), value.encode("latin-1")) for name, value in pairs]
+
+
+async def send_grpc(
+    send: Send,
+    kind: str,
+    answered: bytes | Refusal | None,
+    told: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Write an answer of gRPC: a message and trailers, or trailers alone."""
+    ends = trailers(answered, told)
+    if not isinstance(answered, bytes):
+        await send(start_of_grpc(kind, ends))
+        await send({"type": "http.response.body", "body": b""})
+        return
+    await send(start_of_grpc(kind))
+    await send({"type": "http.response.body", "body": frame(PLAIN, answered)})
+    await send({"type": "http.response.trailers", "headers": raw(ends)})
+
+
+async def send_grpc_web(
+    send: Send,
+    kind: str,
+    answered: bytes | Refusal | None,
+    told: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Write an answer of gRPC-web, whose trailers are a frame of the body."""
+    message = frame(PLAIN, answered) if isinstance(answered, bytes) else b""
+    lines = "".join(f"{name}:{value}\r\n" for name, value in trailers(answered, told))
+    content = message + frame(TRAILERS, lines.encode())
+    await _respond(send, 200, {**_WEB_ANSWER, "content-type": kind}, content)
+
+
+async def _respond(
+    send: Send, status: int, headers: Mapping[str, str], content: bytes = b""
+) -> None:
+    made = [*ALWAYS, *raw([*headers.items()])]
+    # An answer of status 204 has no content and states no length (RFC 9110, 8.6).
+    if status != 204:
+        made.append((b"content-length", str(len(content)).encode()))
+    await send_answer(send, HttpAnswer(status, made, content))
