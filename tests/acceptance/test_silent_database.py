@@ -205,9 +205,11 @@ def a_database_that_refuses(code: str, sentence: str) -> Iterator[str]:
                     connection.sendall(error)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        accepting = threading.Thread(target=serve, args=(listener,), daemon=True)
+        accepting.start()
         yield f"postgresql://me@127.0.0.1:{listener.getsockname()[1]}/identity"
         listener.shutdown(socket.SHUT_RDWR)
+        accepting.join()
 
 
 @pytest.mark.parametrize(

@@ -26,17 +26,28 @@ class Proxy:
         self.port: int = self._listener.getsockname()[1]
         self.cut = ""
         self.swallows = False
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Accept nobody any more.
+
+        The thread is waited for: one that still accepts takes connections of whoever has the
+        number of this listener next.
+        """
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()
         self._listener.close()
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(("127.0.0.1", self._target))
+                try:
+                    server = socket.create_connection(("127.0.0.1", self._target))
+                except OSError:  # the database is away
+                    client.close()
+                    continue
                 for pair in ((client, server), (server, client)):
                     threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
 

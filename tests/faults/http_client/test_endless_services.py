@@ -37,10 +37,12 @@ def raw_service(answer: Callable[[socket.socket], None]) -> Iterator[str]:
                     connection, _ = listener.accept()
                     threading.Thread(target=serve_one, args=(connection,), daemon=True).start()
 
-        threading.Thread(target=serve, daemon=True).start()
+        accepting = threading.Thread(target=serve, daemon=True)
+        accepting.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         ended.set()
         listener.shutdown(socket.SHUT_RDWR)
+        accepting.join()
 
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
