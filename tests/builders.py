@@ -25,13 +25,13 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
+from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planner import build_plan
 from reconciler.report.plan_parts import Place
 from reconciler.resources.capabilities import BEYOND
 from reconciler.resources.normal import LEFT_AS_HELD, normal_form
-from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import (
     Kind,
     ResourceRef,

@@ -12,9 +12,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from reconciler.kinds.action_flow.flows import FLOWS
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.capabilities import EXTRAS
-from reconciler.resources.flows import FLOWS
-from reconciler.resources.kinds import KINDS, PROJECT_FLAGS
 from reconciler.resources.ref import Kind
 
 NAMES = st.sampled_from(
@@ -104,7 +104,10 @@ def flows(actions: tuple[str, ...]) -> st.SearchStrategy[dict[str, dict[str, Any
 @cache
 def projects() -> st.SearchStrategy[dict[str, Any]]:
     """Return specs of projects; what they leave out is kept."""
-    flags = {each.name: st.sampled_from(each.words or [True, False]) for each in PROJECT_FLAGS}
+    flags = {
+        each.name: st.sampled_from(each.words or [True, False])
+        for each in KINDS[Kind.PROJECT].fields
+    }
     return st.fixed_dictionaries({}, optional=flags)
 
 

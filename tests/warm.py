@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from reconciler import __main__ as entry
+from reconciler.kinds.fields import KINDS
 from reconciler.resources import process
-from reconciler.resources.kinds import KINDS
 from reconciler.service.operations.table import operations
 from reconciler.validation.schema import accepts
 from tests.shared import made_once, shared_folder

@@ -15,7 +15,7 @@ from docs.api.schemas import (
     model_schema,
     ref,
 )
-from reconciler.resources.flows import FLOW_NUMBERED, TRIGGER_NUMBERED
+from reconciler.kinds.action_flow.flows import FLOW_NUMBERED, TRIGGER_NUMBERED
 from reconciler.resources.models import model_of
 from reconciler.resources.ref import Kind
 from reconciler.service.operations.identity_providers import ProviderOptions

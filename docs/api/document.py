@@ -12,8 +12,8 @@ from docs.api.answers import answer_schema, components
 from docs.api.requests import request_schema
 from docs.api.schemas import ID, Schema, choice, ref
 from reconciler import __version__
+from reconciler.kinds.action_flow.flows import FLOW_NUMBERED, TRIGGER_NUMBERED
 from reconciler.resources.fields import NO_NUL
-from reconciler.resources.flows import FLOW_NUMBERED, TRIGGER_NUMBERED
 from reconciler.service.operations.operation import SUCCESSORS, Effect, Operation
 from reconciler.service.operations.table import operations
 

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Iterator
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import Field, Form
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 
 _TABLE = re.compile(r"(<!-- fields of (\w+) -->\n).*?(<!-- end of fields -->)", re.DOTALL)

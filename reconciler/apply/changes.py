@@ -12,6 +12,7 @@ from reconciler.apply.journal import Intent, secret_intent
 from reconciler.apply.sink import Delivery
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import REFUSED, ReconcilerError
+from reconciler.kinds.action_flow.flows import named_actions
 from reconciler.plan.diff import is_not_sent
 from reconciler.plan.model import (
     Adopt,
@@ -23,7 +24,6 @@ from reconciler.plan.model import (
     makes_secret,
     ref_of,
 )
-from reconciler.resources.flows import named_actions
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
 from reconciler.service_client.port import (
     CreateOrder,

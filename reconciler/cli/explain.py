@@ -20,11 +20,12 @@ from reconciler.configuration.model import (
     configuration_schema,
 )
 from reconciler.errors import InvalidConfigurationError
+from reconciler.kinds.fields import KINDS
 from reconciler.manifests.extent import CONFIGURATION
 from reconciler.manifests.placeholders import VariableValue
 from reconciler.report.visible import Style, visible
 from reconciler.resources.installation import schema_path
-from reconciler.resources.kinds import KINDS, OVERLAID
+from reconciler.resources.kinds import OVERLAID
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import (
     DEFAULTS,

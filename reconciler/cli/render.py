@@ -15,10 +15,10 @@ from reconciler.cli.manifests import read_offline
 from reconciler.cli.options import option, paths_argument
 from reconciler.cli.output import hint, show_warnings
 from reconciler.errors import LocalFileError, remedy_of, why_unwritten
+from reconciler.kinds.fields import KINDS
 from reconciler.manifests.export import Written, manifest_resolved, order_of
 from reconciler.report.visible import visible
 from reconciler.resources.installation import SCHEMAS, schema_folder, schema_path
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 from reconciler.resources.regular_file import NotRegularError, open_regular
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from reconciler.diagnostics import Diagnostic, error
+from reconciler.kinds.fields import KINDS
 from reconciler.manifests.manifest import Growth, Manifest, Origin, Path
 from reconciler.manifests.placeholders import size_of
 from reconciler.manifests.text import YamlMapping, YamlValue
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import DEFAULTS
 

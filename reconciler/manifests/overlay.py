@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text
+from reconciler.kinds.fields import KINDS
 from reconciler.manifests.defaults import FolderDefaults
 from reconciler.manifests.manifest import Manifest, Origin, Path
 from reconciler.manifests.text import YamlMapping, YamlValue
-from reconciler.resources.kinds import KINDS, OVERLAID
+from reconciler.resources.kinds import OVERLAID
 from reconciler.resources.nearest import NearNames, nearest
 from reconciler.resources.normal import SHORT
 from reconciler.resources.ref import Kind, ResourceRef, fold

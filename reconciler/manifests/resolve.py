@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from reconciler.diagnostics import Diagnostic, error
+from reconciler.kinds.action.fields import MAX_SCRIPT, MAX_SCRIPT_BYTES
+from reconciler.kinds.fields import KINDS
 from reconciler.manifests.files import OpeningError, Reason, open_folder, read_file
 from reconciler.manifests.manifest import Manifest, Root
 from reconciler.manifests.placeholders import OPENING, left_over, may_have_left_over, position
@@ -26,7 +28,6 @@ from reconciler.manifests.variables import (
     left_over_finding,
     unreplaced_note,
 )
-from reconciler.resources.kinds import KINDS, MAX_SCRIPT, MAX_SCRIPT_BYTES
 from reconciler.resources.ref import ACTION
 
 _SCRIPT_FILE = KINDS[ACTION].instead["script"]

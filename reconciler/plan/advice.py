@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, note, warning
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.alike import HeldAlike
 from reconciler.plan.diff import is_not_sent
 from reconciler.plan.guards import LET_THROUGH, addresses_of
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update
 from reconciler.resources.capabilities import SOURCE
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, other_owner
 

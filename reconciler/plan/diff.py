@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, warning
+from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret, makes_secret
 from reconciler.resources.fields import Spec, SpecValue
 from reconciler.resources.normal import TYPES
-from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind
 from reconciler.state import ObservedObject, Resource, is_in_step
 

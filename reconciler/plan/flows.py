@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TypeAlias, TypeGuard, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
+from reconciler.kinds.action_flow.flows import named_actions
 from reconciler.plan.guards import addresses_of, break_glass
 from reconciler.plan.model import Adopt, Change, Create, Delete, Pair, Scope, Update, ref_of
 from reconciler.plan.risk import names_of, risks_of
-from reconciler.resources.flows import named_actions
 from reconciler.resources.nearest import NearNames
 from reconciler.resources.ref import ACTION, ACTION_FLOW, ResourceRef, action_ref
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.alike import MadeAlike
 from reconciler.plan.model import (
     PARTIAL_TREE,
@@ -26,7 +27,6 @@ from reconciler.plan.model import (
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
 from reconciler.plan.shared_names import same_names
 from reconciler.resources.fields import Spec
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import (
     UPGRADE,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from reconciler.diagnostics import Diagnostic, error
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.flows import compared_by_names
 from reconciler.plan.model import Pair
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.nearest import NearOwners
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, SourceLocation
-from reconciler.resources.oidc import has_client_secret
+from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.resources.ref import DEFAULT_TREE, Kind, ResourceRef, Shard
 from reconciler.resources.strict_json import SequenceNumber
 from reconciler.state import ObservedObject, OwedSecret, Resource, is_in_step

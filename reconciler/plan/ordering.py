@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.kinds.action_flow.flows import named_actions
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import Change, Delete, held_of, ref_of
-from reconciler.resources.flows import named_actions
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import ACTION_FLOW, ResourceRef
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from reconciler.kinds.oidc_application.compliance import compliance_problems
 from reconciler.plan.diff import ACTIVE, CREDENTIAL, CRITICAL, PREVENT_DELETE, spec_after
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
 from reconciler.plan.risk_rules import APP, IDP, RULES, Rule
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
-from reconciler.resources.oidc import compliance_problems
 from reconciler.resources.ref import ACTION, ACTION_FLOW, Kind
 
 

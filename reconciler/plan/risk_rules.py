@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reconciler.resources.flows import TRIGGER_NAMED
+from reconciler.kinds.action_flow.flows import TRIGGER_NAMED
 from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.ref import ACTION, ACTION_FLOW, Kind
 

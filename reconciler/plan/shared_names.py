@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, error
-from reconciler.resources.flows import named_actions
+from reconciler.kinds.action_flow.flows import named_actions
 from reconciler.resources.ref import ACTION_FLOW, ResourceRef, owner_of
 from reconciler.state import DesiredState, ObservedState, Resource
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.plan.risk import MEANINGS
-from reconciler.resources.oidc import MESSAGES
 
 
 class Code(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.model import Change, Create, Delete, held_of, ref_of, word
 from reconciler.plan.risk import expected_problems, is_severe
@@ -12,7 +13,6 @@ from reconciler.report.differences import Row, note_on, rows_of, sides_of
 from reconciler.report.plan_parts import Shown
 from reconciler.report.visible import visible
 from reconciler.resources.normal import TYPES
-from reconciler.resources.oidc import MESSAGES
 
 SIGNS = {"create": "+", "update": "~", "adopt": "~", "delete": "-"}
 LINES = 400

@@ -12,6 +12,7 @@ from html import escape
 from typing import TypeVar
 
 from reconciler.diagnostics import Diagnostic
+from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, held_of, ref_of, word
@@ -52,7 +53,6 @@ from reconciler.report.plan_parts import (
 )
 from reconciler.report.plan_text import OTHER_SHARDS, headline, untouched
 from reconciler.report.visible import LEAST, LIMIT, longest_ticks, visible
-from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import ResourceRef
 
 CLASSES_NAMED = 8

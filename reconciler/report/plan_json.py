@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
+from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.plan.causes import cause_in_plan, cause_of_field
 from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
@@ -15,7 +16,6 @@ from reconciler.report.differences import fields_as_json
 from reconciler.report.findings import FORMAT_VERSION, finding_as_json
 from reconciler.report.plan_parts import place_as_json, place_of, risks_in
 from reconciler.resources.call import JsonObject
-from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from reconciler.diagnostics import Diagnostic, name_as_text
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.causes import causes_in_words
 from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
@@ -32,7 +33,6 @@ from reconciler.report.differences import what_differs
 from reconciler.report.groups import MANY, NAMED, grouped, in_short
 from reconciler.report.visible import WHOLE, Style, longest_ticks, visible, without_credentials
 from reconciler.resources.call import JsonObject
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import ResourceRef, Shard
 from reconciler.state import OwedSecret
 

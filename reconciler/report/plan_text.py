@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.plan.diff import (
     OPTIONS,
     OPTIONS_IN_WORDS,
@@ -51,7 +52,6 @@ from reconciler.report.plan_parts import (
     title_of,
 )
 from reconciler.report.visible import PLAIN, Style, visible, without_colours
-from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 
 SYMBOLS = {

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
-from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import APPLICATION
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from reconciler.kinds.action.fields import MAX_SCRIPT, MAX_SCRIPT_BYTES
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import Field, Spec, SpecValue
-from reconciler.resources.kinds import KINDS, MAX_SCRIPT, MAX_SCRIPT_BYTES
 from reconciler.resources.nearest import one_of
 from reconciler.resources.normal import wire_spelling
 from reconciler.resources.ref import Kind

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import Form, Spec, SpecValue, normal_duration
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 
 TYPES: Mapping[Kind, Mapping[str, type]] = {

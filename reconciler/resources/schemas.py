@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import NO_NUL, Field, Form
-from reconciler.resources.kinds import API_VERSION, KINDS, OVERLAID
+from reconciler.resources.kinds import API_VERSION, OVERLAID
 from reconciler.resources.ref import Kind
 
 Schema = dict[str, Any]

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from reconciler.errors import ServiceError
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.capabilities import BEYOND
 from reconciler.resources.fields import Field, Form, Spec, normal_duration
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.normal import DURATIONS, TYPES
 from reconciler.resources.ref import Kind
 from reconciler.resources.strict_json import MAX_SEQUENCE

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from reconciler.errors import ServiceError, ServiceUnavailableError
+from reconciler.kinds.action_flow.flows import FLOW_NAMED, TRIGGER_NUMBERED, flow_id
 from reconciler.resources.call import Call, JsonObject
-from reconciler.resources.flows import FLOW_NAMED, TRIGGER_NUMBERED, flow_id
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import ACTION_FLOW, Kind, fold
 from reconciler.resources.secret import Secret

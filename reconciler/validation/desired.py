@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, cut, error, warning
+from reconciler.kinds.action_flow.flows import named_actions
 from reconciler.manifests.manifest import Loaded, Manifest
 from reconciler.resources.capabilities import CAPABILITIES, uses
-from reconciler.resources.flows import named_actions
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.nearest import NearNames, NearOwners, nearest, one_of
 from reconciler.resources.normal import normal_form

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 
 from reconciler.diagnostics import Diagnostic, cut, error, note, warning
-from reconciler.manifests.manifest import Manifest
-from reconciler.resources.fields import Spec
-from reconciler.resources.flows import FLOW_NAMED, FLOWS
-from reconciler.resources.nearest import nearest, one_of
-from reconciler.resources.normal import SETS, wire_spelling
-from reconciler.resources.oidc import (
+from reconciler.kinds.action_flow.flows import FLOW_NAMED, FLOWS
+from reconciler.kinds.oidc_application.compliance import (
     MESSAGES,
     PREFIX,
     breaking_uri,
     compliance_problems,
     oidc_problems,
 )
+from reconciler.manifests.manifest import Manifest
+from reconciler.resources.fields import Spec
+from reconciler.resources.nearest import nearest, one_of
+from reconciler.resources.normal import SETS, wire_spelling
 from reconciler.resources.ref import ACTION, ACTION_FLOW, APPLICATION, PROVIDER, fold
 from reconciler.state import Resource
 from reconciler.validation.schema import MAX_FAULTS, unshown

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.resources.normal import normal_form
-from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal
 from tests.examples import CODE, TIME

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
+from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.resources.normal import normal_form
-from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal

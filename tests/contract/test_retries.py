@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import WRITE_BATCH
 from reconciler.resources.fields import Form
-from reconciler.resources.kinds import KINDS
 from reconciler.service.operations.operation import Operation
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.table import operations

@@ -20,7 +20,8 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from docs.kinds.make import written
-from reconciler.resources.kinds import API_VERSION, KINDS
+from reconciler.kinds.fields import KINDS
+from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.models import Model, model_with
 from reconciler.resources.normal import SHORT
 from reconciler.resources.ref import Kind

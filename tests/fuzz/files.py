@@ -13,6 +13,7 @@ from yaml.constructor import SafeConstructor
 from reconciler.apply.journal import Intent, Journal
 from reconciler.diagnostics import Diagnostic, SourceLocation
 from reconciler.errors import LocalFileError
+from reconciler.kinds.fields import KINDS
 from reconciler.manifests.export import emit
 from reconciler.manifests.loader import load
 from reconciler.manifests.text import TextError, decode
@@ -36,7 +37,6 @@ from reconciler.report.html import plan_as_html
 from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.plan_json import plan_as_json
 from reconciler.report.plan_text import plan_as_text
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.models import model_with
 from reconciler.resources.normal import LEFT_AS_HELD, normal_form
 from reconciler.resources.strict_json import JsonError, read_as, read_object

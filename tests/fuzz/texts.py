@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from google.protobuf.duration_pb2 import Duration
 
+from reconciler.kinds.oidc_application.compliance import oidc_problems
 from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.visible import LEAST, LIMIT, visible
 from reconciler.resources.fields import (
@@ -17,7 +18,6 @@ from reconciler.resources.fields import (
     parse_duration,
 )
 from reconciler.resources.normal import normal_form
-from reconciler.resources.oidc import oidc_problems
 from reconciler.resources.origin import parse_origin
 from reconciler.resources.ref import Kind
 from reconciler.service.transport.framing import Framing

@@ -21,10 +21,10 @@ from reconciler.errors import (
     ReconcilerError,
     ServiceError,
 )
+from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.loop import carry_out, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Scope
-from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind
 from reconciler.state import DesiredState, ObservedObject, Resource
 from tests.builders import (

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from urllib.parse import urlsplit
 
+from reconciler.kinds.oidc_application.compliance import has_client_secret, oidc_problems
 from reconciler.resources.fields import Spec
-from reconciler.resources.oidc import has_client_secret, oidc_problems
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import invalid
 

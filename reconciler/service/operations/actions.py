@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from reconciler.resources.flows import (
+from reconciler.kinds.action_flow.flows import (
     FLOW_NUMBERED,
     FLOWS,
     MAX_TRIGGER_ACTIONS,

@@ -10,8 +10,12 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from reconciler.kinds.oidc_application.compliance import (
+    MESSAGES,
+    compliance_problems,
+    is_none_compliant,
+)
 from reconciler.resources.fields import Spec
-from reconciler.resources.oidc import MESSAGES, compliance_problems, is_none_compliant
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.oidc_application import allowed_origins
 from reconciler.service.domain.refusal import Refusal

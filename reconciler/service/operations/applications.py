@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.resources.models import Name, with_fields_of
-from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.events import (

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from reconciler.kinds.action_flow.flows import TRIGGER_NUMBERED, Flow, flow_id
 from reconciler.resources.call import JsonObject
-from reconciler.resources.flows import TRIGGER_NUMBERED, Flow, flow_id
 from reconciler.resources.normal import DEFAULTS, TYPES, normal_form
 from reconciler.resources.ref import ACTION_FLOW, Kind, ResourceRef
 from reconciler.service_client.answers import (

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from reconciler.kinds.action_flow.flows import FLOWS
 from reconciler.resources.call import Call, JsonObject
-from reconciler.resources.flows import FLOWS
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.answers import id_of, text_of
 from reconciler.service_client.wire import (

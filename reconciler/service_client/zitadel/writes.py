@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 
 from reconciler.errors import ServiceError
+from reconciler.kinds.action_flow.flows import FLOW_NAMED
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.capabilities import BEYOND
-from reconciler.resources.flows import FLOW_NAMED
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import ACTION_FLOW, Kind
 from reconciler.service_client.answers import sequence_of

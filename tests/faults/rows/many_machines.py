@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reconciler.resources.oidc import has_client_secret
+from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.service.eventstore.rows import StoredEvent
 from tests.faults.catalogue import Row, must
 from tests.faults.invariants import check_store

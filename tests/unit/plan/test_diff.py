@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.diff import (
     FieldChange,
     empties_a_list,
@@ -22,7 +23,6 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update
 from reconciler.plan.planner import build_plan
 from reconciler.plan.risk import expected_problems, risks_of
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 from tests.builders import (
     ACME,

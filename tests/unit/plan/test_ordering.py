@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.diagnostics import SourceLocation, error
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, held_of, ref_of
 from reconciler.plan.ordering import batches, in_order
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef
 from tests.builders import ACME, GREET, PARTNER, SHOP, TOKEN, FakeSource, a_ref, declared, held
 from tests.effort import cases

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import Adopt, Create, Delete, Update
 from reconciler.plan.risk import CLASSES, Risk, is_severe, most_dangerous, risks_of
 from reconciler.plan.risk_rules import RULES
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import completed
 from tests.builders import (

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.diagnostics import error
+from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Adopt, Change, Create, Delete, Summary, Unmanaged, Update, ref_of
 from reconciler.report.plan_text import change_as_text, plan_as_text, summary_sentence
 from reconciler.report.visible import Style
-from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 from tests.builders import (
     ACME,

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.kinds.action.fields import MAX_SCRIPT
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.capabilities import (
     CAPABILITIES,
     EXTRAS,
@@ -15,7 +17,6 @@ from reconciler.resources.capabilities import (
     refusal,
     uses,
 )
-from reconciler.resources.kinds import KINDS, MAX_SCRIPT
 from reconciler.resources.ref import Kind
 from tests.rows import each_row
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import (
     ACTION_TIMEOUT,
     CLOCK_SKEW,
@@ -26,7 +27,6 @@ from reconciler.resources.fields import (
     texts,
     variant,
 )
-from reconciler.resources.kinds import KINDS
 from tests.effort import cases
 from tests.rows import each_row
 

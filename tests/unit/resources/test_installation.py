@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources import installation
 from reconciler.resources.installation import (
     EXTRAS,
@@ -15,7 +16,6 @@ from reconciler.resources.installation import (
     missing_modules,
     schema_path,
 )
-from reconciler.resources.kinds import KINDS
 from tests.rows import each_row
 
 

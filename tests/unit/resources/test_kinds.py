@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from google.protobuf.descriptor import FieldDescriptor
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import Field, Form
-from reconciler.resources.kinds import KINDS, PROJECT_FLAGS
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 from reconciler.service.transport.protobuf import POOL
@@ -50,8 +50,8 @@ OFF = {
 
 
 def test_every_flag_is_kept_and_off_by_default() -> None:
-    assert {each.name: each.default for each in PROJECT_FLAGS} == OFF
-    assert all(each.left_as_held for each in PROJECT_FLAGS)
+    assert {each.name: each.default for each in KINDS[Kind.PROJECT].fields} == OFF
+    assert all(each.left_as_held for each in KINDS[Kind.PROJECT].fields)
 
 
 def test_the_normal_form_has_what_is_said_and_the_store_what_is_not_off() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE, fields_taken
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.models import Model, Name, model_of, with_fields_of
 from reconciler.resources.ref import Kind
 from tests.builders import an_action, an_application

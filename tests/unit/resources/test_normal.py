@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources import normal
 from reconciler.resources.fields import Form
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.models import model_of
 from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD, normal_form, without_idle
 from reconciler.resources.ref import Kind

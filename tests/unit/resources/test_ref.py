@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.resources.kinds import KINDS
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.ref import (
     ESCAPES_IN_WORDS,
     MAX_SHARDS,

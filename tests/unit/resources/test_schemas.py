@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import flag
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import (
     DEFAULTS,

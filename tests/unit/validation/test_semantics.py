@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.kinds.action_flow.flows import FLOWS
 from reconciler.resources.capabilities import SOURCE
-from reconciler.resources.flows import FLOWS
 from reconciler.validation.desired import unmet_needs
 from tests.rows import each_row
 from tests.unit.validation.conftest import Judge

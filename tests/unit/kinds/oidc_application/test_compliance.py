@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.resources.normal import normal_form
-from reconciler.resources.oidc import (
+from reconciler.kinds.oidc_application.compliance import (
     MESSAGES,
     NOTE,
     PREFIX,
@@ -18,6 +17,7 @@ from reconciler.resources.oidc import (
     is_none_compliant,
     oidc_problems,
 )
+from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 from tests.rows import each_row
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.resources.flows import (
+from reconciler.kinds.action_flow.flows import (
     FLOW_NAMED,
     FLOW_NUMBERED,
     FLOWS,

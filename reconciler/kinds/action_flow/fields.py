@@ -1,0 +1,37 @@
+"""The fields of action flows: the triggers."""
+
+from __future__ import annotations
+
+from reconciler.kinds.action_flow.flows import FLOWS, TRIGGER_NAMED
+from reconciler.resources.fields import Field, Form, texts
+from reconciler.resources.kinds import IN_ORGANIZATION, MAX_NAME, KindRow
+
+_TRIGGER_TEXTS = {
+    "POST_AUTHENTICATION": "after a user signed in",
+    "PRE_CREATION": "before a user is created",
+    "POST_CREATION": "after a user was created",
+    "PRE_USERINFO_CREATION": "before the user info is made, and the claims of the id token",
+    "PRE_ACCESS_TOKEN_CREATION": "before an access token of type JWT is made",
+    "PRE_SAML_RESPONSE_CREATION": "before a SAML response is made",
+}
+
+# A trigger has the same name in every flow that has it, so all flows share these fields. Which of
+# them a flow has is told by ``flows.py``; a manifest with another one is refused.
+_TRIGGERS = tuple(
+    texts(
+        trigger, f"Names of the actions to run, in order, {_TRIGGER_TEXTS[trigger]}.", "greet"
+    )._replace(shortest=1, longest=MAX_NAME)
+    for trigger in TRIGGER_NAMED
+)
+
+ROW = KindRow(
+    "The actions that run at the triggers of one flow. It is the whole flow: a trigger that is "
+    "left out runs no action.",
+    rank=3,
+    schema="action-flow",
+    plural="action flows",
+    renamable=False,
+    name=Field("name", Form.CHOICE, "The flow.", words=tuple(flow.name for flow in FLOWS)),
+    owner=IN_ORGANIZATION,
+    fields=_TRIGGERS,
+)

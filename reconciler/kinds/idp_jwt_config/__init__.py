@@ -1,0 +1,1 @@
+"""JWT identity providers."""
