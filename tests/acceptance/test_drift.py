@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Run, an_action, an_application, write
+from tests.acceptance.conftest import Place, Run, an_action, an_application, write
 from tests.acceptance.test_saved_plans import events
 from tests.direct import Direct
 
@@ -50,13 +50,14 @@ def test_a_direct_change_is_drift_with_its_author(run: Run, direct: Direct) -> N
     ]
 
 
-def test_a_field_drifts_from_what_was_applied(run: Run, direct: Direct) -> None:
+def test_a_field_drifts_from_what_was_applied(place: Place) -> None:
     """A manifest that was edited since, and not applied, was never on the service."""
-    write(direct.store.parents[1] / "manifests" / "greet.yaml", an_action(timeout="5s"))
-    direct.change("greet", timeout="1s")
+    assert place.run("apply", "--auto-approve").code == 0
+    write(place.manifests / "greet.yaml", an_action(timeout="5s"))
+    place.direct.change("greet", timeout="1s")
 
-    text = run("drift").out
-    (drifted,) = run("drift", "--format", "json").json["drift"]
+    text = place.run("drift").out
+    (drifted,) = place.run("drift", "--format", "json").json["drift"]
 
     assert 'timeout: "20s" -> "1s"' in text
     assert drifted["fields"] == [

@@ -11,9 +11,8 @@ import pytest
 from reconciler.service.build import open_sqlite
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request
-from tests.acceptance.conftest import ROOT, Run, an_action, write
+from tests.acceptance.conftest import ROOT, Place, Run, an_action, write
 from tests.acceptance.test_saved_plans import events
-from tests.direct import Direct
 
 ANA = Caller("ana", Role.ADMIN)
 SCRIPT = "function greet(ctx, api) {\n  //\n  //\n  //\n  //\n}\n"
@@ -218,12 +217,12 @@ def test_a_plan_against_a_snapshot_is_the_plan_against_the_service(
     assert "a snapshot that is less than a minute old" in text.err
 
 
-def test_a_plan_against_a_snapshot_blames_nobody(run: Run, small: Path) -> None:
+def test_a_plan_against_a_snapshot_blames_nobody(place: Place) -> None:
     """The last writer may have changed another field: only a history tells, and it has none."""
+    run = place.run
     assert run("apply", "--auto-approve").code == 0
-    direct = Direct(small.parent / ".reconciler" / "identity.db")
-    direct.change("greet", allowedToFail=True)
-    write(small / "greet.yaml", an_action(timeout="5s", allowedToFail=True))
+    place.direct.change("greet", allowedToFail=True)
+    write(place.manifests / "greet.yaml", an_action(timeout="5s", allowedToFail=True))
     assert run("export", "--snapshot", "snapshot.json").code == 0
 
     text = run("plan", "--against", "snapshot.json", "--out", "plan.bin")
