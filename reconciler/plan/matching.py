@@ -118,14 +118,20 @@ def _wrong_pin(resource: Resource, held: ObservedObject | None) -> Diagnostic:
 
 
 def _missing_owners(desired: DesiredState, observed: ObservedState) -> list[Diagnostic]:
-    missing = []
-    for key, resource in desired.resources.items():
-        owner = owner_of(key)
-        if owner is None or owner in desired.resources or owner in observed.objects:
-            continue
-        missing.append((resource, owner))
-    if not missing:
+    # Resources of one kind in one place have the same owner, which is looked up once.
+    places = {key[:3]: key for key in desired.resources}
+    gone = {
+        place: owner
+        for place, key in places.items()
+        if (owner := owner_of(key))
+        and owner not in desired.resources
+        and owner not in observed.objects
+    }
+    if not gone:
         return []
+    missing = [
+        (resource, gone[key[:3]]) for key, resource in desired.resources.items() if key[:3] in gone
+    ]
     declared = (resource.ref for resource in desired.resources.values())
     near = NearOwners(chain(declared, (held.ref for held in observed.objects.values())))
     return [_missing_owner(resource, near.name_for(owner)) for resource, owner in missing]
