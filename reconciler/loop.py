@@ -6,11 +6,10 @@ the run then does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, error, warning
 from reconciler.errors import (
@@ -23,10 +22,14 @@ from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import empties_a_list, field_changes, kept_notes
 from reconciler.plan.flows import needs_flows
 from reconciler.plan.guards import Allowances
-from reconciler.plan.history import action_names, all_names, with_specs
-from reconciler.plan.model import Adopt, Cause, Delete, Plan, Scope, Update, ref_of
+from reconciler.plan.history import action_names, lacks_names, names_of_removed, with_specs
+from reconciler.plan.matching import match
+from reconciler.plan.model import Adopt, Cause, Plan, Scope, Update, ref_of
+from reconciler.plan.ownership import divided
 from reconciler.plan.planner import build_plan
+from reconciler.plan.unfinished import deactivates
 from reconciler.resources.capabilities import capabilities_of
+from reconciler.resources.fields import Spec
 from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import (
@@ -35,7 +38,7 @@ from reconciler.service_client.port import (
     ServiceClient,
     ServiceReader,
 )
-from reconciler.state import DesiredState, ObjectEvent, ObservedState
+from reconciler.state import DesiredState, Elsewhere, ObjectEvent, ObservedObject, ObservedState
 
 if TYPE_CHECKING:
     from reconciler.apply.changes import ApplyReport
@@ -43,15 +46,38 @@ if TYPE_CHECKING:
     from reconciler.plan.drift import Drift
 
 
+Look: TypeAlias = Callable[[Collection[ObservedObject]], Elsewhere]
+"""Searches the rest of a repository for manifests of objects; it may take long."""
+
+
+class LocalFiles(NamedTuple):
+    """Readers of files of this machine that a plan may depend on; None where there are none.
+
+    Attributes:
+        look: Searches for manifests of the objects that would be deleted.
+        begun: Reads which inactive objects an interrupted run was about to make: specs by id.
+    """
+
+    look: Look | None = None
+    begun: Callable[[ObservedState], Mapping[str, Spec]] | None = None
+
+
+NO_FILES = LocalFiles()
+
+
 def preview(
     desired: DesiredState,
     service: ServiceReader,
     scope: Scope,
     allowed: Allowances,
+    files: LocalFiles = NO_FILES,
     *,
     all_flows: bool = False,
 ) -> tuple[Plan, ObservedState]:
     """Return what a run would do, and what it was decided on.
+
+    Whatever costs a request or a search of files is asked before, and only where the plan depends
+    on it: an unchanged plan costs one observation.
 
     ``all_flows`` asks for action flows even where the plan does not need them.
 
@@ -62,28 +88,21 @@ def preview(
     with collector_paused():
         flows = all_flows or needs_flows(desired, scope)
         observed = observe_declared(desired, service, flows=flows)
-        if desired.needs or desired.capabilities:
-            observed = with_generation(observed)
-        plan = build_plan(desired, observed, scope, allowed)
-        if observed.find_generation is not None and empties_a_list(plan.changes):
-            observed = with_generation(observed)
-            plan = build_plan(desired, observed, scope, allowed)
-        doomed = [change.held for change in plan.changes if isinstance(change, Delete)]
-        if doomed and desired.look_elsewhere is not None:
-            desired = replace(desired, elsewhere=desired.look_elsewhere(doomed))
-            plan = build_plan(desired, observed, scope, allowed)
-        if plan.blocks and allowed.read_begun is not None:
-            begun = allowed.read_begun(observed)
-            if begun:
-                plan = build_plan(desired, observed, scope, replace(allowed, begun=begun))
-        return plan, observed
+        matching = match(desired, observed)
+        # Only a ZITADEL has a generation, and only a ZITADEL keeps no history.
+        is_untold = observed.generation is None and not observed.keeps_history
+        if is_untold and (desired.needs or desired.capabilities or empties_a_list(matching.pairs)):
+            observed = with_generation(observed, service)
+        if files.look is not None and (doomed := divided(matching.leftover, observed, scope)[0]):
+            desired = replace(desired, elsewhere=files.look(doomed))
+        if files.begun is not None and deactivates(matching.pairs):
+            allowed = replace(allowed, begun=files.begun(observed))
+        return build_plan(desired, observed, scope, allowed), observed
 
 
-def with_generation(observed: ObservedState) -> ObservedState:
+def with_generation(observed: ObservedState, service: ServiceReader) -> ObservedState:
     """Return a state with the generation of a ZITADEL, and what that takes."""
-    if observed.find_generation is None:
-        return observed
-    generation = observed.find_generation()
+    generation = service.generation()
     name = capabilities_of(generation, observed.capabilities)
     return replace(observed, generation=generation, capabilities=name)
 
@@ -129,8 +148,9 @@ def history_of(
         ServiceError: the service cannot be read, or keeps no history.
     """
     events = service.history(object_id)
-    known = all_names(events, names, partial(service.removals, organization_id))
-    return with_specs(events, known)
+    if lacks_names(events, names):
+        names = {**names_of_removed(service.removals(organization_id)), **names}
+    return with_specs(events, names)
 
 
 def _not_explained(left: Sequence[ResourceRef], why: str) -> Diagnostic:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -112,9 +112,8 @@ class DesiredState:
         organizations: Names of the organizations declared or referred to: the scope of a run.
         whole: Whether the whole tree was read, or a whole shard of it, so that absence means
             something.
-        look_elsewhere: Looks in the rest of the repository for manifests of objects that would be
-            deleted. It is called only where there are any, since it may take long.
-        elsewhere: What it found, once it was called.
+        elsewhere: What the rest of the repository says of the objects that would be deleted, if it
+            was searched.
         needs: What is used beyond the source document. Whether the service takes it is judged once
             that is known.
         capabilities: Name of what the manifests are meant for; empty where that was not chosen.
@@ -123,8 +122,7 @@ class DesiredState:
     resources: Mapping[ResourceRef, Resource]
     organizations: tuple[str, ...]
     whole: bool = True
-    look_elsewhere: Callable[[Collection[ObservedObject]], Elsewhere] | None = None
-    elsewhere: Elsewhere | None = None
+    elsewhere: Elsewhere = Elsewhere()
     needs: tuple[Need, ...] = ()
     capabilities: str = ""
 
@@ -287,8 +285,6 @@ class ObservedState:
             where only a write can tell.
         generation: Of a ZITADEL, its generation: 4, or 3 for any older one; 0 where it cannot be
             told. None where it was not asked, and for every other service.
-        find_generation: Asks a ZITADEL for its generation; None for every other service. It is
-            called only where a plan depends on it, since it is a request.
         capabilities: Name of what the service takes (``resources.capabilities``).
         new_store: Address of the store that is to be made; empty where there is one.
     """
@@ -312,7 +308,6 @@ class ObservedState:
     keeps_history: bool = True
     knows_audience: bool | None = True
     generation: int | None = None
-    find_generation: Callable[[], int] | None = field(default=None, compare=False)
     capabilities: str = SOURCE
     only_active: frozenset[Kind] = frozenset()
     new_store: str = ""

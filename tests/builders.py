@@ -324,6 +324,10 @@ class FakeService:
         owed = tuple(each for each in self.owed.values() if each.id in {o.id for o in here})
         return replace(found, custody=True, owed=owed)
 
+    def generation(self) -> int | None:
+        """Return None: it is no ZITADEL."""
+        return None
+
     def organizations(self) -> Sequence[str]:
         """Return the names of all organizations."""
         return sorted(fold(found.ref.organization) for found in self.objects.values())

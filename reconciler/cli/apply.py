@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import click
@@ -44,7 +45,7 @@ from reconciler.cli.configuration_options import (
     untrusted,
 )
 from reconciler.cli.configured import configured
-from reconciler.cli.journals import open_journal, with_journal
+from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import read_whole, revision_of
 from reconciler.cli.options import (
     format_option,
@@ -60,7 +61,7 @@ from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.settings import Connection, place_of_store, require_seal_key
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
-from reconciler.loop import carry_out, explained
+from reconciler.loop import LocalFiles, carry_out, explained
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.report.apply_report import report_as_text
@@ -79,6 +80,7 @@ class Run:
     connection: Connection
     scope: Scope
     allowed: Allowances
+    files: LocalFiles
     approval: Approval
     sink: SecretSink | None
     output: TextOutput
@@ -158,14 +160,15 @@ def apply_command(
                 "written.",
             )
         sink = sink_for(connection, secrets_to)
-        desired, warnings, scope = read_whole(paths, scope, chosen)
+        desired, warnings, scope, look = read_whole(paths, scope, chosen)
         revision = revision or revision_of(paths or chosen.manifests, os.environ)
         run = Run(
             desired,
             warnings,
             replace(connection, settle=settle),
             scope,
-            with_journal(allowed, connection, scope),
+            allowed,
+            LocalFiles(look, partial(begun, connection, scope)),
             approval,
             sink,
             output,
@@ -185,7 +188,9 @@ def _apply(run: Run) -> int:
         with locked(client, run.desired.organizations, run.lock_timeout):
             crashpoint("C1")
             with timed("observe and plan"):
-                plan, observed = run.approval.preview(run.desired, client, run.scope, run.allowed)
+                plan, observed = run.approval.preview(
+                    run.desired, client, run.scope, run.allowed, run.files
+                )
                 plan = explained(plan, client, observed)
             approved = _approve(run, plan)
             code = _carry_out(run, approved, observed, client)
@@ -197,7 +202,7 @@ def _apply(run: Run) -> int:
 def _apply_to_new_store(run: Run) -> int:
     """Plan against a store that does not exist yet; make and lock it once the plan is approved."""
     with open_for_plan(run.connection) as nothing:
-        plan, _ = run.approval.preview(run.desired, nothing, run.scope, run.allowed)
+        plan, _ = run.approval.preview(run.desired, nothing, run.scope, run.allowed, run.files)
     approved = _approve(run, plan)
     if not approved.changes:
         return ExitCode.DONE

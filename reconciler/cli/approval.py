@@ -16,7 +16,7 @@ from reconciler.cli.output import age_in_words, hint, say, show_warnings, time_i
 from reconciler.cli.settings import is_same_store
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
-from reconciler.loop import preview
+from reconciler.loop import LocalFiles, preview
 from reconciler.plan.advice import NOT_IDENTIFIED
 from reconciler.plan.approved_plan import (
     Traces,
@@ -70,7 +70,12 @@ class Approval:
         return plan_digest(plan) if self.file is None else self.file.digest
 
     def preview(
-        self, desired: DesiredState, service: HistoryReader, scope: Scope, allowed: Allowances
+        self,
+        desired: DesiredState,
+        service: HistoryReader,
+        scope: Scope,
+        allowed: Allowances,
+        files: LocalFiles,
     ) -> tuple[Plan, ObservedState]:
         """Return the plan of now, which is the approved one, and the state that it is based on.
 
@@ -82,12 +87,11 @@ class Approval:
             ServiceError: the service cannot be read.
         """
         if self.file is None:
-            plan, observed = preview(desired, service, scope, allowed)
+            plan, observed = preview(desired, service, scope, allowed, files)
             known = plan_digest(plan)
         else:
-            plan, observed = _preview_again(
-                self.file, desired, _OneService(service, self.file, self.store), (scope, allowed)
-            )
+            same = _OneService(service, self.file, self.store)
+            plan, observed = _preview_again(self.file, desired, same, (scope, allowed, files))
             known = self.file.digest
         if self.digest and self.digest != known:
             raise _other_digest(self.digest, known, written_for(observed, self.digest))
@@ -112,7 +116,7 @@ def _preview_again(
     file: PlanFile,
     desired: DesiredState,
     service: _OneService,
-    options: tuple[Scope, Allowances],
+    options: tuple[Scope, Allowances, LocalFiles],
 ) -> tuple[Plan, ObservedState]:
     try:
         plan, observed = preview(desired, service, *options)
@@ -157,6 +161,10 @@ class _OneService:
         if was_told and observed.unidentified:
             give = f"{LET_THROUGH}: it does not tell its id. Or give{give.removeprefix('Give')}"
         raise StalePlanError(problem, remedy=f"{give} {PLAN_AGAIN}")
+
+    def generation(self) -> int | None:
+        """Return the generation of a ZITADEL."""
+        return self.history.generation()
 
     def _was_made_for(self, observed: ObservedState) -> bool:
         """Return whether a store is the one that an approved plan makes, or has begun to make."""

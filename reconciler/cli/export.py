@@ -154,7 +154,7 @@ def _observed(
             f"the service's listing is not complete: {observed.incomplete[0]}",
             remedy=f"{again}Nothing was written, because an incomplete export would mislead.",
         )
-    return with_generation(observed) if is_kept else observed
+    return with_generation(observed, reader) if is_kept else observed
 
 
 def _check_declared(folder: Path, export: Export, *, may_replace: bool) -> None:

@@ -6,9 +6,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 from reconciler.apply.journal import Journal, left_open, take_over, tree_of
@@ -16,7 +14,6 @@ from reconciler.apply.sink import plain_name
 from reconciler.cli.clients import wait_for_lock
 from reconciler.cli.settings import Connection, is_file, store_path
 from reconciler.errors import LocalFileError
-from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import ResourceRef, fold
@@ -73,12 +70,7 @@ def _others(path: Path, whole: Path, tree: str) -> Sequence[Path]:
     return sorted(each for each in journals if tree_of(each) in {"", tree})
 
 
-def with_journal(allowed: Allowances, connection: Connection, scope: Scope) -> Allowances:
-    """Return allowances under which a killed run's creates of inactive objects may be ended."""
-    return replace(allowed, read_begun=partial(_begun, connection, scope))
-
-
-def _begun(connection: Connection, scope: Scope, observed: ObservedState) -> Mapping[str, Spec]:
+def begun(connection: Connection, scope: Scope, observed: ObservedState) -> Mapping[str, Spec]:
     """Return the specs of inactive objects that a run was about to make when it was killed, by id.
 
     Only of objects that were made within a day: people may rely on an older one, and a journal may

@@ -33,6 +33,7 @@ from reconciler.state import DesiredState
 from reconciler.validation.desired import judge, unmet_needs
 
 if TYPE_CHECKING:
+    from reconciler.loop import Look
     from reconciler.manifests.repository import Repository
 
 
@@ -45,10 +46,10 @@ class Made(NamedTuple):
 
 def read_whole(
     paths: Sequence[str], scope: Scope, chosen: Configured
-) -> tuple[DesiredState, tuple[Diagnostic, ...], Scope]:
+) -> tuple[DesiredState, tuple[Diagnostic, ...], Scope, Look | None]:
     """Return what the manifests declare, the warnings, and the scope with its folders resolved.
 
-    The desired state can look up what the rest of the repository declares, without other trees.
+    Last is a search in the rest of the repository, without other trees, for what a prune deletes.
 
     Raises:
         InvalidManifestsError: with every finding, warnings included.
@@ -56,7 +57,7 @@ def read_whole(
     """
     desired, warnings = read_desired(paths, chosen, scope.shard)
     if not (scope.prune or scope.prune_unmanaged or scope.other_tree):
-        return desired, warnings, scope
+        return desired, warnings, scope, None
     from reconciler.manifests.repository import repository_of
 
     read, layers = paths or chosen.manifests, chosen.layers
@@ -66,8 +67,7 @@ def read_whole(
     names = tuple(sorted({_other_tree(repository, path) for path in scope.other_tree}))
     if layers.overlay and not is_within(layers.root, read):
         repository = repository.searching(layers.overlay)  # what it adds was not read
-    desired = replace(desired, look_elsewhere=partial(repository.look, names))
-    return desired, warnings, replace(scope, other_tree=names)
+    return desired, warnings, replace(scope, other_tree=names), partial(repository.look, names)
 
 
 def _other_tree(repository: Repository, path: str) -> str:

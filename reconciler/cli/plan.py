@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
 import click
@@ -30,7 +30,7 @@ from reconciler.cli.configuration_options import (
     with_configuration,
 )
 from reconciler.cli.configured import configured
-from reconciler.cli.journals import with_journal
+from reconciler.cli.journals import begun
 from reconciler.cli.manifests import Made, read_offline, read_whole, revision_of
 from reconciler.cli.options import (
     format_option,
@@ -57,7 +57,7 @@ from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.cli.settings import Connection
 from reconciler.diagnostics import Diagnostic, of_all, warning
 from reconciler.errors import InvalidManifestsError, UsageError
-from reconciler.loop import explained, preview
+from reconciler.loop import LocalFiles, explained, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.report.plan_parts import DOCS, ON_MERGE, About, Place, place_as_marker
@@ -197,19 +197,19 @@ def plan_command(
     """
     lasting = seconds_of(expires)
     chosen = configured()
-    desired, warnings, scope = read_whole(paths, scope, chosen)
+    desired, warnings, scope, look = read_whole(paths, scope, chosen)
     blocks, snapshot, service = untrusted(), None, connection.service
     if blocks:
         plan = refused_plan(scope, desired.organizations, blocks)
     elif against:
         from reconciler.cli.plan_files import plan_against
 
-        plan, snapshot = plan_against(against, desired, (scope, allowed))
+        plan, snapshot = plan_against(against, desired, (scope, allowed, LocalFiles(look)))
         service = snapshot.service
     else:
         with open_for_plan(connection) as reader, timed("observe and plan"):
-            known = with_journal(allowed, connection, scope)
-            plan, observed = preview(desired, reader, scope, known)
+            files = LocalFiles(look, partial(begun, connection, scope))
+            plan, observed = preview(desired, reader, scope, allowed, files)
             plan = explained(plan, reader, observed)
         keep_until_exit(observed)
     sink = sink_for(connection, secrets_to) if why_a_sink(plan) else None

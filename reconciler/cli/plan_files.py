@@ -21,7 +21,7 @@ from reconciler.cli.manifests import Made
 from reconciler.cli.output import age_in_words, hint, time_in_words
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
 from reconciler.errors import LocalFileError
-from reconciler.loop import preview
+from reconciler.loop import LocalFiles, preview
 from reconciler.manifests.discovery import (
     EXTENSIONS,
     JSON,
@@ -185,7 +185,7 @@ def save_plan(
 
 
 def plan_against(
-    path: str, desired: DesiredState, options: tuple[Scope, Allowances]
+    path: str, desired: DesiredState, options: tuple[Scope, Allowances, LocalFiles]
 ) -> tuple[Plan, SnapshotFile]:
     """Return the plan against what was once seen of a service, and that.
 

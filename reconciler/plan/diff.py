@@ -6,14 +6,23 @@ module that imports deepdiff.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.kinds.oidc_application.compliance import has_client_secret
-from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret, makes_secret
+from reconciler.plan.model import (
+    Adopt,
+    Change,
+    Create,
+    Delete,
+    Pair,
+    Update,
+    lacks_secret,
+    makes_secret,
+)
 from reconciler.resources.fields import Spec, SpecValue
 from reconciler.resources.normal import TYPES
 from reconciler.resources.ref import Kind
@@ -180,13 +189,9 @@ REMEDY = (
 )
 
 
-def empties_a_list(changes: Sequence[Change]) -> bool:
-    """Return whether any change empties a list that a ZITADEL might keep."""
-    return any(
-        emptied(change.resource, change.held)
-        for change in changes
-        if isinstance(change, Update | Adopt)
-    )
+def empties_a_list(pairs: Iterable[Pair]) -> bool:
+    """Return whether a plan empties a list that a ZITADEL might keep."""
+    return any(held is not None and emptied(resource, held) for resource, held in pairs)
 
 
 def emptied(resource: Resource, held: ObservedObject) -> frozenset[str]:

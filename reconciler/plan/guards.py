@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
@@ -28,14 +28,7 @@ from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
 from reconciler.plan.shared_names import same_names
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
-from reconciler.state import (
-    UPGRADE,
-    DesiredState,
-    Elsewhere,
-    ObservedObject,
-    ObservedState,
-    Resource,
-)
+from reconciler.state import UPGRADE, DesiredState, ObservedObject, ObservedState, Resource
 
 MANY = 0.3
 FEW_OBJECTS = 10
@@ -54,8 +47,6 @@ class Allowances:
             addresses (``Kind/organization[/project]/name``) folded, and as they were given.
         reasons: Why, by the folded addresses; kept with what is written to these objects.
         begun: Specs of the inactive objects that an interrupted run was about to make, by id.
-        read_begun: Reads these, of objects that were just made; None where there is no journal. It
-            is called only where a plan is blocked.
     """
 
     updates: int | None = None
@@ -64,7 +55,6 @@ class Allowances:
     lockouts: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     begun: Mapping[str, Spec] = field(default_factory=dict)
-    read_begun: Callable[[ObservedState], Mapping[str, Spec]] | None = None
 
     def reason_for(self, change: Change) -> str:
         """Return the reason of ``--break-glass`` for an object, by its old or its new name."""
@@ -108,12 +98,11 @@ def _partial_prune(changes: Sequence[Change], desired: DesiredState) -> Iterator
     deletes = [change.held for change in changes if isinstance(change, Delete)]
     if not deletes:
         return
-    elsewhere = desired.elsewhere or Elsewhere()
     for held in deletes:
-        place = elsewhere.declared.get(held.id)
+        place = desired.elsewhere.declared.get(held.id)
         if place is not None:
             yield _declared_elsewhere(held.ref, place)
-    for place, why in elsewhere.unreadable:
+    for place, why in desired.elsewhere.unreadable:
         yield error(
             PARTIAL_TREE,
             "deletes are planned, and a file that may declare them cannot be read",
@@ -121,7 +110,7 @@ def _partial_prune(changes: Sequence[Change], desired: DesiredState) -> Iterator
             f"service: --other-tree {shlex.quote(place.file)}.",
             place,
         )
-    if not (desired.whole or elsewhere.is_whole):
+    if not (desired.whole or desired.elsewhere.is_whole):
         yield error(
             PARTIAL_TREE,
             "deletes are planned from a part of the tree",

@@ -5,7 +5,7 @@ Events of a flow name one trigger each, and actions by id; here each has the who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -120,19 +120,14 @@ def action_names(observed: ObservedState) -> Mapping[str, str]:
     return {held.id: held.ref.name for held in observed.everything if held.ref.kind is ACTION}
 
 
-def all_names(
-    events: Sequence[ObjectEvent],
-    names: Mapping[str, str],
-    removals: Callable[[], Sequence[Removal]],
-) -> Mapping[str, str]:
-    """Return names of actions by id, with those of removed ones that events of a flow name.
+def lacks_names(events: Sequence[ObjectEvent], names: Mapping[str, str]) -> bool:
+    """Return whether events of a flow name an action that is not among ``names``, by id."""
+    return not names.keys() >= set(_actions(events))
 
-    ``removals`` is a request: it is asked only where ``names`` lacks an action.
-    """
-    if names.keys() >= set(_actions(events)):
-        return names
-    removed = {gone.id: gone.ref.name for gone in removals() if gone.ref.kind is ACTION}
-    return {**removed, **names}
+
+def names_of_removed(removals: Sequence[Removal]) -> Mapping[str, str]:
+    """Return the names of the actions that were removed, by id."""
+    return {gone.id: gone.ref.name for gone in removals if gone.ref.kind is ACTION}
 
 
 def _actions(events: Sequence[ObjectEvent]) -> Iterator[str]:

@@ -52,6 +52,10 @@ class SnapshotFile:
             elsewhere=self._elsewhere(names),
         )
 
+    def generation(self) -> int | None:
+        """Return the generation that was told."""
+        return self.state.generation
+
     def _elsewhere(self, names: Collection[str]) -> Mapping[str, frozenset[str]]:
         """Return the trees that applied something to organizations of other names."""
         found = {
@@ -94,8 +98,8 @@ def snapshot_content(file: SnapshotFile) -> bytes:
     state = file.state
     document = like(
         _SnapshotDocument,
-        state,
         file,
+        state,
         all=file.organizations is None,
         organizations=tuple(sorted(file.organizations or ())),
         elsewhere=tuple((name, *sorted(state.elsewhere[name])) for name in sorted(state.elsewhere)),

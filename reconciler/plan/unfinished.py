@@ -6,12 +6,19 @@ leaves it active, and to the next plan its deactivation looks like any other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from reconciler.plan.diff import ACTIVE, field_changes
-from reconciler.plan.model import Change, Create, Delete
+from reconciler.plan.model import Change, Create, Delete, Pair
 from reconciler.resources.fields import Spec
 from reconciler.state import holds
+
+
+def deactivates(pairs: Iterable[Pair]) -> bool:
+    """Return whether an active object is declared inactive, as the rest of a create would be."""
+    return any(
+        resource.active is False and held is not None and held.active for resource, held in pairs
+    )
 
 
 def guarded(changes: Sequence[Change], begun: Mapping[str, Spec], tree: str) -> Sequence[Change]:

@@ -149,6 +149,13 @@ class ServiceReader(Protocol):
         """
         ...
 
+    def generation(self) -> int | None:
+        """Return the generation of a ZITADEL: 4, 3 for an older one, 0 where it cannot be told.
+
+        None for every other service. It may be a request.
+        """
+        ...
+
 
 class HistoryReader(ServiceReader, Protocol):
     """A service that can be asked what is there, and what was."""

@@ -109,6 +109,9 @@ class OperationsReader:
             unseen=not_among(objects, organizations) if is_limited else (),
         )
 
+    def generation(self) -> None:
+        """Return None: it is no ZITADEL."""
+
     def _owed(
         self,
         owners: Sequence[str],
@@ -228,6 +231,9 @@ class EmptyService:
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return nothing, of no instance."""
         return ObservedState(instance="", objects={}, new_store=self._new_store)
+
+    def generation(self) -> None:
+        """Return None: it is no ZITADEL."""
 
     def organizations(self) -> Sequence[str]:
         """Return no organization."""

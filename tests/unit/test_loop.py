@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,18 @@ from reconciler.apply.changes import ApplyReport, Progress
 from reconciler.apply.executor import Executor
 from reconciler.apply.journal import Journal
 from reconciler.errors import ServiceError, UnseenOrganizationError
-from reconciler.loop import carry_out, look_for_drift, observe_declared, preview
+from reconciler.loop import (
+    NO_FILES,
+    LocalFiles,
+    carry_out,
+    look_for_drift,
+    observe_declared,
+    preview,
+)
+from reconciler.plan.diff import kept_notes
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Delete, Scope
+from reconciler.resources.fields import Spec
 from reconciler.service_client.port import Order, Written
 from reconciler.state import DesiredState, Elsewhere, ObservedObject, ObservedState
 from tests.builders import (
@@ -24,6 +33,7 @@ from tests.builders import (
     WEB,
     FakeService,
     FakeSink,
+    a_public_application,
     an_action,
     declared,
     desired,
@@ -31,9 +41,22 @@ from tests.builders import (
     lost,
     observed,
 )
+from tests.rows import each_row
 
 WANTED = desired(*OWNERS, declared(GREET))
+APP = a_public_application()
+OFF = replace(declared(WEB, APP, critical=True), active=False)
 NONE = Allowances()
+
+
+def test_a_plan_is_made_of_values_alone() -> None:
+    """What must still be asked is asked before: neither state has a way to ask."""
+    named = [
+        each for kind in (DesiredState, ObservedState, Scope, Allowances) for each in fields(kind)
+    ]
+
+    assert named
+    assert [each.name for each in named if "Callable" in str(each.type)] == []
 
 
 def test_the_rest_of_the_repository_is_searched_only_for_what_would_be_deleted() -> None:
@@ -45,19 +68,78 @@ def test_the_rest_of_the_repository_is_searched_only_for_what_would_be_deleted()
         return Elsewhere(is_whole=True)
 
     service = FakeService(*HOUSE, held(WEB))
-    preview(
-        replace(desired(*OWNERS, declared(WEB)), look_elsewhere=look),
-        service,
-        Scope(prune=True),
-        NONE,
-    )
+    files = LocalFiles(look)
+    preview(desired(*OWNERS, declared(WEB)), service, Scope(prune=True), NONE, files)
+    preview(desired(*OWNERS), service, Scope(), NONE, files)
     assert asked == []
-    plan, _ = preview(
-        replace(desired(*OWNERS), look_elsewhere=look), service, Scope(prune=True), NONE
-    )
+    plan, _ = preview(desired(*OWNERS), service, Scope(prune=True), NONE, files)
 
     assert asked == [[change.held for change in plan.changes if isinstance(change, Delete)]]
     assert [found.ref for found in asked[0]] == [WEB]
+
+
+def test_journals_are_read_only_where_an_active_object_would_be_deactivated() -> None:
+    """Only that can be the rest of a create, and guards do not judge it again."""
+    asked: list[ObservedState] = []
+
+    def begun(seen: ObservedState) -> Mapping[str, Spec]:
+        asked.append(seen)
+        return {held(WEB).id: OFF.spec}
+
+    def codes_of(service: FakeService, files: LocalFiles) -> list[str]:
+        plan, _ = preview(desired(*OWNERS, OFF), service, Scope(), NONE, files)
+        return [block.code for block in plan.blocks]
+
+    files = LocalFiles(begun=begun)
+    codes_of(FakeService(*HOUSE), files)
+    codes_of(FakeService(*HOUSE, held(WEB, APP, critical=True, active=False)), files)
+    assert asked == []
+    made = FakeService(*HOUSE, held(WEB, APP, critical=True))
+    assert codes_of(made, NO_FILES) == ["GUARD-CRITICAL"]
+    assert codes_of(made, files) == []
+    assert len(asked) == 1
+
+
+class OfZitadel(FakeService):
+    """Counts how often its generation is asked."""
+
+    keeps_history = False
+    asked = 0
+
+    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
+        return replace(super().observe(organizations), keeps_history=self.keeps_history)
+
+    def generation(self) -> int:
+        self.asked += 1
+        return 4
+
+
+EMPTIED = desired(*OWNERS, declared(WEB, a_public_application(redirectUris=[])))
+
+
+@each_row(
+    ("wanted", "keeps_history", "asked"),
+    [
+        pytest.param(desired(*OWNERS, declared(WEB, APP)), False, 0, id="in step"),
+        pytest.param(desired(*OWNERS), False, 0, id="not declared"),
+        pytest.param(EMPTIED, False, 1, id="a list is emptied"),
+        pytest.param(replace(WANTED, capabilities="zitadel-4"), False, 1, id="chosen"),
+        pytest.param(EMPTIED, True, 0, id="no ZITADEL"),
+    ],
+)
+def test_a_zitadel_is_asked_for_its_generation_only_where_the_plan_depends_on_it(
+    wanted: DesiredState, asked: int, *, keeps_history: bool
+) -> None:
+    service = OfZitadel(*HOUSE, held(WEB, APP))
+    service.keeps_history = keeps_history
+
+    plan, seen = preview(wanted, service, Scope(), NONE)
+
+    assert service.asked == asked
+    assert seen.generation == (4 if asked else None)
+    assert [each.code for each in kept_notes(plan.changes, "KEPT")] == (
+        ["KEPT"] if asked and wanted is EMPTIED else []
+    )
 
 
 def test_an_organization_that_may_be_hidden_is_not_missing() -> None:

@@ -170,7 +170,6 @@ class ZitadelClient:
             capabilities=self._capabilities,
             generation=self._generation,
             only_active=self._providers.only_active,
-            find_generation=self.generation,
         )
 
     @property

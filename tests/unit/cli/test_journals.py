@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from reconciler.apply.journal import Intent, Journal
-from reconciler.cli.journals import journal_path, open_journal, with_journal
+from reconciler.cli import journals
+from reconciler.cli.journals import journal_path, open_journal
 from reconciler.cli.settings import Connection
 from reconciler.errors import LocalFileError
-from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind, ResourceRef, Shard
 from tests.builders import held, observed
@@ -55,11 +55,9 @@ JUST_NOW = datetime.now(UTC).isoformat()
 
 def begun(service: Connection, scope: Scope, created_at: str = JUST_NOW) -> object:
     """Return what the plan of a scope reads of creates that were begun against the service "1"."""
-    read = with_journal(Allowances(), service, scope).read_begun
-    assert read is not None
     times: dict[str, Any] = {"created_at": created_at, "changed_at": JUST_NOW}
     objects = [held(intent.ref, object_id=intent.key, **times) for intent in (OFF, OTHER)]
-    return read(observed(*objects, instance="1"))
+    return journals.begun(service, scope, observed(*objects, instance="1"))
 
 
 def test_a_plan_reads_which_inactive_objects_a_run_was_about_to_make(service: Connection) -> None:
@@ -96,13 +94,11 @@ def test_of_two_objects_of_one_name_only_the_new_one_was_begun(service: Connecti
     """The older one may be pinned by ``metadata.id``, and is not what the run made."""
     with Journal(journal_path(service, "1", Scope())) as journal:
         journal.begin([OFF])
-    read = with_journal(Allowances(), service, Scope()).read_begun
-    assert read is not None
     new, old = held(REF, object_id="8", created_at=JUST_NOW), held(REF, object_id="9")
 
     for first, second in ((new, old), (old, new)):
         found = replace(observed(first, instance="1"), name_clashes=(second,))
-        assert read(found) == {"8": OFF.spec}
+        assert journals.begun(service, Scope(), found) == {"8": OFF.spec}
 
 
 @pytest.mark.parametrize("created_at", ["", "yesterday", "2999-01-01T00:00:00"])

@@ -195,8 +195,7 @@ def test_what_is_taken_over_and_left_out_is_in_the_digest(scope: Scope, *, same:
 @each_row(
     ("elsewhere", "whole", "summaries"),
     [
-        (None, True, []),
-        (None, False, ["deletes are planned from a part of the tree"]),
+        (Elsewhere(), True, []),
         (Elsewhere(is_whole=True), False, []),
         (Elsewhere(), False, ["deletes are planned from a part of the tree"]),
         (
@@ -217,7 +216,7 @@ def test_what_is_taken_over_and_left_out_is_in_the_digest(scope: Scope, *, same:
     ],
 )
 def test_what_the_rest_of_the_repository_declares_is_not_deleted(
-    elsewhere: Elsewhere | None, summaries: Sequence[str], *, whole: bool
+    elsewhere: Elsewhere, summaries: Sequence[str], *, whole: bool
 ) -> None:
     """One code for all of it; each says which folder to leave out where that is meant."""
     state: DesiredState = replace(desired(*OWNERS, *PADDED, whole=whole), elsewhere=elsewhere)
@@ -226,7 +225,7 @@ def test_what_the_rest_of_the_repository_declares_is_not_deleted(
 
     assert [block.summary for block in plan.blocks] == summaries
     assert {block.code for block in plan.blocks} <= {"GUARD-PARTIAL-TREE"}
-    if elsewhere and summaries and not elsewhere.is_whole and whole:
+    if summaries and not elsewhere.is_whole and whole:
         assert "--other-tree b" in plan.blocks[0].remedy
 
 

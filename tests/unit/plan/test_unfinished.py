@@ -11,9 +11,10 @@ import pytest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.risk import risks_of
+from reconciler.plan.unfinished import deactivates
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import Kind
-from reconciler.state import Resource
+from reconciler.state import ObservedObject, Resource
 from tests.builders import (
     GREET,
     TOKEN,
@@ -98,3 +99,19 @@ def test_many_halves_of_creates_are_not_many_updates(is_begun: int, expected: li
     plan = plan_of([*resources, flow], [held(ref) for ref in refs], allowed=Allowances(begun=begun))
 
     assert codes(plan) == expected
+
+
+@each_row(
+    ("resource", "found", "deactivated"),
+    [
+        pytest.param(OFF, held(WEB), True, id="active, declared inactive"),
+        pytest.param(OFF, held(WEB, active=False), False, id="inactive already"),
+        pytest.param(OFF, None, False, id="not held"),
+        pytest.param(replace(OFF, active=None), held(WEB), False, id="no state declared"),
+        pytest.param(replace(OFF, active=True), held(WEB), False, id="declared active"),
+    ],
+)
+def test_only_what_would_be_deactivated_can_be_the_rest_of_a_create(
+    resource: Resource, found: ObservedObject | None, *, deactivated: bool
+) -> None:
+    assert deactivates([(declared(GREET), held(GREET)), (resource, found)]) is deactivated
