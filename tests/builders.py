@@ -275,9 +275,8 @@ def no_trouble(where: str) -> None:
 class FakeService:
     """A service in memory that keeps the promises of ``ServiceClient``.
 
-    It refuses taken names, missing owners and outdated sequences; the same key and fields give the
-    first answer again while it is true; only the latest secret counts, and it is kept until its
-    delivery is acknowledged.
+    It refuses taken names, missing owners and outdated sequences; only the latest secret counts,
+    and it is kept until its delivery is acknowledged.
 
     Attributes:
         objects: What is held, by id.
@@ -293,7 +292,6 @@ class FakeService:
     """
 
     batch_size = 500
-    keeps_answers = True
     run = "run-2"
 
     def __init__(self, *objects: ObservedObject) -> None:
@@ -306,7 +304,6 @@ class FakeService:
         self.trouble: Trouble = no_trouble
         self.written: list[Order] = []
         self.contexts: list[Mapping[str, Any]] = []
-        self._answers: dict[str, tuple[tuple[Any, ...], Written]] = {}
         self._count = 1000
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
@@ -379,10 +376,6 @@ class FakeService:
     def release(self) -> None:
         """Take no note of writers."""
 
-    def forget_keys(self) -> None:
-        """Let a day pass: the first answers cannot be had again."""
-        self._answers.clear()
-
     def write(
         self, orders: Sequence[Order], context: Mapping[str, Any]
     ) -> Sequence[Written | ServiceError]:
@@ -429,16 +422,6 @@ class FakeService:
         return result
 
     def _create(self, order: CreateOrder, tree: str) -> Written:
-        body = (order.ref, order.spec, order.organization_id, order.project_id)
-        if order.key in self._answers:
-            first, answer = self._answers[order.key]
-            if first != body:
-                raise PreconditionFailedError("the key was used for another request", remedy="r")
-            if self.secrets.get(answer.id, "") != _revealed(answer):
-                raise PreconditionFailedError("the answer is no longer true", remedy="r")
-            if answer.client_secret and self.custody and answer.id not in self.owed:
-                raise PreconditionFailedError("the secret is gone", remedy="r")
-            return answer
         for owner in (order.organization_id, order.project_id):
             if owner and owner not in self.objects:
                 raise ObjectNotFoundError("there is no such owner", remedy="r")
@@ -462,10 +445,8 @@ class FakeService:
             secret = Secret(f"secret-{self._next()}")
             self.secrets[new] = secret.reveal()
             self._keep(found, tree)
-        answer = Written(new, sequence, found.client_id, secret)
-        self._answers[order.key] = body, answer
         self.written.append(order)
-        return answer
+        return Written(new, sequence, found.client_id, secret)
 
     def _update(self, order: UpdateOrder, tree: str) -> Written:
         before = self._expect(order.held)
@@ -500,10 +481,6 @@ class FakeService:
     def _next(self) -> int:
         self._count += 1
         return self._count
-
-
-def _revealed(answer: Written) -> str:
-    return answer.client_secret.reveal() if answer.client_secret else ""
 
 
 def name_of(order: Order) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from reconciler.apply.journal import Intent, secret_intent
+from reconciler.apply.journal import Intent, new_key
 from reconciler.apply.sink import Delivery
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import REFUSED, ReconcilerError
@@ -149,7 +149,7 @@ class ChangeRun:
     """A change from nothing sent to nothing owed.
 
     Attributes:
-        intent: Its entry in the journal, open until ``is_over``; None where it needs none.
+        intents: Its entries in the journal, open until ``is_over``.
         result: What the service answered. None before it was asked.
         is_written: Whether anything was written to the service for it.
         secret_at: Place of its new client secret; empty without one in the sink.
@@ -158,7 +158,7 @@ class ChangeRun:
     """
 
     change: Change
-    intent: Intent | None = None
+    intents: Sequence[Intent] = ()
     result: Written | ReconcilerError | None = None
     is_written: bool = False
     secret_at: str = ""
@@ -191,25 +191,22 @@ class ChangeRun:
         return Outcome(self.change, Status.MADE, result.id, result.client_id, self.secret_at)
 
 
-def intent_of(change: Change, run: str) -> Intent | None:
-    """Return what the journal records before a change is sent, if there is anything to record."""
-    held = held_of(change)
-    if isinstance(change, Create):
-        resource = change.resource
-        return Intent(
-            purpose="create",
-            key=uuid.uuid4().hex,
-            ref=resource.ref,
-            owes_secret=makes_secret(change),
-            spec=resource.spec,
-            prevent_delete=resource.prevent_delete,
-            critical=resource.critical,
-            active=resource.active,
-            run=run,
-        )
-    if held is not None and makes_secret(change):
-        return secret_intent(ref_of(change), held.id, run)
-    return None
+def intents_of(change: Change, *, custody: bool, has_sink: bool) -> Iterator[Intent]:
+    """Yield what the journal records before a change is sent: what nobody else would know.
+
+    ``custody`` is whether the service keeps secrets until their delivery is acknowledged.
+    """
+    ref, held = ref_of(change), held_of(change)
+    if makes_secret(change) and not custody:
+        yield Intent("secret", new_key(), ref, held.id if held else "")
+    if isinstance(change, Create) and change.resource.active is False:
+        yield Intent("inactive", new_key(), ref, spec=change.resource.spec)
+    # The secret may be in the sink from an earlier auth method that had one.
+    if has_sink and held and held.ref.kind is Kind.OIDC_APPLICATION and held.client_id:
+        if isinstance(change, Delete):
+            yield Intent("delete", new_key(), ref, held.id, held.client_id)
+        elif ref != held.ref:
+            yield Intent("rename", new_key(), held.ref, held.id, held.client_id)
 
 
 def needed_by(change: Change) -> Iterator[ResourceRef]:
@@ -222,9 +219,7 @@ def needed_by(change: Change) -> Iterator[ResourceRef]:
         yield from _action_keys(change)
 
 
-def order_of(
-    change: Change, intent: Intent | None, ids: Ids, losers: Collection[str] = ()
-) -> Order:
+def order_of(change: Change, ids: Ids, losers: Collection[str] = ()) -> Order:
     """Return the order that carries out a change; its owners are held.
 
     ``losers`` are the ids of the organizations of which this run has removed an action: each flow
@@ -244,7 +239,8 @@ def order_of(
     return CreateOrder(
         ref=resource.ref,
         spec=resource.spec,
-        key=intent.key if intent else "",
+        # No later run needs it: what this one has made is listed then, and its name is taken.
+        key=uuid.uuid4().hex,
         organization_id=organization_id,
         project_id=project_id,
         prevent_delete=resource.prevent_delete,

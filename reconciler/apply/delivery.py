@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.apply.changes import ChangeRun, Delivered, Outcome, Status, secret_order
-from reconciler.apply.journal import Journal, secret_intent
+from reconciler.apply.journal import Intent, Journal, new_key
 from reconciler.apply.sink import (
     Application,
     Delivery,
@@ -232,10 +232,13 @@ def rotate(
     journal: Journal,
     sink: SecretSink,
     context: Context,
+    *,
+    custody: bool,
 ) -> Kept:
     """Make a new secret, deliver it, and return its place. The old one ends at once.
 
-    Where this run is cut short, a later apply of the tree delivers what custody keeps.
+    Where this run is cut short, a later apply of the tree delivers what the ``custody`` of the
+    service keeps; without custody, the journal lets it report what is missing.
 
     Raises:
         UsageError: the application has no client secret.
@@ -249,14 +252,15 @@ def rotate(
             remedy="Only applications with authMethodType BASIC or POST have one.",
         )
     sink.prove([held.ref])
-    intent = secret_intent(held.ref, held.id, service.run)
-    journal.begin([intent])
+    intents = [] if custody else [Intent("secret", new_key(), held.ref, held.id)]
+    keys = [intent.key for intent in intents]
+    journal.begin(intents)
     crashpoint("C2")
     (result,) = service.write([secret_order(held)], context)
     crashpoint("C6")
     if isinstance(result, ServiceError):
         if isinstance(result, REFUSED):
-            journal.end([intent.key])
+            journal.end(keys)
         raise result
     if result.client_secret is None:
         raise ServiceError(
@@ -269,7 +273,7 @@ def rotate(
     crashpoint("C10")
     notes = acknowledged(service, {held.ref: result})
     crashpoint("C18")
-    journal.end([intent.key])
+    journal.end(keys)
     return replace(kept, notes=(*kept.notes, *notes))
 
 

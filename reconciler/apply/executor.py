@@ -13,7 +13,7 @@ from reconciler.apply.changes import (
     Status,
     Watch,
     deactivation_of,
-    intent_of,
+    intents_of,
     needed_by,
     order_of,
     secret_order,
@@ -29,7 +29,7 @@ from reconciler.apply.delivery import (
     unanswered_secrets,
 )
 from reconciler.apply.journal import Journal
-from reconciler.apply.recovery import Recovery, SinkSync
+from reconciler.apply.recovery import follow, recover
 from reconciler.apply.sink import Kept, SecretSink
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
@@ -80,7 +80,7 @@ class Executor:
         self._watch = watch
         self._context = context
         self._reason_of = (allowed or Allowances()).reason_for
-        self._sync = SinkSync(journal, sink)
+        self._custody = False
         self._ids: dict[ResourceRef, str] = {}
         # Ids of the organizations of which this run has removed an action.
         self._losers: set[str] = set()
@@ -101,10 +101,10 @@ class Executor:
         Raises:
             LocalFileError: the sink cannot take secrets, or the journal cannot be written;
                 nothing was sent.
-            ServiceError: what an earlier run left open cannot be ended now.
         """
+        self._custody = observed.custody
         delivered = self._deliver_owed(plan)
-        recovered = self._recover(plan, observed, delivered)
+        self._notes += recover(self._journal, self._sink, observed, plan.organizations)
         self._ids = {key: held.id for key, held in observed.objects.items()}
         runs = {id(change): ChangeRun(change) for change in plan.changes}
         for batch in batches(plan.changes, self._service.batch_size):
@@ -117,7 +117,7 @@ class Executor:
             outcomes,
             (*delivered.notes, *self._notes),
             interrupted=self._watch.stop_signal(),
-            delivered=(*delivered.delivered, *recovered.delivered),
+            delivered=tuple(delivered.delivered),
         )
 
     def _deliver_owed(self, plan: Plan) -> DeliveryResult:
@@ -133,18 +133,6 @@ class Executor:
         result = deliver_owed(owed, self._service, self._proven_sink(), self._context, stops)
         self._failure = result.failure
         return result
-
-    def _recover(
-        self, plan: Plan, observed: ObservedState, delivered: DeliveryResult
-    ) -> DeliveryResult:
-        """End what earlier runs left open; ``delivered`` has the owed secrets of this run."""
-        in_sink = {each.id for each in delivered.delivered if each.error is None}
-        stops = self._watch.stop_signal
-        recovery = Recovery(self._service, self._journal, self._sink, self._context, stops)
-        self._notes += self._sync.recover(observed, plan.organizations)
-        recovered = recovery.recover(observed, plan.organizations, in_sink)
-        self._notes += recovered.notes
-        return recovered
 
     def _missing(
         self,
@@ -173,7 +161,7 @@ class Executor:
         self._write_changes(ready)
         crashpoint("C4")
         self._deactivate_new(ready)
-        self._notes += self._sync.follow(ready)
+        self._notes += follow(self._sink, ready)
         self._make_secrets(ready)
         crashpoint("C6")
         self._deliver(ready)
@@ -189,15 +177,16 @@ class Executor:
     def _write_changes(self, runs: Sequence[ChangeRun]) -> None:
         """Record intents, then send the changes in one call. Nothing is raised for a failure."""
         for run in runs:
-            run.intent = intent_of(run.change, self._service.run)
-        intents = [run.intent for run in runs if run.intent is not None]
+            has_sink = self._sink is not None
+            run.intents = [*intents_of(run.change, custody=self._custody, has_sink=has_sink)]
+        intents = [intent for run in runs for intent in run.intents]
         sent = [run for run in runs if not is_secret_alone(run.change)]
         try:
             self._service.renew()
-            self._journal.begin([*intents, *self._sync.intents(runs)])
+            self._journal.begin(intents)
             crashpoint("C2")
             answers = self._write(
-                [(run, order_of(run.change, run.intent, self._ids, self._losers)) for run in sent]
+                [(run, order_of(run.change, self._ids, self._losers)) for run in sent]
             )
         except (ServiceError, LockHeldError, LocalFileError) as failure:
             self._failure = failure
@@ -287,9 +276,9 @@ class Executor:
 
     def _end(self, runs: Sequence[ChangeRun]) -> None:
         """Record what is at its end. What may still happen at the service stays open."""
-        ended = [run.intent.key for run in runs if run.intent is not None and run.is_over]
+        ended = [intent.key for run in runs if run.is_over for intent in run.intents]
         try:
-            self._journal.end([*self._sync.take_ended(), *ended])
+            self._journal.end(ended)
         except LocalFileError as failure:
             self._failure = failure
             self._notes.append(_not_recorded(failure))

@@ -1,8 +1,9 @@
-"""The journal: what a run is about to do and what it has done, so that a crash loses nothing.
+"""The journal: what a run has begun and only this machine can bring to its end after a crash.
 
-One JSON object per line. An intent is on the disk before its request is sent; its end is
-written once the result, secret included, is safe. It holds no secret. Where a run was cut
-short, the last line may be torn; it is then taken as never written.
+What the service can tell is not recorded: an object that was made is listed, and a service with
+custody lists the secrets that it owes. One JSON object per line. An intent is on the disk before
+its request is sent; its end is written once the result, secret included, is safe. It holds no
+secret. Where a run was cut short, the last line may be torn; it is then taken as never written.
 """
 
 from __future__ import annotations
@@ -27,44 +28,39 @@ from reconciler.resources.regular_file import open_regular
 from reconciler.resources.strict_json import read_as
 
 FORMAT = 1
-_LONGEST_HEAD = 64 * 1024  # bytes; the name of a tree is all that varies
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """Something that must be brought to its end once it is begun.
+    """What a run that is killed leaves, and nothing but its journal can tell.
+
+    Purposes, and the crash that each is for:
+
+    - ``secret``: an application gets a client secret from a service without custody. After the
+      request the secret may be in no sink.
+    - ``inactive``: an object is made, then deactivated. In between it looks like any active one.
+    - ``rename``, ``delete``: the sink follows a change of an application. After the change its
+      file still has the old name, or is still there.
 
     Attributes:
-        purpose: ``create`` an object, give an application a new ``secret``, or ``rename`` or
-            ``delete`` one whose secret the sink may have.
-        key: Idempotency key of the create; the intent's own name otherwise.
-        spec: The fields of the create in normal form.
+        key: Name of the intent.
         ref: With the names before a rename.
-        id: The application's id, but for a create.
+        id: The object's; empty for one that is still to be made.
         client_id: The application's, for a rename or a delete.
-        owes_secret: Whether its end is the delivery of a client secret.
-        run: Id of the run that began it; empty where the service tells no runs apart.
-        active: False of a create with a second write, which deactivates what was made. The intent
-            is at its end after both.
+        spec: The fields of an inactive object in normal form.
     """
 
-    purpose: Literal["create", "secret", "rename", "delete"]
+    purpose: Literal["secret", "inactive", "rename", "delete"]
     key: str
     ref: ResourceRef
-    owes_secret: bool
-    spec: Spec | None = None
-    prevent_delete: bool = False
-    critical: bool = False
     id: str = ""
     client_id: str = ""
-    run: str = ""
-    active: bool | None = None
+    spec: Spec | None = None
 
 
-def secret_intent(ref: ResourceRef, object_id: str, run: str) -> Intent:
-    """Return the intent to give a held application a new secret."""
-    key = uuid.uuid4().hex
-    return Intent("secret", key, ref, owes_secret=True, id=object_id, run=run)
+def new_key() -> str:
+    """Return the name of a new intent."""
+    return uuid.uuid4().hex
 
 
 def intents_in(intents: Iterable[Intent], organizations: Collection[str]) -> list[Intent]:
@@ -74,17 +70,11 @@ def intents_in(intents: Iterable[Intent], organizations: Collection[str]) -> lis
 
 
 class Journal:
-    """The journal of one tree or shard against one service, open for one run at a time.
+    """The journal of one tree or shard against one service, open for one run at a time."""
 
-    Attributes:
-        is_new: No run of it has left a journal here before.
-    """
-
-    def __init__(self, path: Path, tree: str = "") -> None:
-        """Open the journal; a tree's name is written at its head."""
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._head = {"journal": FORMAT, **({"tree": tree} if tree else {})}
-        self._descriptor, self.is_new = _open_locked(path)
+        self._descriptor = _open_locked(path)
         self._open: dict[str, Intent] = {}
         try:
             with _told_of(path):
@@ -138,7 +128,7 @@ class Journal:
         with _told_of(self._path):
             size = os.fstat(self._descriptor).st_size
             if size == 0:
-                lines.insert(0, json.dumps(self._head))
+                lines.insert(0, _as_line({"journal": FORMAT}))
             self._write(memoryview(("\n".join(lines) + "\n").encode()), size)
 
     def _write(self, content: memoryview, size: int) -> None:
@@ -154,19 +144,6 @@ class Journal:
 
 
 _as_line = json.JSONEncoder(separators=(",", ":")).encode
-
-
-def tree_of(path: Path) -> str:
-    """Return the tree that the head of a journal names.
-
-    A head that cannot be read names none: the error is left to the run that opens the journal.
-    """
-    try:
-        with os.fdopen(open_regular(path), "rb") as file:
-            tree = json.loads(file.readline(_LONGEST_HEAD))["tree"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return ""
-    return tree if isinstance(tree, str) else ""
 
 
 def left_open(path: Path) -> Sequence[Intent]:
@@ -229,7 +206,6 @@ class _Record:
     """One line: the head, the beginning of an intent, or its end."""
 
     journal: int | None = None
-    tree: str = ""
     begin: Intent | None = None
     end: str | None = None
 
@@ -239,13 +215,11 @@ def _check(record: _Record) -> None:
     intent = record.begin
     if intent is None:
         is_right = record.end is not None or record.journal == FORMAT
-    elif intent.purpose == "create":
+    elif intent.purpose == "inactive":
         is_right = intent.spec is not None and not intent.id
-        is_right &= intent.ref.kind is Kind.OIDC_APPLICATION or not intent.owes_secret
     else:
-        is_right = bool(intent.id) and intent.ref.kind is Kind.OIDC_APPLICATION
-        is_right &= intent.owes_secret == (intent.purpose == "secret")
-        is_right &= bool(intent.client_id) or intent.purpose == "secret"
+        is_right = intent.ref.kind is Kind.OIDC_APPLICATION
+        is_right &= intent.purpose == "secret" or bool(intent.id and intent.client_id)
     if not is_right:
         raise ValueError("it is not in the form of a journal")
 
@@ -261,11 +235,11 @@ def _damaged(path: Path, line: int) -> LocalFileError:
     )
 
 
-def _open_locked(path: Path) -> tuple[int, bool]:
-    """Return the open file, locked for this process alone, and whether it was missing."""
+def _open_locked(path: Path) -> int:
+    """Return the open file, locked for this process alone."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     with _told_of(path):
-        is_new = make_folder(path.parent) or not path.exists()
+        make_folder(path.parent)
         descriptor = open_regular(path, flags)
         try:
             _lock(descriptor, path)
@@ -273,7 +247,7 @@ def _open_locked(path: Path) -> tuple[int, bool]:
         except BaseException:
             os.close(descriptor)
             raise
-    return descriptor, is_new
+    return descriptor
 
 
 def _lock(descriptor: int, path: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from reconciler.apply.journal import Journal, left_open, take_over, tree_of
+from reconciler.apply.journal import Journal, left_open, take_over
 from reconciler.apply.sink import plain_name
 from reconciler.cli.clients import wait_for_lock
 from reconciler.cli.settings import Connection, is_file, store_path
@@ -39,10 +39,10 @@ def open_journal(
         LockHeldError: another run still uses it, after as long a wait as was asked.
         LocalFileError: it cannot be used.
     """
-    tree, path = scope.tree, journal_path(connection, instance, scope)
+    path = journal_path(connection, instance, scope)
     patience = max(timeout, JOURNAL_WAIT)
-    with wait_for_lock(lambda: Journal(path, tree), patience) as journal:
-        others = _others(path, journal_path(connection, instance, Scope(tree)), tree)
+    with wait_for_lock(lambda: Journal(path), patience) as journal:
+        others = _others(path, journal_path(connection, instance, Scope(scope.tree)))
         wait_for_lock(lambda: take_over(journal, others, organizations), patience)
         yield journal
 
@@ -62,12 +62,13 @@ def journal_path(connection: Connection, instance: str, scope: Scope) -> Path:
     return folder / f"apply-{instance}-{name}{shard}.jsonl"
 
 
-def _others(path: Path, whole: Path, tree: str) -> Sequence[Path]:
+def _others(path: Path, whole: Path) -> Sequence[Path]:
     """Return the journals of the same tree under other shards, and of the whole, but for one."""
     ours = re.compile(f"{re.escape(whole.stem)}{_SHARD}{re.escape(whole.suffix)}", re.ASCII)
     found = (each for each in path.parent.iterdir() if ours.fullmatch(each.name))
-    journals = (each for each in found if each != path and each.is_file() and not each.is_symlink())
-    return sorted(each for each in journals if tree_of(each) in {"", tree})
+    return sorted(
+        each for each in found if each != path and each.is_file() and not each.is_symlink()
+    )
 
 
 def begun(connection: Connection, scope: Scope, observed: ObservedState) -> Mapping[str, Spec]:
@@ -81,9 +82,9 @@ def begun(connection: Connection, scope: Scope, observed: ObservedState) -> Mapp
     whole = journal_path(connection, observed.instance, Scope(scope.tree))
     specs: dict[ResourceRef, Spec] = {}
     with suppress(OSError, LocalFileError):
-        for each in (*_others(path, whole, scope.tree), path):
+        for each in (*_others(path, whole), path):
             for intent in left_open(each):
-                if intent.active is False and intent.spec is not None:
+                if intent.spec is not None:
                     specs[intent.ref.key] = intent.spec
     # A journal has no id of what was still to be made, and several objects may have its name.
     return {

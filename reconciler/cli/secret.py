@@ -100,7 +100,8 @@ def rotate_command(
             connection, observed.instance, Scope(tree), [organization], lock_timeout
         )
         with opened as journal:
-            kept = rotate(held, client, journal, sink, {"tree": tree, "revision": "", "plan": ""})
+            context = {"tree": tree, "revision": "", "plan": ""}
+            kept = rotate(held, client, journal, sink, context, custody=observed.custody)
     show_warnings([*kept.notes, *unidentified(observed)])
     say(f"rotated  {visible(str(held.ref))}  secret in {visible(kept.at)}")
     if lost := lost_output():

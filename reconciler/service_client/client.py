@@ -44,8 +44,6 @@ from reconciler.state import OwedSecret
 class OperationsClient(OperationsReader):
     """A ``ServiceClient`` over a wire to a service that has the ``/reconciler/v1/`` operations."""
 
-    keeps_answers = True
-
     def __init__(
         self,
         wire: Wire,

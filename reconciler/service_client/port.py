@@ -195,14 +195,9 @@ class ServiceClient(HistoryReader, Protocol):
     Attributes:
         batch_size: How many orders it is best given at a time. Between two batches the caller
             renews its lock and heeds signals, so a batch takes much less time than a lock lasts.
-        keeps_answers: Whether the same key gives the first answer again.
-        run: Id of this run, kept with every secret that it makes; empty where the service
-            takes no note of runs.
     """
 
     batch_size: int
-    keeps_answers: bool
-    run: str
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Become the one writer of these organizations, by their names.

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Run, an_application, write
+from tests.acceptance.conftest import Run, an_application, an_idp, write
+from tests.acceptance.test_guards import with_metadata
 
 RECONCILER_POINTS = ["C1", "C2", "C4", "C6", "C7", "C8", "C9", "C10", "C11", "C12", "C13", "C18"]
 SERVICE_POINTS = ["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8"]
@@ -88,7 +89,11 @@ SHARD, OTHER_SHARD = ({"RECONCILER_SHARD": shard} for shard in ("2/2", "3/3"))  
 def test_a_kill_in_one_shard_is_healed_by_whoever_looks_after_the_organization_next(
     run: Run, small: Path, before: dict[str, str], after: dict[str, str], point: str
 ) -> None:
-    """The number of jobs changes from one run to the next; a kill while taking over is one more."""
+    """The number of jobs changes from one run to the next; a kill while taking over is one more.
+
+    What is made to be inactive is in the journal, and so it is taken over.
+    """
+    write(small / "off.yaml", with_metadata(an_idp("off"), active=False))
     third = f"{point}:3"  # the batch with the applications
     killed = run("apply", "--auto-approve", RECONCILER_CRASHPOINT=third, **before)
     assert killed.code == -signal.SIGKILL

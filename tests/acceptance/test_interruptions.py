@@ -6,9 +6,11 @@ import os
 import pty
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -75,14 +77,16 @@ def write_many(tree: Path) -> None:
 def wait_until_it_writes(applying: Copy | subprocess.Popen[str], folder: Path) -> None:
     store = folder / ".reconciler" / "identity.db"
     deadline = time.monotonic() + 60
-    while not (store.exists() and _journal_has_begun(store.parent)):
+    while not (store.exists() and _holds_anything(store)):
         assert time.monotonic() < deadline
         assert applying.poll() is None
         time.sleep(0.002)
 
 
-def _journal_has_begun(folder: Path) -> bool:
-    return any(path.stat().st_size > 0 for path in folder.glob("apply-*.jsonl"))
+def _holds_anything(store: Path) -> bool:
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(store)) as opened:
+        return bool(opened.execute("SELECT EXISTS (SELECT 1 FROM objects)").fetchone()[0])
+    return False  # its tables are still being made
 
 
 def test_a_held_lock_is_told_with_who_and_since_when(

@@ -234,6 +234,6 @@ def test_a_journal_of_other_organizations_in_use_keeps_nobody_out(
     run("apply", "--auto-approve", "--shard", FIRST)
     ref = ResourceRef(Kind.ACTION, "Büro", "", "open")
     with Journal(journal_of(two.parent, shard)) as journal:
-        journal.begin([Intent("create", "key", ref, owes_secret=False, spec={})])
+        journal.begin([Intent("inactive", "key", ref, spec={})])
 
         assert run("apply", "--auto-approve", "--shard", SECOND).code == 0

@@ -22,15 +22,19 @@ from tests.rows import each_row
 from tests.unit.plan import test_planfile, test_snapshot
 
 RELEASED = Path(__file__).parent / "released"
-INTENT = Intent("create", "key-1", WEB, owes_secret=True, spec=declared(WEB).spec, run="run-1")
+INTENTS = (
+    Intent("secret", "key-1", WEB),
+    Intent("inactive", "key-2", WEB, spec=declared(WEB).spec),
+    Intent("rename", "key-3", WEB, "7", "client-7"),
+)
 
 
 def journal() -> bytes:
-    """Return a journal with an open intent."""
+    """Return a journal with open intents."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "journal.jsonl")
-        with Journal(path, "default") as opened:
-            opened.begin([INTENT])
+        with Journal(path) as opened:
+            opened.begin(INTENTS)
         return path.read_bytes()
 
 
@@ -56,7 +60,7 @@ def test_files_of_the_release_are_read() -> None:
 
     assert plan.tool_version == test_planfile.FILE.tool_version
     assert read_snapshot((RELEASED / "snapshot.json").read_bytes()) == test_snapshot.FILE
-    assert left_open(RELEASED / "journal.jsonl") == (INTENT,)
+    assert left_open(RELEASED / "journal.jsonl") == INTENTS
 
 
 def test_the_tables_of_the_release_are_those_of_this_schema() -> None:

@@ -173,9 +173,9 @@ def _saved() -> Iterator[bytes]:
 def _journals() -> Iterator[bytes]:
     spec = {"script": SCRIPT}
     intents = (
-        Intent("create", "k1", GREET, owes_secret=False, spec=spec),
-        Intent("create", "k2", WEB, owes_secret=True, spec={}, prevent_delete=True),
-        Intent("secret", "k3", WEB, owes_secret=True, id="7"),
+        Intent("inactive", "k1", GREET, spec=spec),
+        Intent("secret", "k2", WEB),
+        Intent("rename", "k3", WEB, "7", "c"),
     )
     records: list[Any] = [{"journal": FORMAT}, *({"begin": _plain(each)} for each in intents)]
     text = "\n".join(map(json.dumps, [*records, {"end": "k1"}]))

@@ -79,9 +79,6 @@ class ListDelays:
 class ZitadelClient:
     """A ``ServiceClient`` and a ``ReadOnlyService`` of a ZITADEL."""
 
-    keeps_answers = False
-    run = ""
-
     def __init__(
         self,
         wire: Wire,

@@ -189,7 +189,9 @@ def test_a_whole_run_through_a_bad_line_converges(tmp_path: Path) -> None:
     assert len(list((tmp_path / "secrets").glob("*.json"))) == 40
 
 
-def test_a_service_that_is_gone_ends_a_run_and_the_journal_stays_open(tmp_path: Path) -> None:
+def test_a_service_that_is_gone_ends_a_run_and_the_next_one_ends_what_it_began(
+    tmp_path: Path,
+) -> None:
     """Nobody knows what became of the batch under way; the rest is not begun."""
     state = desired(*(declared(a_ref(name=f"app{index}")) for index in range(100)))
     with running_server(tmp_path) as server:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.apply.changes import (
     ApplyReport,
     Outcome,
     Status,
-    intent_of,
+    intents_of,
     order_of,
     secret_order,
 )
+from reconciler.apply.journal import Intent
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, UpdateOrder
 from tests.builders import (
@@ -20,6 +23,7 @@ from tests.builders import (
     NONE,
     SHOP,
     WEB,
+    a_ref,
     an_application,
     declared,
     held,
@@ -45,48 +49,72 @@ HELD = held(WEB)
     ],
 )
 def test_a_change_is_one_order_that_names_its_owners(change: Change, order: Order) -> None:
-    assert order_of(change, None, IDS) == order
+    found = order_of(change, IDS)
+
+    assert (replace(found, key="") if isinstance(found, CreateOrder) else found) == order
 
 
-def test_a_create_is_sent_under_the_key_of_its_intent() -> None:
+def test_a_create_is_sent_under_a_key_of_its_own_with_its_marks() -> None:
     change = Create(declared(prevent_delete=True, critical=True))
-    intent = intent_of(change, "run-1")
-    assert intent is not None
 
-    order = order_of(change, intent, IDS)
+    orders = [order_of(change, IDS) for _ in range(3)]
 
-    assert isinstance(order, CreateOrder)
-    assert (order.key, order.prevent_delete, order.critical) == (intent.key, True, True)
-    assert (intent.ref, intent.spec, intent.run) == (WEB, declared().spec, "run-1")
-    assert (intent.prevent_delete, intent.critical) == (True, True)
+    assert len({order.key for order in orders if isinstance(order, CreateOrder) if order.key}) == 3
+    for order in orders:
+        assert isinstance(order, CreateOrder)
+        assert (order.prevent_delete, order.critical) == (True, True)
+
+
+OFF = Create(replace(declared(GREET), active=False))
+ON = Create(replace(declared(GREET), active=True))
+OFF_WITH_SECRET = Create(replace(declared(), active=False))
+NEW_SECRET = Update(declared(), HELD, new_secret=True)
+RENAMED = Update(declared(a_ref(name="portal")), HELD)
 
 
 @each_row(
-    ("change", "purpose", "owes"),
+    ("change", "with_custody", "without"),
     [
-        (Create(declared()), "create", True),
-        (Create(declared(WEB, PUBLIC)), "create", False),
-        (Create(declared(GREET)), "create", False),
-        (Update(declared(), held(WEB, PUBLIC)), "secret", True),
-        (Update(declared(), HELD, new_secret=True), "secret", True),
-        (Update(declared(), held(WEB, an_application(devMode=True))), "", False),
-        (Delete(HELD), "", False),
+        (Create(declared()), [], ["secret"]),
+        (Create(declared(WEB, PUBLIC)), [], []),
+        (Create(declared(GREET)), [], []),
+        (OFF, ["inactive"], ["inactive"]),
+        (ON, [], []),
+        (OFF_WITH_SECRET, ["inactive"], ["secret", "inactive"]),
+        (Update(declared(), held(WEB, PUBLIC)), [], ["secret"]),
+        (NEW_SECRET, [], ["secret"]),
+        (replace(NEW_SECRET, resource=RENAMED.resource), ["rename"], ["secret", "rename"]),
+        (Update(declared(), held(WEB, an_application(devMode=True))), [], []),
+        (RENAMED, ["rename"], ["rename"]),
+        (Delete(HELD), ["delete"], ["delete"]),
+        (Delete(held(GREET)), [], []),
     ],
 )
-def test_the_journal_records_what_is_made_and_what_is_owed(
-    change: Change, purpose: str, *, owes: bool
+def test_the_journal_records_what_nobody_else_knows_after_a_crash(
+    change: Change, with_custody: list[str], without: list[str]
 ) -> None:
-    """Only a create and a new secret could be made twice, or lost."""
-    intent = intent_of(change, "run-1")
+    """A service with custody knows every secret that it made, and lists every object."""
+    for custody, purposes in ((True, with_custody), (False, without)):
+        found = [*intents_of(change, custody=custody, has_sink=True)]
+        assert [intent.purpose for intent in found] == purposes
 
-    assert (intent.purpose if intent else "") == purpose
-    assert (intent is not None and intent.owes_secret) is owes
+        nowhere = intents_of(change, custody=custody, has_sink=False)
+        of_sink = {"rename", "delete"}
+        assert [intent.purpose for intent in nowhere] == [p for p in purposes if p not in of_sink]
 
 
-def test_no_two_intents_have_the_same_key() -> None:
-    intents = [intent_of(Create(declared()), "run-1") for _ in range(3)]
+def test_an_intent_says_what_the_run_after_a_crash_needs() -> None:
+    """A secret of a create has no id yet; a rename has the names before it."""
+    made, off = intents_of(OFF_WITH_SECRET, custody=False, has_sink=True)
+    renewed, renamed = intents_of(
+        replace(NEW_SECRET, resource=RENAMED.resource), custody=False, has_sink=True
+    )
 
-    assert len({intent.key for intent in intents if intent}) == 3
+    assert made == Intent("secret", made.key, WEB)
+    assert off == Intent("inactive", off.key, WEB, spec=declared().spec)
+    assert renewed == Intent("secret", renewed.key, RENAMED.resource.ref, HELD.id)
+    assert renamed == Intent("rename", renamed.key, WEB, HELD.id, HELD.client_id)
+    assert len({each.key for each in (made, off, renewed, renamed)}) == 4
 
 
 def test_a_new_secret_is_ordered_for_what_is_held() -> None:

@@ -170,12 +170,15 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path / "apply.jsonl")
 
 
-def test_a_rotated_secret_is_delivered_and_its_intent_ended(journal: Journal) -> None:
+@pytest.mark.parametrize("custody", [True, False])
+def test_a_rotated_secret_is_delivered_and_its_intent_ended(
+    journal: Journal, custody: object
+) -> None:
     service, sink = owing(), FakeSink()
     found = service.objects[id_of(WEB)]
 
     with journal:
-        kept = rotate(found, service, journal, sink, {})
+        kept = rotate(found, service, journal, sink, {}, custody=bool(custody))
 
         assert journal.open_intents == ()
     assert sink.kept[WEB.key, found.client_id] == service.secrets[found.id]
@@ -195,9 +198,22 @@ def test_a_rotation_that_was_cut_short_stays_open(
 
     with journal:
         with pytest.raises(type(failure)):
-            rotate(service.objects[id_of(WEB)], service, journal, sink, {})
+            rotate(service.objects[id_of(WEB)], service, journal, sink, {}, custody=False)
 
         assert len(journal.open_intents) == opened
+
+
+def test_a_rotation_that_was_cut_short_is_owed_by_a_service_with_custody(journal: Journal) -> None:
+    """Any later run of the tree delivers it, on any machine: no journal has to tell."""
+    service, sink = owing(), FakeSink()
+    sink.trouble = raising("keep", LocalFileError("full", remedy="r"))
+
+    with journal:
+        with pytest.raises(LocalFileError):
+            rotate(service.objects[id_of(WEB)], service, journal, sink, {}, custody=True)
+
+        assert journal.open_intents == ()
+    assert id_of(WEB) in service.owed
 
 
 def test_a_refused_rotation_leaves_nothing_open(journal: Journal) -> None:
@@ -205,7 +221,7 @@ def test_a_refused_rotation_leaves_nothing_open(journal: Journal) -> None:
 
     with journal:
         with pytest.raises(ServiceError):
-            rotate(held(a_ref(name="gone")), service, journal, FakeSink(), {})
+            rotate(held(a_ref(name="gone")), service, journal, FakeSink(), {}, custody=False)
 
         assert journal.open_intents == ()
 
@@ -214,7 +230,7 @@ def test_an_application_without_a_secret_has_none_to_rotate(journal: Journal) ->
     public = held(WEB, an_application(authMethodType=NONE))
 
     with journal, pytest.raises(UsageError, match="without a client secret"):
-        rotate(public, owing(), journal, FakeSink(), {})
+        rotate(public, owing(), journal, FakeSink(), {}, custody=False)
 
 
 def test_a_secret_of_another_tree_is_not_mistaken_for_a_delivered_one() -> None:
@@ -323,6 +339,6 @@ def test_a_rotation_that_may_have_made_a_secret_stays_open(
 
     with journal:
         with pytest.raises(ServiceError, match=problem):
-            rotate(service.objects[id_of(WEB)], Answering(), journal, FakeSink(), {})
+            rotate(service.objects[id_of(WEB)], Answering(), journal, FakeSink(), {}, custody=False)
 
         assert [intent.purpose for intent in journal.open_intents] == ["secret"]

@@ -22,21 +22,16 @@ from reconciler.apply.journal import (
     Journal,
     intents_in,
     left_open,
-    secret_intent,
     take_over,
-    tree_of,
 )
 from reconciler.errors import LocalFileError, LockHeldError
 from tests.builders import WEB, a_ref, declared
 from tests.effort import cases
 from tests.on_disk import files_of_at_most, watch_the_disk
 
-CREATE = Intent("create", "key-1", WEB, owes_secret=True, spec=declared(WEB).spec)
-ODD = Intent(
-    "create", "key-2", a_ref(name='日本 "q"\n\x85\u2028'), owes_secret=False, spec={"a": [1, None]},
-    prevent_delete=True,
-)  # fmt: skip
-SECRET = Intent("secret", "key-3", WEB, owes_secret=True, id="7")
+CREATE = Intent("inactive", "key-1", WEB, spec=declared(WEB).spec)
+ODD = Intent("inactive", "key-2", a_ref(name='日本 "q"\n\x85\u2028'), spec={"a": [1, None]})
+SECRET = Intent("secret", "key-3", WEB, id="7")
 
 
 @pytest.fixture
@@ -53,26 +48,18 @@ def reopened(path: Path) -> list[Intent]:
 def test_what_was_begun_and_not_ended_is_open_for_the_next_run(path: Path) -> None:
     """Every field comes back as it was, whatever characters names have."""
     with Journal(path) as journal:
-        assert (journal.is_new, journal.open_intents) == (True, ())
+        assert journal.open_intents == ()
         journal.begin([CREATE, ODD, SECRET])
         journal.end(["key-1", "of nobody", "key-1"])
         assert list(journal.open_intents) == [ODD, SECRET]
 
     with Journal(path) as journal:
-        assert (journal.is_new, list(journal.open_intents)) == (False, [ODD, SECRET])
-
-
-def test_each_new_secret_is_an_intent_with_a_key_of_its_own() -> None:
-    """The run that made it is told: another run's secret is not taken for this one."""
-    one, two = secret_intent(WEB, "7", "run-2"), secret_intent(WEB, "7", "run-2")
-
-    assert one == Intent("secret", one.key, WEB, owes_secret=True, id="7", run="run-2")
-    assert one.key != two.key
+        assert list(journal.open_intents) == [ODD, SECRET]
 
 
 def test_intents_are_found_by_organizations_ignoring_case() -> None:
     """Recovery, the sink and a take-over all look for those of the run's scope."""
-    other = Intent("secret", "key-4", a_ref(organization="globex"), owes_secret=True, id="8")
+    other = Intent("secret", "key-4", a_ref(organization="globex"), id="8")
 
     assert intents_in([CREATE, other, SECRET], ["ACME"]) == [CREATE, SECRET]
 
@@ -161,8 +148,7 @@ def test_a_damaged_line_in_the_middle_is_named_and_kept(path: Path, number: int)
 
 
 GOOD = json.loads(json.dumps({
-    "purpose": "create", "key": "k", "ref": list(WEB), "owes_secret": True, "spec": {},
-    "prevent_delete": False, "id": "",
+    "purpose": "inactive", "key": "k", "ref": list(WEB), "spec": {}, "id": "",
 }))  # fmt: skip
 
 
@@ -211,13 +197,20 @@ def test_the_line_that_the_hostile_ones_are_made_from_is_good(path: Path) -> Non
         pytest.param(begin(key=[]), id="a list for a key"),
         pytest.param(begin(id=7), id="a number for an id"),
         pytest.param(begin(spec=[]), id="a list for a spec"),
-        pytest.param(begin(spec=None), id="a create without a spec"),
-        pytest.param(begin(id="7"), id="a create with an id"),
-        pytest.param(begin(owes_secret=0), id="no for a flag"),
-        pytest.param(begin(prevent_delete=1), id="a number for a flag"),
-        pytest.param(begin(purpose="secret", spec=None), id="a secret without an id"),
-        pytest.param(begin(ref=["Action", "a", "", "c"]), id="a secret for an action"),
-        pytest.param(begin(ref=["Action", "a", "", "\ud800"], owes_secret=False), id="half a text"),
+        pytest.param(begin(spec=None), id="an inactive object without a spec"),
+        pytest.param(begin(id="7"), id="an inactive object with an id"),
+        pytest.param(begin(purpose="rename", client_id="c"), id="a rename without an id"),
+        pytest.param(begin(purpose="rename", id="7"), id="a rename without a client id"),
+        pytest.param(begin(purpose="delete", client_id="c"), id="a delete without an id"),
+        pytest.param(begin(purpose="delete", id="7"), id="a delete without a client id"),
+        *(
+            pytest.param(
+                begin(purpose=purpose, ref=["Action", "a", "", "c"], id="7", client_id="c"),
+                id=f"a {purpose} of an action",
+            )
+            for purpose in ("secret", "rename", "delete")
+        ),
+        pytest.param(begin(ref=["Action", "a", "", "\ud800"]), id="half a text"),
         pytest.param(begin(spec={"script": "\ud800"}), id="half a text in a spec"),
     ],
 )
@@ -372,7 +365,7 @@ def words_of(failure: pytest.ExceptionInfo[LocalFileError]) -> tuple[str, str]:
 
 def test_the_file_says_its_format_once_and_then_what_is_open(path: Path) -> None:
     """A later version can tell what it reads, and a person can, too."""
-    head = b'{"journal": 1}\n'
+    head = b'{"journal":1}\n'
     with Journal(path) as journal:
         journal.begin([CREATE])
         assert path.read_bytes() == head + as_line(CREATE)
@@ -380,47 +373,6 @@ def test_the_file_says_its_format_once_and_then_what_is_open(path: Path) -> None
         journal.end(["key-1"])
 
         assert path.read_bytes() == head + as_line(CREATE) + as_line(SECRET) + b'{"end":"key-1"}\n'
-
-
-def test_a_journal_names_its_tree_at_its_head(path: Path) -> None:
-    """The name of its file does not tell trees apart on every disk."""
-    with Journal(path, "Prod") as journal:
-        journal.begin([SECRET])
-
-    assert path.read_bytes() == b'{"journal": 1, "tree": "Prod"}\n' + as_line(SECRET)
-    assert tree_of(path) == "Prod"
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(b"", id="nothing"),
-        pytest.param(b"\n", id="an empty line"),
-        pytest.param(b'{"journal": 1}\n', id="no tree"),
-        pytest.param(b"[1]\n", id="a list"),
-        pytest.param(b'{"tree": 1}\n', id="a number for a name"),
-        pytest.param(b'{"tree": "prod"', id="half a line"),
-        pytest.param(b"\xff" * 9, id="no text"),
-        pytest.param(b"[" * 50_000, id="deep nesting"),
-        pytest.param(b'{"tree": "%b"}\n' % (b"x" * 70_000), id="a name longer than any"),
-    ],
-)
-def test_a_head_that_cannot_be_read_names_no_tree(path: Path, content: bytes) -> None:
-    """The run that opens the journal says what is wrong with it."""
-    path.parent.mkdir()
-    path.write_bytes(content)
-
-    assert tree_of(path) == ""
-    assert tree_of(path.with_name("missing")) == ""
-
-
-def test_a_journal_is_new_where_there_is_none_though_its_folder_is_there(path: Path) -> None:
-    """The folder of the store is there long before."""
-    path.parent.mkdir()
-
-    for is_new in (True, False):
-        with Journal(path) as journal:
-            assert journal.is_new is is_new
 
 
 def test_an_end_without_a_beginning_is_no_damage(path: Path) -> None:
@@ -548,9 +500,9 @@ def test_what_keeps_a_journal_from_being_used_is_told_with_the_way_out(path: Pat
 
 
 SPEC = declared().spec
-OURS = Intent("create", "ours", a_ref(organization="Acme"), owes_secret=True, spec=SPEC)
-THEIRS = Intent("create", "theirs", a_ref(organization="globex"), owes_secret=True, spec=SPEC)
-AGAIN = Intent("secret", "secret", a_ref(organization="acme"), owes_secret=True, id="7")
+OURS = Intent("inactive", "ours", a_ref(organization="Acme"), spec=SPEC)
+THEIRS = Intent("inactive", "theirs", a_ref(organization="globex"), spec=SPEC)
+AGAIN = Intent("secret", "secret", a_ref(organization="acme"), id="7")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from reconciler.resources.ref import Kind, ResourceRef, Shard
 from tests.builders import held, observed
 
 REF = ResourceRef(Kind.ACTION, "acme", "", "greet")
-INTENT = Intent("create", "key", REF, owes_secret=False, spec={})
+INTENT = Intent("secret", "key", ResourceRef(Kind.OIDC_APPLICATION, "acme", "shop", "web"))
 
 
 @pytest.fixture
@@ -46,9 +46,7 @@ def test_trees_that_differ_in_case_have_journals_of_their_own(service: Connectio
     assert left_to(service, Scope("Prod", shard=Shard(1, 1))) == ["key"]
 
 
-OFF = replace(INTENT, key="off", active=False, spec={"script": "1"})
-
-
+OFF = Intent("inactive", "off", REF, spec={"script": "1"})
 OTHER = replace(OFF, key="log", ref=ResourceRef(Kind.ACTION, "acme", "", "log"))
 JUST_NOW = datetime.now(UTC).isoformat()
 
@@ -67,7 +65,7 @@ def test_a_plan_reads_which_inactive_objects_a_run_was_about_to_make(service: Co
     with open_journal(service, "1", shard, ["acme"], 0) as journal:
         journal.begin([INTENT, OFF])
         assert begun(service, Scope("prod")) == {"off": OFF.spec}
-    with Journal(journal_path(service, "1", Scope("prod")), "prod") as journal:
+    with Journal(journal_path(service, "1", Scope("prod"))) as journal:
         journal.begin([OTHER])
 
     assert begun(service, shard) == begun(service, Scope("prod"))

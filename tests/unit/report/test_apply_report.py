@@ -57,7 +57,7 @@ NO_SPACE = Outcome(
     error=ServiceError("the store is full", remedy="Make room."),
 )
 SKIPPED = Outcome(Delete(held(WEB)), Status.NOT_TRIED)
-NOTE = warning("HEAL-SECRET-DELIVERED", "a secret was delivered", "It is in the sink.", ref=WEB)
+NOTE = warning("SECRET-MOVED", "a secret was moved", "It is in the sink.", ref=WEB)
 HOSTILE = Outcome(
     Create(declared(a_ref(name="a\x1b[2J"))),
     Status.FAILED,
@@ -108,7 +108,7 @@ HEAD = "Service sqlite:x.db (instance instance-1), tree default\n\n"
         ),
         pytest.param(
             ApplyReport((), (NOTE,), remaining=0),
-            "warning HEAL-SECRET-DELIVERED: a secret was delivered\n"
+            "warning SECRET-MOVED: a secret was moved\n"
             "    It is in the sink.\n"
             "\n"
             "Apply complete! 0 created, 0 updated, 0 deleted. 0 remaining.",
@@ -241,8 +241,8 @@ def test_a_report_is_json_with_stable_keys() -> None:
         "diagnostics": [
             {
                 "severity": "warning",
-                "code": "HEAL-SECRET-DELIVERED",
-                "summary": "a secret was delivered",
+                "code": "SECRET-MOVED",
+                "summary": "a secret was moved",
                 "remedy": "It is in the sink.",
                 "file": None,
                 "line": None,
