@@ -311,3 +311,47 @@ def test_an_application_that_moves_to_a_secret_gets_it_wherever_the_run_was_cut(
     assert report.remaining == 0
     assert service.secrets
     assert delivered(service, sink)
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("step", range(1, 16))
+@pytest.mark.parametrize("wanted", [(RENAMED,), ()], ids=["renamed", "deleted"])
+def test_the_sink_follows_a_rename_and_a_delete_wherever_the_run_was_cut(
+    wanted: Sequence[Resource], step: int, what: str, tmp_path: Path
+) -> None:
+    """The change is done and the file is not: only the journal can tell."""
+    kept = held(a_ref(name="kept"))
+    service, sink = a_world([held(ACME), held(SHOP), kept, held(WAS, object_id="renamed")])
+    state = desired(*OWNERS, declared(kept.ref), *wanted)
+    path = tmp_path / "apply.jsonl"
+    with suppress(PowerCutError, ReconcilerError):
+        apply(state, service, sink, path, Faults({step: what}))
+
+    apply(state, service, sink, path, None)
+
+    names = {"kept", *(resource.ref.name for resource in wanted)}
+    assert sorted(ref.name for ref, _ in sink.kept) == sorted(names)
+    assert delivered(service, sink)
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("step", range(1, 24))
+@pytest.mark.parametrize("is_new", [True, False])
+def test_without_custody_a_secret_that_no_sink_has_is_an_error_of_the_next_run(
+    step: int, what: str, *, is_new: bool, tmp_path: Path
+) -> None:
+    """Only the journal can tell that it was made; it is not made anew."""
+    ref = a_ref(name="a")
+    found = [] if is_new else [held(ref, an_application(authMethodType=NONE))]
+    service, sink = a_world([held(ACME), held(SHOP), *found])
+    service.custody = False
+    wanted = desired(*OWNERS, declared(ref))
+    path = tmp_path / "apply.jsonl"
+    with suppress(PowerCutError, ReconcilerError):
+        apply(wanted, service, sink, path, Faults({step: what}))
+
+    report = apply(wanted, service, sink, path, None)
+
+    told = [note.ref for note in report.notes if note.code == "SECRET-NOT-IN-SINK" if note.is_error]
+    assert delivered(service, sink) or told == [ref]
+    assert len([one for one in service.objects.values() if one.ref == ref]) == 1
