@@ -80,7 +80,7 @@ class Executor:
         self._watch = watch
         self._context = context
         self._reason_of = (allowed or Allowances()).reason_for
-        self._custody = False
+        self._custody = False  # of the service; known once it was observed
         self._ids: dict[ResourceRef, str] = {}
         # Ids of the organizations of which this run has removed an action.
         self._losers: set[str] = set()
@@ -176,8 +176,8 @@ class Executor:
 
     def _write_changes(self, runs: Sequence[ChangeRun]) -> None:
         """Record intents, then send the changes in one call. Nothing is raised for a failure."""
+        has_sink = self._sink is not None
         for run in runs:
-            has_sink = self._sink is not None
             run.intents = [*intents_of(run.change, custody=self._custody, has_sink=has_sink)]
         intents = [intent for run in runs for intent in run.intents]
         sent = [run for run in runs if not is_secret_alone(run.change)]
