@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from reconciler.errors import ServiceError
+from reconciler.kinds.calls import CALLS
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.capabilities import BEYOND
@@ -118,7 +119,7 @@ _LISTS = {
     for kind, fields in TYPES.items()
 }
 # Kinds whose updates send no fields but those that are known.
-_CARRY_NOTHING = frozenset({Kind.ORGANIZATION, Kind.ACTION_FLOW})
+_CARRY_NOTHING = frozenset(kind for kind, calls in CALLS.items() if not calls.carries)
 
 
 class ReadSpec(NamedTuple):

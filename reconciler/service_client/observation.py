@@ -10,17 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias
 
+from reconciler.kinds.calls import CALLS
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
-from reconciler.resources.normal import DEFAULTS
-from reconciler.resources.ref import (
-    ACTION,
-    ACTION_FLOW,
-    APPLICATION,
-    PROJECT,
-    Kind,
-    ResourceRef,
-    fold,
-)
+from reconciler.resources.kinds import IN_PROJECT
+from reconciler.resources.ref import PROJECT, Kind, ResourceRef, fold
 from reconciler.service_client.answers import (
     MOST_PAGES,
     PAGE,
@@ -31,6 +25,7 @@ from reconciler.service_client.answers import (
     text_of,
     unsound,
 )
+from reconciler.service_client.kinds import KindCalls
 from reconciler.service_client.wire import Wire, answers_of
 from reconciler.state import UPGRADE, ObservedObject
 
@@ -125,6 +120,7 @@ def owner_of(fields: JsonObject) -> Owner:
 
 
 _KINDS = {kind.value: kind for kind in Kind}
+_IN_PROJECT = frozenset(kind for kind, row in KINDS.items() if row.owner == IN_PROJECT)
 _TEXTS = ("organizationId", "projectId", "name", "clientId", "changedBy")
 
 
@@ -136,7 +132,7 @@ def observed_objects(
     What contradicts itself is left out and added to the incomplete.
     """
     owner, name = organization
-    listed = with_action_names(listed, name, incomplete)
+    listed = with_names(listed, name, incomplete)
     names = {owner: name}
     seen: set[str] = set()
     named: set[tuple[Kind, str, str]] = set()
@@ -170,7 +166,7 @@ def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> Obser
     # ``names`` are those of the organization and its projects, by id.
     if organization not in names or (project and project not in names):
         return None
-    if (kind is APPLICATION) != bool(project):
+    if (kind in _IN_PROJECT) != bool(project):
         raise unsound(object_id, "its projectId is not that of its kind")
     details, answered = fields.get("details"), fields.get("spec")
     if not isinstance(details, dict) or not isinstance(answered, dict):
@@ -248,39 +244,39 @@ def _mark(object_id: str, fields: JsonObject, name: str) -> bool | None:
     return value
 
 
-def with_action_names(
+def with_names(
     listed: Sequence[JsonObject], organization: str, incomplete: list[str]
 ) -> Sequence[JsonObject]:
-    """Return the listed objects of an organization with flows that name their actions.
+    """Return the listed objects of an organization with names where specs are answered with ids.
 
-    A flow is answered with the ids of its actions, without triggers that have none. A flow whose
-    actions are not listed is added to the incomplete.
+    An object whose spec has the id of one that is not listed is added to the incomplete.
     """
-    if not any(fields.get("kind") == ACTION_FLOW for fields in listed):
-        return listed
-    names = {
-        str(fields.get("id")): str(fields.get("name"))
-        for fields in listed
-        if fields.get("kind") == ACTION
-    }
-    return [
-        {**fields, "spec": _named(fields, names, organization, incomplete)}
-        if fields.get("kind") == ACTION_FLOW and isinstance(fields.get("spec"), dict)
-        else fields
-        for fields in listed
-    ]
+    for kind, calls in CALLS.items():
+        if calls.named is None or not any(fields.get("kind") == kind for fields in listed):
+            continue
+        names = {
+            str(fields.get("id")): str(fields.get("name"))
+            for fields in listed
+            if fields.get("kind") == calls.named
+        }
+        partly: list[object] = []
+        listed = [
+            _named(calls, fields, names, partly)
+            if fields.get("kind") == kind and isinstance(fields.get("spec"), dict)
+            else fields
+            for fields in listed
+        ]
+        plural = KINDS[calls.named].plural
+        incomplete += [
+            f"{organization} lists {plural} of {name} that it does not list." for name in partly
+        ]
+    return listed
 
 
 def _named(
-    fields: JsonObject, names: Mapping[str, str], organization: str, incomplete: list[str]
+    calls: KindCalls, fields: JsonObject, names: Mapping[str, str], partly: list[object]
 ) -> JsonObject:
-    spec = {
-        trigger: [names.get(str(action), str(action)) for action in actions]
-        for trigger, actions in fields["spec"].items()
-        if isinstance(actions, list)
-    }
-    ids = {str(action) for trigger in spec for action in fields["spec"][trigger]}
-    if not ids <= names.keys():
-        flow = fields.get("name")
-        incomplete.append(f"{organization} lists actions of {flow} that it does not list.")
-    return {**DEFAULTS[ACTION_FLOW], **fields["spec"], **spec}
+    spec, is_whole = calls.with_names(fields["spec"], names)
+    if not is_whole:
+        partly.append(fields.get("name"))
+    return {**fields, "spec": spec}

@@ -23,6 +23,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UnauthenticatedError,
 )
+from reconciler.kinds.calls import CALLS
 from reconciler.resources.call import ADDRESSES, Call, Code, JsonObject
 
 NO_ANSWER = 0  # no code of gRPC: nothing that the service said
@@ -175,12 +176,6 @@ _MAKE_ANOTHER = (
     "--token-file."
 )
 
-_LOGOUT_URI = (
-    "The server checks the back-channel logout URI of an application on every write, and cannot "
-    "resolve its host or may not call it (such as localhost). Write a spec.backChannelLogoutUri "
-    "that it can reach, or an empty one to have none."
-)
-
 # Reasons that say more than the code does: first those of our own service, then ZITADEL's.
 _PATH = (
     "Correct the path of the address in --service; most have none. If it is right, the service is "
@@ -193,11 +188,11 @@ _BY_ID: Mapping[str, tuple[type[ServiceError], str]] = {
     NO_ADDRESS: (ObjectNotFoundError, _PATH),
     "token.expired": (AccessDeniedError, _MAKE_ANOTHER),
     "token.revoked": (AccessDeniedError, _MAKE_ANOTHER),
-    **dict.fromkeys(("PROJECT-msNebo", "PROJECT-iZL2Ac"), (InvalidArgumentError, _LOGOUT_URI)),
     "AUTHZ-cdgFk": (
         AccessDeniedError,
         "Make the user of this token a member of the organization.",
     ),
+    **{told: error for calls in CALLS.values() for told, error in calls.refusals.items()},
 }
 
 

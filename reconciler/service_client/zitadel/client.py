@@ -10,16 +10,17 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
 from reconciler.errors import NotListedError, ServiceError
+from reconciler.kinds.zitadel import ZITADEL
 from reconciler.resources.call import Call, Code
 from reconciler.resources.capabilities import SOURCE, capabilities_of
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
-from reconciler.resources.ref import ACTION_FLOW, ResourceRef, fold
+from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.locks import LocalLock
 from reconciler.service_client.port import (
     Context,
@@ -43,10 +44,9 @@ from reconciler.service_client.wire import (
     service_error,
 )
 from reconciler.service_client.zitadel.organizations import OrganizationCalls
-from reconciler.service_client.zitadel.providers import ProviderCalls, is_unknown_address
-from reconciler.service_client.zitadel.reading import Seen, read_flows, read_organizations, reply_to
+from reconciler.service_client.zitadel.reading import Seen, read_organizations, reply_to
 from reconciler.service_client.zitadel.roles import denied_write
-from reconciler.service_client.zitadel.steps import OrderSteps, Pause, run
+from reconciler.service_client.zitadel.steps import OrderSteps, Pause, is_unknown_address, run
 from reconciler.service_client.zitadel.writes import serial_key_of, steps_of
 from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSecret, Removal
 
@@ -97,7 +97,7 @@ class ZitadelClient:
         self._instance = ""
         self._own_project = ""
         self._unidentified = ""
-        self._providers = ProviderCalls()
+        self._kinds = {kind: replace(calls) for kind, calls in ZITADEL.items()}
         self._generation: int | None = None
         self._organizations = OrganizationCalls(wire)
         self._awaited = Awaited()
@@ -136,9 +136,9 @@ class ZitadelClient:
         waited, step = 0.0, self._delays.step
         while True:
             find = partial(self._organizations.find, organizations)
-            seen = read_organizations(self._wire, find, self._providers)
-            if flows:
-                seen.add(read_flows(self._wire, seen.everything))
+            seen = read_organizations(self._wire, find, self._kinds)
+            for kind in self._kinds.values() if flows else ():
+                seen.add(kind.read_one_by_one(self._wire, seen.everything))
             missing = self._awaited.not_shown(seen.everything, organizations, flows=flows)
             unlisted = self._awaited.not_listed(seen.objects, organizations)
             # After the longest wait the plan is blocked instead: it would be made from an old list.
@@ -166,19 +166,29 @@ class ZitadelClient:
             knows_audience=self._knows_audience(seen),
             capabilities=self._capabilities,
             generation=self._generation,
-            only_active=self._providers.only_active,
+            only_active=frozenset(
+                kind
+                for kind, calls in self._kinds.items()
+                if calls.only_active and not calls.is_old
+            ),
         )
 
     @property
     def _capabilities(self) -> str:
         """Return what the server takes. One without template calls is as old as the source."""
-        return SOURCE if self._providers.is_old else capabilities_of(self._generation, "zitadel-3")
+        return SOURCE if self._is_old else capabilities_of(self._generation, "zitadel-3")
+
+    @property
+    def _is_old(self) -> bool:
+        return any(calls.is_old for calls in self._kinds.values())
 
     def _knows_audience(self, seen: Seen) -> bool | None:
         """Return whether the server stores audiences; None unless an object or its age tells."""
-        if self._providers.is_old:
+        if self._is_old:
             return False
-        return any(held.spec.get("audience") for held in seen.objects.values()) or None
+        new = {kind: calls.only_new for kind, calls in self._kinds.items()}
+        held = seen.objects.values()
+        return any(each.spec.get(name) for each in held for name in new[each.ref.kind]) or None
 
     def organizations(self) -> Sequence[str]:
         """Return every organization that the caller may see."""
@@ -206,7 +216,7 @@ class ZitadelClient:
     def write(self, orders: Sequence[Order], context: Context) -> Sequence[Written | ServiceError]:
         """Carry out independent orders, those of one project or organization in turn."""
         steps = [
-            OrderSteps(serial_key_of(order, number), steps_of(order, self._providers))
+            OrderSteps(serial_key_of(order, number), steps_of(order, self._kinds[order.ref.kind]))
             for number, order in enumerate(orders)
         ]
         results = run(self._wire, steps, self._wait)
@@ -239,7 +249,7 @@ class _Expected(NamedTuple):
     Attributes:
         sequence: At least this one; 0 for an object that was removed.
         active: The state that was written; None if none was.
-        spec: Of a flow, the whole spec; None for other kinds.
+        spec: The whole spec, of a kind without lists; None for other kinds.
     """
 
     ref: ResourceRef
@@ -250,9 +260,9 @@ class _Expected(NamedTuple):
     def is_shown_by(self, held: ObservedObject | None) -> bool:
         """Return whether an object, or none, is what was written or what came after it."""
         if self.spec is not None:
-            # The sequence of a flow is that of one trigger, and a flow without actions has none.
-            # So it shows when it has the actions of the order, or was written to later.
-            shown = held.spec if held else DEFAULTS[ACTION_FLOW]
+            # It has no sequence of its own, and without one value none at all. So it shows when
+            # it has the spec of the order, or was written to later.
+            shown = held.spec if held else DEFAULTS[self.ref.kind]
             return shown == self.spec or (held is not None and held.sequence > self.sequence)
         if held is None or self.active not in {None, held.active}:
             return self.sequence == 0
@@ -273,23 +283,23 @@ class Awaited:
 
     def note(self, order: Order, written: Written) -> None:
         """Take note of what must show after an order that was carried out."""
-        is_flow, sequence = order.ref.kind is ACTION_FLOW, max(written.sequence, 1)
+        is_whole, sequence = not ZITADEL[order.ref.kind].lists, max(written.sequence, 1)
         match order:
             case SecretOrder():  # a secret never shows
                 return
-            case CreateOrder() if is_flow:
+            case CreateOrder() if is_whole:
                 expected = _Expected(order.ref.key, written.sequence, spec=order.spec)
             case CreateOrder():
                 # Whatever sequence its list has for it, it is there.
                 expected = _Expected(order.ref.key, 1)
-            case UpdateOrder(resource=resource) if is_flow:
+            case UpdateOrder(resource=resource) if is_whole:
                 expected = _Expected(resource.ref.key, written.sequence, spec=resource.spec)
             case UpdateOrder(resource=resource):
                 before = self._expected.get(written.id)
                 active = before.active if before and resource.active is None else resource.active
                 expected = _Expected(resource.ref.key, sequence, active)
-            case DeleteOrder() if is_flow:
-                emptied = DEFAULTS[ACTION_FLOW]
+            case DeleteOrder() if is_whole:
+                emptied = DEFAULTS[order.ref.kind]
                 expected = _Expected(order.ref.key, written.sequence, spec=emptied)
             case DeleteOrder():
                 expected = _Expected(order.ref.key, 0)
@@ -306,7 +316,7 @@ class Awaited:
         held = {each.id: each for each in objects}
         missing = []
         for object_id, expected in list(self._expected.items()):
-            is_read = flows or expected.ref.kind is not ACTION_FLOW
+            is_read = flows or ZITADEL[expected.ref.kind].lists
             if expected.ref.organization not in names or not is_read:
                 continue
             if expected.is_shown_by(held.get(object_id)):

@@ -6,24 +6,29 @@ before it is tried again, after a pause in which its lists catch up.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
-from reconciler.errors import AlreadyExistsError, NotListedError, ServiceError
-from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import Kind, fold
-from reconciler.service_client.answers import id_of, sequence_of, text_of
+from reconciler.errors import (
+    AlreadyExistsError,
+    NotListedError,
+    ObjectNotFoundError,
+    ServiceError,
+)
+from reconciler.resources.call import Code, JsonObject
+from reconciler.service_client.answers import unsound
 from reconciler.service_client.orders import written
 from reconciler.service_client.port import CreateOrder, Written
-from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error
-from reconciler.service_client.zitadel.objects import (
-    Owner,
-    application,
-    items_of,
-    plain_object,
+from reconciler.service_client.wire import (
+    AGAIN,
+    Answer,
+    Reply,
+    WireRefusal,
+    error_id,
+    service_error,
 )
-from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge
-from reconciler.service_client.zitadel.reading import OF_INSTANCE, PRESENT, named
+from reconciler.service_client.zitadel.kinds import OF_INSTANCE, PRESENT, ZitadelKind
+from reconciler.service_client.zitadel.objects import Owner, items_of
 from reconciler.service_client.zitadel.steps import (
     CATCH_UP,
     FAILED,
@@ -36,37 +41,72 @@ from reconciler.service_client.zitadel.steps import (
 )
 from reconciler.state import ObservedObject, is_in_step
 
-_NO_ID = "0"  # of no object
 LOOKS = 5  # for what a create may have made, until two in a row agree
 
 
-def create_provider(order: CreateOrder, providers: ProviderCalls) -> Steps:
-    """Make a provider, unless there is one of its name.
+def create(order: CreateOrder, kind: ZitadelKind) -> Steps:
+    """Make an object, unless the server would make a second one of its name."""
+    twins = () if kind.keeps_names_unique else (yield from _twins(order, kind))
+    if isinstance(twins, WireRefusal):
+        return service_error(twins)
+    if found := _one_of(order, twins, kind):
+        return found if isinstance(found, ServiceError) else _taken_over(order, found)
+    return (yield from _made(order, kind))
 
-    The server would make a second one. The look narrows the gap in which another run, or one of
-    ours that was killed, makes the first, and does not close it.
+
+def _twins(
+    order: CreateOrder, kind: ZitadelKind
+) -> Generator[Step, Reply, Sequence[JsonObject] | WireRefusal]:
+    """Look for objects of the name; return the refusal where that cannot be done.
+
+    The look narrows the gap in which another run, or one of ours that was killed, makes the first,
+    and does not close it.
     """
     was_refused = False
-    if providers.age is ServerAge.NEW:
-        yield from _brought_up_to_date(order, providers)
-    while not providers.is_old:
-        reply = yield providers.named(order.ref.name, order.organization_id)
+    if kind.is_old is False:
+        yield from kind.refresh(order)
+    while not kind.is_old:
+        reply = yield kind.named(order)
         if isinstance(reply, Answer):
-            providers.answered()
-            items = yield from providers.still_named(_of_the_name(order, reply, providers), order)
-            if isinstance(items, WireRefusal):
-                return service_error(items)
-            if found := _one_of(order, items, providers):
-                return found if isinstance(found, ServiceError) else _taken_over(order, found)
-            break
-        if not providers.can_ask_on(reply, was_refused=was_refused):
-            return service_error(reply)
+            kind.answered()
+            return (yield from _current(_of_the_name(order, reply, kind), order, kind))
+        if not kind.can_ask_on(reply, was_refused=was_refused):
+            return reply
         was_refused = True
-    return (yield from create(order, providers.create(order), providers))
+    return ()
 
 
-def create(order: CreateOrder, call: Call, providers: ProviderCalls) -> Steps:
+def _current(
+    items: Sequence[JsonObject], order: CreateOrder, kind: ZitadelKind
+) -> Generator[Step, Reply, Sequence[JsonObject] | WireRefusal]:
+    """Read listed objects one by one; return those that exist and have the order's name.
+
+    A list can show an object under a name that a rename or a delete has freed. The read of one
+    object does not lag. Returns the refusal of one that cannot be read.
+    """
+    current: list[JsonObject] = []
+    for item in items:
+        reply = yield kind.get(order, kind.id_of(item))
+        if isinstance(reply, WireRefusal):
+            # A missing object has an error id. Without one, a proxy may have answered.
+            if isinstance(service_error(reply), ObjectNotFoundError) and error_id(reply):
+                continue
+            return reply
+        found = kind.read_in(reply.fields)
+        if not isinstance(found, dict):
+            raise unsound(kind.id_of(item), f"{kind.reads[1]} is not an object")
+        if kind.is_called(found, order.ref.name):
+            current.append(found)
+    return current
+
+
+def _of_the_name(order: CreateOrder, reply: Answer, kind: ZitadelKind) -> Sequence[JsonObject]:
+    return [each for each in items_of(reply.fields) if kind.is_called(each, order.ref.name)]
+
+
+def _made(order: CreateOrder, kind: ZitadelKind) -> Steps:
     """Make an object; after a lost answer or a conflict, look for it before it is made again."""
+    (call,) = kind.writes(order)
     may_be_ours = is_taken = False
     for _ in range(TRIES):
         reply = yield call
@@ -78,7 +118,7 @@ def create(order: CreateOrder, call: Call, providers: ProviderCalls) -> Steps:
         is_taken = reply.code == Code.ALREADY_EXISTS
         if not (reply.unsure or is_taken or is_conflict(reply)):
             return service_error(reply)
-        found = yield from _look(order, providers)
+        found = yield from _look(order, kind)
         if found is not None:
             return found if isinstance(found, ServiceError) else _taken_over(order, found)
         if is_taken and not may_be_ours:
@@ -93,98 +133,52 @@ def create(order: CreateOrder, call: Call, providers: ProviderCalls) -> Steps:
 
 
 def _look(
-    order: CreateOrder, providers: ProviderCalls
+    order: CreateOrder, kind: ZitadelKind
 ) -> Generator[Step, Reply, ObservedObject | ServiceError | None]:
     """Look for what may have been made, until two looks in a row see the same."""
-    name, owner = order.ref.name, order.organization_id
-    if order.ref.kind is Kind.IDP_JWT_CONFIG:
-        call = providers.named(name, owner)
-    else:
-        call = named(order.ref.kind, name, owner, order.project_id)
+    call = kind.named(order)
     before: list[str] | None = None
     pause = CATCH_UP
     for _ in range(LOOKS):
         yield pause
         pause = ONCE_MORE
-        yield from _brought_up_to_date(order, providers)
+        yield from kind.refresh(order)
         reply = yield call
         if isinstance(reply, WireRefusal) and call.operation == PRESENT and not reply.unsure:
             call = replace(call, operation=OF_INSTANCE)  # of an old server
             continue
         if isinstance(reply, WireRefusal):
             return unknown_result(reply.message)
-        items = _of_the_name(order, reply, providers)
-        ids = sorted(id_of(item) for item in items)
+        items = _of_the_name(order, reply, kind)
+        ids = sorted(kind.id_of(item) for item in items)
         # Lists lag behind writes. Two equal looks in a row are taken for the truth.
         if ids == before:
-            if order.ref.kind is Kind.IDP_JWT_CONFIG:
-                current = yield from providers.still_named(items, order)
-                if isinstance(current, WireRefusal):
-                    return unknown_result(current.message)
-                items = current
-            return _one_of(order, items, providers)
+            found = items if kind.keeps_names_unique else (yield from _current(items, order, kind))
+            if isinstance(found, WireRefusal):
+                return unknown_result(found.message)
+            return _one_of(order, found, kind)
         before = ids
     return unknown_result(f"the service's lists contradict each other about {order.ref}")
 
 
-def _brought_up_to_date(
-    order: CreateOrder, providers: ProviderCalls
-) -> Generator[Step, Reply, None]:
-    """Read one object by an id: before that the server brings the list of its kind up to date.
-
-    Actions and organizations have no such read.
-    """
-    owner = order.organization_id
-    match order.ref.kind:
-        case Kind.IDP_JWT_CONFIG:
-            yield providers.get(_NO_ID, owner)
-        case Kind.OIDC_APPLICATION:
-            yield Call("GetAppByID", {"projectId": order.project_id, "appId": _NO_ID}, owner)
-        case Kind.PROJECT:
-            yield Call("GetProjectByID", {"id": _NO_ID}, owner)
-        case _:
-            pass
-
-
-def _of_the_name(order: CreateOrder, reply: Answer, providers: ProviderCalls) -> list[JsonObject]:
-    """Return the listed objects of the name that is to be made, of the same kind."""
-    return [
-        item
-        for item in items_of(reply.fields)
-        if fold(text_of(item, "name")) == fold(order.ref.name)
-        and (order.ref.kind is not Kind.IDP_JWT_CONFIG or providers.is_ours(item))
-    ]
-
-
 def _one_of(
-    order: CreateOrder, items: list[JsonObject], providers: ProviderCalls
+    order: CreateOrder, items: Sequence[JsonObject], kind: ZitadelKind
 ) -> ObservedObject | ServiceError | None:
     if len(items) > 1:
-        ids = " and ".join(sorted(id_of(item) for item in items))
+        ids = " and ".join(sorted(kind.id_of(item) for item in items))
         return ServiceError(
             f"there is more than one {order.ref}: ids {ids}",
             remedy="Check which of them is used, remove the others, and apply again.",
         )
-    return observed_item(order, items[0], providers) if items else None
+    return observed(order, items[0], kind) if items else None
 
 
-def observed_item(
-    like: CreateOrder | ObservedObject, item: JsonObject, providers: ProviderCalls
+def observed(
+    like: CreateOrder | ObservedObject, item: JsonObject, kind: ZitadelKind
 ) -> ObservedObject:
-    """Return an item of a list, or of a read, as an object with the kind and owner of another."""
-    owner, kind = Owner(like.organization_id, like.ref.organization), like.ref.kind
-    match kind:
-        case Kind.IDP_JWT_CONFIG:
-            return providers.observed(item, owner)
-        case Kind.OIDC_APPLICATION:
-            return application(item, owner, Owner(like.project_id, like.ref.project))
-        case Kind.ORGANIZATION:
-            # The id is all that its list has to tell: an organization has no spec.
-            details = item.get("details")
-            sequence = sequence_of(details) if isinstance(details, dict) else 0
-            return ObservedObject(like.ref, id_of(item), sequence, {}, like.organization_id)
-        case _:
-            return plain_object(kind, item, owner)
+    """Return an item of a list, or of a read, as an object with the owner of another."""
+    owner = Owner(like.organization_id, like.ref.organization)
+    return kind.observed(item, owner, Owner(like.project_id, like.ref.project))
 
 
 def _taken_over(order: CreateOrder, found: ObservedObject) -> Written | ServiceError:

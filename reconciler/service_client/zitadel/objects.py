@@ -7,14 +7,12 @@ so that nothing ever writes to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-from reconciler.kinds.action_flow.flows import TRIGGER_NUMBERED, Flow, flow_id
 from reconciler.resources.call import JsonObject
-from reconciler.resources.normal import DEFAULTS, TYPES, normal_form
-from reconciler.resources.ref import ACTION_FLOW, Kind, ResourceRef
+from reconciler.resources.normal import DEFAULTS, normal_form
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.answers import (
     ReadSpec,
     id_of,
@@ -26,16 +24,8 @@ from reconciler.service_client.answers import (
 )
 from reconciler.state import ObservedObject
 
-# Told by the service, and never sent to it.
-_DERIVED = {"clientId", "noneCompliant", "complianceProblems", "allowedOrigins"}
-_OUTSIDE = {"id", "details", "state", "name"}
-# Of applications that are not of OIDC, by the field that has their configuration.
-_OTHER_APPLICATIONS = {"apiConfig": "an API application", "samlConfig": "a SAML application"}
-# What the old create of an identity provider allowed, and what users need to log in by it at all.
-OPTIONS_OF_NEW = {"isLinkingAllowed": True, "isCreationAllowed": True}
-# Of an identity provider, beside its configuration; what renames it sends them, too.
-BESIDE_IDP = {"stylingType", "autoRegister"}
-_NOTHING_SAID = dict.fromkeys(TYPES[Kind.IDP_JWT_CONFIG], "")
+OUTSIDE = frozenset({"id", "details", "state", "name"})
+"""Fields of an answered object beside its configuration."""
 
 
 class Owner(NamedTuple):
@@ -43,6 +33,9 @@ class Owner(NamedTuple):
 
     id: str
     name: str
+
+
+NO_PROJECT = Owner("", "")
 
 
 def items_of(answer: JsonObject) -> Sequence[JsonObject]:
@@ -72,68 +65,11 @@ def is_active(fields: JsonObject) -> bool:
 def organization(fields: JsonObject) -> ObservedObject:
     """Return an organization."""
     own = Owner(id_of(fields), text_of(fields, "name"))
-    return _observed(Kind.ORGANIZATION, fields, own, ReadSpec({}, {}, ()))
+    return object_of(Kind.ORGANIZATION, fields, own, ReadSpec({}, {}, ()))
 
 
-def plain_object(kind: Kind, fields: JsonObject, owner: Owner) -> ObservedObject:
-    """Return a project or an action, whose spec stands among its other fields."""
-    said = {name: value for name, value in fields.items() if name not in _OUTSIDE}
-    return _observed(kind, fields, owner, _read(kind, fields, said))
-
-
-def jwt_provider(fields: JsonObject, owner: Owner) -> ObservedObject:
-    """Return a JWT provider as the template calls answer it.
-
-    Options that are not those of a new provider, and every field that is not known here, are
-    sent back by an update.
-    """
-    config = fields.get("config")
-    if not isinstance(config, dict):
-        config = {}
-    carried = {name: value for name, value in config.items() if name not in {"jwt", "options"}}
-    options = config.get("options", {})
-    if options != OPTIONS_OF_NEW:
-        carried["providerOptions"] = options
-    return _provider(fields, owner, config.get("jwt"), carried, {"type", "config"})
-
-
-def identity_provider(fields: JsonObject, owner: Owner) -> ObservedObject:
-    """Return an identity provider as the old calls answer it."""
-    return _provider(fields, owner, fields.get("jwtConfig"), {}, {"jwtConfig"})
-
-
-def _provider(
-    fields: JsonObject, owner: Owner, said: object, carried: JsonObject, known: set[str]
-) -> ObservedObject:
-    """Return an identity provider; one without a JWT configuration is marked as strange.
-
-    Carried are those fields, too, that are not ``known`` here.
-    """
-    kind, outside = Kind.IDP_JWT_CONFIG, _OUTSIDE | {"owner"} | known
-    if not isinstance(said, dict):
-        return _observed(kind, fields, owner, ReadSpec(_NOTHING_SAID, {}, _strange(fields)))
-    read = _read(kind, fields, {**_NOTHING_SAID, **said})
-    beside = {name: value for name, value in fields.items() if name not in outside}
-    carried = {**read.carried, **beside, **carried}
-    return _observed(kind, fields, owner, read._replace(carried=carried))
-
-
-def application(fields: JsonObject, owner: Owner, project: Owner) -> ObservedObject:
-    """Return an application; one that is not of OIDC is marked as strange."""
-    kind, said = Kind.OIDC_APPLICATION, fields.get("oidcConfig")
-    if isinstance(said, dict):
-        config = {name: value for name, value in said.items() if name not in _DERIVED}
-        read = _read(kind, fields, config)
-        client_id = text_of({"clientId": "", **said}, "clientId")
-    else:
-        # Without an auth method it differs from everything that a manifest can say.
-        read = ReadSpec({**DEFAULTS[kind], "authMethodType": ""}, {}, _strange(fields))
-        client_id = ""
-    held = _observed(kind, fields, owner, read, project.name)
-    return replace(held, project_id=project.id, client_id=client_id)
-
-
-def _read(kind: Kind, fields: JsonObject, said: JsonObject) -> ReadSpec:
+def read_fields(kind: Kind, fields: JsonObject, said: JsonObject) -> ReadSpec:
+    """Return what a configuration says, of the object of these fields."""
     try:
         read = read_spec(kind, {**DEFAULTS[kind], **said})
     except ValueError as failure:
@@ -141,26 +77,23 @@ def _read(kind: Kind, fields: JsonObject, said: JsonObject) -> ReadSpec:
     return read._replace(spec=normal_form(kind, read.spec))
 
 
-def _strange(fields: JsonObject) -> tuple[str, ...]:
+def strange_fields(fields: JsonObject, known: Collection[str] = ()) -> tuple[str, ...]:
     """Return what an object has instead of the configuration that manifests can say."""
-    names = sorted(set(fields) - _OUTSIDE - BESIDE_IDP - {"owner"})
-    words = (
-        f"the configuration of {_OTHER_APPLICATIONS[name]}" if name in _OTHER_APPLICATIONS else name
-        for name in names
-    )
-    return tuple(words) or ("no configuration",)
+    return tuple(sorted(fields.keys() - OUTSIDE - {*known})) or ("no configuration",)
 
 
-def _observed(
-    kind: Kind, fields: JsonObject, owner: Owner, read: ReadSpec, project: str = ""
+def object_of(
+    kind: Kind, fields: JsonObject, owner: Owner, read: ReadSpec, project: Owner = NO_PROJECT
 ) -> ObservedObject:
+    """Return an answered object as an observed one."""
     details = _details(fields)
     return ObservedObject(
-        ref=ResourceRef(kind, owner.name, project, text_of(fields, "name")),
+        ref=ResourceRef(kind, owner.name, project.name, text_of(fields, "name")),
         id=id_of(fields),
         sequence=sequence_of(details),
         spec=read.spec,
         organization_id=owner.id,
+        project_id=project.id,
         changed_at=text_of({"changeDate": "", **details}, "changeDate"),
         carried=read.carried,
         uncarried=read.uncarried,
@@ -183,61 +116,3 @@ def _details(fields: JsonObject) -> JsonObject:
     if not isinstance(details, dict):
         raise unsound(id_of(fields), "it has no details")
     return details
-
-
-class AnsweredFlow(NamedTuple):
-    """A flow as one call answers it.
-
-    Attributes:
-        triggers: The actions of each trigger that has any, by the number of the trigger.
-        sequence: That of one of its triggers; 0 where none has actions.
-    """
-
-    triggers: Mapping[str, Sequence[JsonObject]]
-    sequence: int
-    changed_at: str
-
-
-def answered_flow(answer: JsonObject) -> AnsweredFlow:
-    """Return the flow that is answered."""
-    fields = answer.get("flow")
-    if not isinstance(fields, dict):
-        raise unsound("?", "flow is not an object")
-    triggers = {}
-    for each in objects_of({"triggerActions": [], **fields}, "triggerActions"):
-        kind = each.get("triggerType")
-        actions = objects_of({"actions": [], **each}, "actions")
-        if not isinstance(kind, dict):
-            raise unsound("?", "triggerType is not an object")
-        if actions:
-            triggers[text_of(kind, "id")] = actions
-    if not triggers:
-        return AnsweredFlow({}, 0, "")
-    told = fields.get("details")
-    details = {"sequence": "0", "changeDate": "", **(told if isinstance(told, dict) else {})}
-    return AnsweredFlow(triggers, sequence_of(details), text_of(details, "changeDate"))
-
-
-def flow_object(
-    flow: Flow, found: AnsweredFlow, owner: Owner, actions: Mapping[str, str]
-) -> ObservedObject:
-    """Return a flow that has actions, named as they are in ``actions``, by id."""
-    spec: dict[str, Any] = {**DEFAULTS[ACTION_FLOW]}
-    strange: list[str] = []
-    for number, ran in found.triggers.items():
-        # An action that was made or renamed since the list was read has the name of this answer.
-        names = [actions.get(id_of(action)) or text_of(action, "name") for action in ran]
-        trigger = TRIGGER_NUMBERED.get(number)
-        if trigger in flow.triggers and trigger is not None:
-            spec[trigger.name] = names
-        else:
-            strange.append(f"actions at trigger {number}")
-    return ObservedObject(
-        ref=ResourceRef(ACTION_FLOW, owner.name, "", flow.name),
-        id=flow_id(owner.id, flow),
-        sequence=found.sequence,
-        spec=spec,
-        organization_id=owner.id,
-        changed_at=found.changed_at,
-        uncarried=tuple(sorted(strange)),
-    )

@@ -9,22 +9,20 @@ not read that, the organizations that the user lives in or has a role of.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from reconciler.errors import AccessDeniedError
 from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import Kind, fold
+from reconciler.resources.ref import fold
 from reconciler.service_client.answers import text_of
 from reconciler.service_client.wire import Answer, Wire, WireRefusal, error_id, is_id, service_error
+from reconciler.service_client.zitadel.kinds import OF_INSTANCE, PRESENT, by_name
 from reconciler.service_client.zitadel.objects import items_of, organization, total_of
 from reconciler.service_client.zitadel.reading import (
-    OF_INSTANCE,
     PAGE,
-    PRESENT,
     TOO_LARGE_A_PAGE,
     Found,
     Listing,
-    named,
     read_lists,
     reply_to,
 )
@@ -171,7 +169,7 @@ class OrganizationCalls:
 
 
 def _named(operation: str, name: str) -> Call:
-    return replace(named(Kind.ORGANIZATION, name, ""), operation=operation)
+    return Call(operation, {"queries": [by_name("nameQuery", name)]})
 
 
 def _is_called(item: JsonObject, name: str) -> bool:

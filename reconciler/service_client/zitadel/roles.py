@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reconciler.errors import AccessDeniedError, ServiceError, UnauthenticatedError
+from reconciler.kinds.fields import KINDS
+from reconciler.kinds.zitadel import ZITADEL
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order
@@ -115,10 +117,11 @@ def _role_for(order: Order) -> str:
     ref = order.ref
     if isinstance(order, CreateOrder) and ref.kind is Kind.ORGANIZATION:
         return f"Give the user of this token {_OF_INSTANCE}. {_IN_INSTANCE}"
-    if isinstance(order, DeleteOrder) and ref.kind is Kind.OIDC_APPLICATION:
+    role = ZITADEL[ref.kind].removed_by
+    if isinstance(order, DeleteOrder) and role:
         return (
-            f"Give the user of this token PROJECT_OWNER of the project {ref.project}. "
-            f"{_IN_PROJECT} ORG_OWNER may not delete applications."
+            f"Give the user of this token {role} of the project {ref.project}. "
+            f"{_IN_PROJECT} ORG_OWNER may not delete {KINDS[ref.kind].plural}."
         )
     return (
         f"Give the user of this token ORG_OWNER of the organization {ref.organization}. "

@@ -24,9 +24,11 @@ from reconciler.service_client.wire import (
     Reply,
     Wire,
     WireRefusal,
+    error_id,
 )
 
 TRIES = 8  # of one call
+_NO_SUCH_ADDRESS = frozenset({Code.NOT_FOUND, Code.UNIMPLEMENTED})
 FAILED = frozenset({UNKNOWN, Code.INTERNAL})
 # Another writer was quicker. ZITADEL's own retries are over by then, and it answers what its
 # database said, as an unknown error.
@@ -161,6 +163,16 @@ def is_conflict(refusal: WireRefusal) -> bool:
     """Return whether a write was not made because another writer was quicker."""
     is_told = refusal.code in FAILED and bool(_CONFLICT.search(refusal.message))
     return is_told or (refusal.code == Code.ABORTED and not refusal.unsure)
+
+
+def is_unknown_address(refusal: WireRefusal) -> bool:
+    """Return whether the gateway of a ZITADEL has no such address.
+
+    It says so in a body with a code and without an id; a missing object and a missing membership
+    have an id. A proxy answers without a code of gRPC.
+    """
+    is_sure = refusal.is_code_told and not refusal.unsure
+    return is_sure and refusal.code in _NO_SUCH_ADDRESS and not error_id(refusal)
 
 
 def unknown_result(message: str) -> ServiceUnavailableError:

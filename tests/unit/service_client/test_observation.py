@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.errors import ServiceError
 from reconciler.resources.ref import Kind
-from reconciler.service_client.observation import observed_objects, with_action_names
+from reconciler.service_client.observation import observed_objects, with_names
 from tests.builders import TOKEN, declared
 from tests.rows import each_row
 from tests.unit.service_client.test_answers import SPECS
@@ -94,7 +94,7 @@ def test_listed_flows_name_their_actions() -> None:
     listed: list[dict[str, Any]] = [flow, {"kind": "Action", "id": "7", "name": "greet"}]
     incomplete: list[str] = []
 
-    (named, _) = with_action_names(listed, "acme", incomplete)
+    (named, _) = with_names(listed, "acme", incomplete)
 
     assert named["spec"] == declared(TOKEN, {USERINFO: ["greet", "9"]}).spec
     assert incomplete == ["acme lists actions of COMPLEMENT_TOKEN that it does not list."]

@@ -27,3 +27,8 @@ def driven(steps: Generator[Step, Reply, T], *replies: Reply) -> tuple[T, list[S
         assert left == []
         result: T = end.value
         return result, taken
+
+
+def operations(steps: list[Step]) -> list[object]:
+    """Return steps with each call by the name of its operation."""
+    return [step.operation if isinstance(step, Call) else step for step in steps]

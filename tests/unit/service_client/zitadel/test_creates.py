@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.errors import (
@@ -11,19 +13,18 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.resources.call import Call, JsonObject
-from reconciler.resources.ref import organization_ref
+from reconciler.kinds.zitadel import ZITADEL
+from reconciler.resources.call import JsonObject
+from reconciler.resources.ref import Kind, organization_ref
 from reconciler.service_client.port import CreateOrder, Written
 from reconciler.service_client.wire import Answer, Reply, WireRefusal, lost
-from reconciler.service_client.zitadel.creates import LOOKS, create, create_provider
-from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge
-from reconciler.service_client.zitadel.steps import CATCH_UP, ONCE_MORE, TRIES, Step
+from reconciler.service_client.zitadel.creates import LOOKS, create
+from reconciler.service_client.zitadel.steps import CATCH_UP, ONCE_MORE, TRIES
 from tests.builders import GREET, PARTNER, an_action, declared
 from tests.rows import each_row
-from tests.unit.service_client.zitadel.driven import driven
+from tests.unit.service_client.zitadel.driven import driven, operations
 
 ORDER = CreateOrder(GREET, declared(GREET).spec, "k", "1")
-CALL = Call("CreateAction")
 DETAILS = {"sequence": "9", "resourceOwner": "1"}
 MADE = Answer({"id": "7", "details": DETAILS})
 ITEM: JsonObject = {"id": "7", "name": "greet", "details": DETAILS, **declared(GREET).spec}
@@ -33,10 +34,6 @@ LOST, TAKEN = lost("no answer"), WireRefusal(6, "exists")
 
 def listed(*items: JsonObject) -> Answer:
     return Answer({"result": list(items), "details": {"totalResult": str(len(items))}})
-
-
-def operations(steps: list[Step]) -> list[object]:
-    return [step.operation if isinstance(step, Call) else step for step in steps]
 
 
 LOOK = [CATCH_UP, "ListActions", ONCE_MORE, "ListActions"]
@@ -58,7 +55,7 @@ def test_a_create_is_made_once(
     replies: list[Reply], result: Written | type[ServiceError], steps: list[object]
 ) -> None:
     """Its lost answer may have made it; another one of its name is never taken for it."""
-    made, taken = driven(create(ORDER, CALL, ProviderCalls()), *replies)
+    made, taken = driven(create(ORDER, ZITADEL[Kind.ACTION]), *replies)
 
     assert (made if isinstance(made, Written) else type(made)) == result
     assert operations(taken) == ["CreateAction", *steps]
@@ -74,7 +71,7 @@ def test_an_organization_is_found_by_its_name_and_id_alone(
     found = listed({"id": "7", "name": "ACME", **details})
 
     made, _ = driven(
-        create(CreateOrder(acme, {}, "k"), Call("AddOrg"), ProviderCalls()), LOST, found, found
+        create(CreateOrder(acme, {}, "k"), ZITADEL[Kind.ORGANIZATION]), LOST, found, found
     )
 
     assert made == Written("7", sequence)
@@ -83,7 +80,7 @@ def test_an_organization_is_found_by_its_name_and_id_alone(
 def test_objects_of_the_same_name_are_not_chosen_from() -> None:
     twins = listed(ITEM, {**ITEM, "id": "8"})
 
-    result, _ = driven(create(ORDER, CALL, ProviderCalls()), LOST, twins, twins)
+    result, _ = driven(create(ORDER, ZITADEL[Kind.ACTION]), LOST, twins, twins)
 
     assert isinstance(result, ServiceError)
     assert "ids 7 and 8" in result.problem
@@ -92,7 +89,7 @@ def test_objects_of_the_same_name_are_not_chosen_from() -> None:
 def test_lists_that_contradict_each_other_prove_nothing() -> None:
     looks = [listed(*[ITEM] * (number % 2)) for number in range(LOOKS)]
 
-    result, _ = driven(create(ORDER, CALL, ProviderCalls()), LOST, *looks)
+    result, _ = driven(create(ORDER, ZITADEL[Kind.ACTION]), LOST, *looks)
 
     assert isinstance(result, ServiceUnavailableError)
     assert "contradict" in result.problem
@@ -101,7 +98,7 @@ def test_lists_that_contradict_each_other_prove_nothing() -> None:
 def test_a_service_that_never_answers_is_left() -> None:
     replies: list[Reply] = [LOST, listed(), listed()] * TRIES
 
-    result, _ = driven(create(ORDER, CALL, ProviderCalls()), *replies)
+    result, _ = driven(create(ORDER, ZITADEL[Kind.ACTION]), *replies)
 
     assert isinstance(result, ServiceUnavailableError)
     assert result.problem.endswith("no answer came")
@@ -117,11 +114,11 @@ NOT_THERE = WireRefusal(5, "Not Found", is_code_told=True)
 
 def test_a_provider_of_the_name_is_not_made_twice() -> None:
     """The server would make a second one. A list may show a name that a rename has freed."""
-    calls = ProviderCalls(ServerAge.NEW)
+    calls = replace(ZITADEL[Kind.IDP_JWT_CONFIG], is_old=False)
     gone = WireRefusal(5, "no", {"id": "QUERY-1"})
 
-    taken, _ = driven(create_provider(PROVIDER, calls), gone, listed(JWT), Answer({"idp": JWT}))
-    made, steps = driven(create_provider(PROVIDER, calls), gone, listed(JWT), gone, MADE)
+    taken, _ = driven(create(PROVIDER, calls), gone, listed(JWT), Answer({"idp": JWT}))
+    made, steps = driven(create(PROVIDER, calls), gone, listed(JWT), gone, MADE)
 
     assert isinstance(taken, AlreadyExistsError), "its name differs in case"
     assert made == Written("7", 9)
@@ -131,9 +128,9 @@ def test_a_provider_of_the_name_is_not_made_twice() -> None:
 
 
 def test_a_server_without_template_calls_is_asked_with_the_old_ones() -> None:
-    calls = ProviderCalls()
+    calls = replace(ZITADEL[Kind.IDP_JWT_CONFIG])
 
-    made, steps = driven(create_provider(PROVIDER, calls), NOT_THERE, NOT_THERE, MADE)
+    made, steps = driven(create(PROVIDER, calls), NOT_THERE, NOT_THERE, MADE)
 
     assert made == Written("7", 9)
     assert operations(steps) == ["ListProviders", "ListProviders", "AddOrgJWTIDP"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 
 from reconciler.errors import PreconditionFailedError, ServiceError
 from reconciler.resources.call import Call
@@ -19,6 +20,7 @@ from reconciler.service_client.zitadel.steps import (
     changed_since,
     despite_conflicts,
     is_conflict,
+    is_unknown_address,
     repeated,
     run,
 )
@@ -145,3 +147,23 @@ def test_no_orders_are_nothing_sent() -> None:
 
     assert run(wire, [], list[Pause]().append) == []
     assert wire.sent == []
+
+
+NOT_THERE = WireRefusal(5, "Not Found", is_code_told=True)
+
+
+@each_row(
+    ("refusal", "is_one"),
+    [
+        (NOT_THERE, True),
+        (replace(NOT_THERE, code=12), True),
+        (replace(NOT_THERE, code=7), False),
+        (replace(NOT_THERE, is_code_told=False), False),
+        (replace(NOT_THERE, unsure=True), False),
+        (replace(NOT_THERE, details={"id": "QUERY-1"}), False),
+    ],
+)
+def test_an_address_is_unknown_only_where_the_gateway_says_so(
+    refusal: WireRefusal, *, is_one: bool
+) -> None:
+    assert is_unknown_address(refusal) is is_one

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ObjectNotFoundError, PreconditionFailedError, ServiceError
-from reconciler.resources.call import Call, JsonObject
+from reconciler.kinds.zitadel import ZITADEL
+from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import (
     CreateOrder,
@@ -19,14 +20,11 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.wire import Answer, Reply, WireRefusal
-from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge
-from reconciler.service_client.zitadel.steps import Step
 from reconciler.service_client.zitadel.writes import serial_key_of, steps_of
 from tests.builders import ACME, GREET, PARTNER, SHOP, TOKEN, WEB, an_action, declared, held
 from tests.rows import each_row
-from tests.unit.service_client.zitadel.driven import driven
+from tests.unit.service_client.zitadel.driven import driven, operations
 
-CALLS = ProviderCalls(ServerAge.NEW)
 MINE: dict[str, Any] = {"object_id": "7", "organization_id": "1", "sequence": 9}
 HELD = held(GREET, **MINE)
 UPDATE = UpdateOrder(declared(GREET, an_action(timeout="1s")), HELD)
@@ -44,10 +42,6 @@ def at(sequence: int) -> JsonObject:
 
 def done(sequence: int = 10) -> Answer:
     return Answer({"details": at(sequence)})
-
-
-def operations(steps: list[Step]) -> list[object]:
-    return [step.operation if isinstance(step, Call) else step for step in steps]
 
 
 @each_row(
@@ -81,7 +75,7 @@ def test_writes_that_would_conflict_share_a_key(order: Order, key: str) -> None:
         pytest.param(replace(UPDATE, is_new=True), [done()], Written("7", 10), 1, id="just made"),
         pytest.param(
             UPDATE,
-            [read(), WireRefusal(9, "no (COMMAND-1m88i)")],
+            [read(), WireRefusal(9, "no (ACTION-dg4t2)")],
             Written("7", 9),
             2,
             id="no change",
@@ -104,7 +98,7 @@ def test_an_object_is_read_before_it_is_written_to(
     order: Order, replies: list[Reply], result: Written | type[ServiceError], calls: int
 ) -> None:
     """What somebody else changed meanwhile would be lost without a word."""
-    made, steps = driven(steps_of(order, CALLS), *replies)
+    made, steps = driven(steps_of(order, ZITADEL[order.ref.kind]), *replies)
 
     assert (made if isinstance(made, Written) else type(made)) == result
     assert len(steps) == calls
@@ -122,7 +116,7 @@ def test_an_object_is_read_before_it_is_written_to(
 def test_each_kind_has_its_own_read(ref: ResourceRef, read_by: str, name: str) -> None:
     answer = Answer({name: {"id": "7", "details": at(10)}})
 
-    result, steps = driven(steps_of(DeleteOrder(held(ref, **MINE)), CALLS), answer)
+    result, steps = driven(steps_of(DeleteOrder(held(ref, **MINE)), ZITADEL[ref.kind]), answer)
 
     assert isinstance(result, PreconditionFailedError)
     assert operations(steps) == [read_by]
@@ -131,54 +125,11 @@ def test_each_kind_has_its_own_read(ref: ResourceRef, read_by: str, name: str) -
 def test_a_secret_without_its_answer_is_not_known() -> None:
     order = SecretOrder(WEB, "7", "1", "2", "c")
 
-    made, _ = driven(steps_of(order, CALLS), Answer({**done().fields, "clientSecret": "s"}))
-    lost, _ = driven(steps_of(order, CALLS), done())
+    made, _ = driven(
+        steps_of(order, ZITADEL[order.ref.kind]), Answer({**done().fields, "clientSecret": "s"})
+    )
+    lost, _ = driven(steps_of(order, ZITADEL[order.ref.kind]), done())
 
     assert isinstance(made, Written)
     assert made.client_secret is not None
     assert isinstance(lost, ServiceError)
-
-
-USERINFO = "PRE_USERINFO_CREATION"
-FLOW = CreateOrder(
-    TOKEN, declared(TOKEN, {USERINFO: ["greet"]}).spec, "k", "1", actions={"greet": "7"}
-)
-
-
-def flow(*actions: str, sequence: int = 9) -> Answer:
-    triggers = [{"triggerType": {"id": "4"}, "actions": [{"id": each} for each in actions]}]
-    return Answer({"flow": {"triggerActions": triggers, "details": at(sequence)}})
-
-
-@pytest.mark.parametrize(
-    ("order", "replies", "result"),
-    [
-        pytest.param(FLOW, [flow(), done()], Written("1-2", 10), id="new"),
-        pytest.param(FLOW, [flow("8")], PreconditionFailedError, id="made by another"),
-        pytest.param(
-            FLOW, [flow(), WireRefusal(9, "no (COMMAND-Nfh52)")], Written("1-2", 0), id="no change"
-        ),
-        pytest.param(FLOW, [flow(), GONE], ObjectNotFoundError, id="refused"),
-        pytest.param(
-            DeleteOrder(held(TOKEN, {USERINFO: ["greet"]}, **{**MINE, "object_id": "1-2"})),
-            [flow("7"), done()],
-            Written("1-2", 9),
-            id="cleared",
-        ),
-    ],
-)
-def test_a_flow_is_read_before_it_is_written_to(
-    order: Order, replies: list[Reply], result: Written | type[ServiceError]
-) -> None:
-    made, steps = driven(steps_of(order, CALLS), *replies)
-
-    assert (made if isinstance(made, Written) else type(made)) == result
-    assert operations(steps)[0] == "GetFlow"
-
-
-def test_a_flow_that_this_run_changed_before_is_not_read() -> None:
-    order = DeleteOrder(held(TOKEN, {USERINFO: ["greet"]}, **MINE), is_moved=True)
-
-    _, steps = driven(steps_of(order, CALLS), done())
-
-    assert operations(steps) == ["ClearFlow"]

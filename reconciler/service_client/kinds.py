@@ -1,0 +1,151 @@
+"""The form in which a kind says which calls write it, and what their answers mean.
+
+Names and addresses of operations are ZITADEL's (DESIGN 5.1), so both kinds of service are written
+to by these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from reconciler.errors import ServiceError
+from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.ref import Kind
+from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder
+from reconciler.state import ObservedObject, holds, is_in_step
+
+OneCall: TypeAlias = tuple[str, JsonObject]
+"""Operation and fields of a call."""
+
+Placed: TypeAlias = CreateOrder | SecretOrder | ObservedObject
+"""Something of a name, with the ids of its owners."""
+
+_DEACTIVATE, _REACTIVATE = "Deactivate", "Reactivate"
+
+
+@dataclass(frozen=True)
+class KindCalls:
+    """The operations that write one kind. A kind with calls of another form overrides methods.
+
+    Attributes:
+        create: Makes an object; empty where ``configure`` does.
+        rename: Changes the name; the same as ``configure`` where one call changes both.
+        configure: Writes the spec; empty for a kind without fields.
+        remove: Removes an object.
+        secret: Makes a new client secret; empty for a kind that has none.
+        state: Name of the calls that switch it off and on, after their verb.
+        name_field: Field of the name.
+        id_field: Field of the id in all calls but ``create``, and in the answer of that; empty
+            where project and name are its address.
+        fixed: Fields of the spec that only ``create`` sends.
+        carries: Whether an update sends back the fields that this version does not know.
+        named: Kind of the objects that an answered spec names by their ids; None for no such.
+        problems: Name of the list of problems in an answer.
+        refusals: Errors, and what to do about them, by the ids of refusals.
+    """
+
+    create: str = ""
+    rename: str = ""
+    configure: str = ""
+    remove: str = ""
+    secret: str = ""
+    state: str = ""
+    name_field: str = "name"
+    id_field: str = "id"
+    fixed: frozenset[str] = frozenset()
+    carries: bool = True
+    named: Kind | None = None
+    problems: str = ""
+    refusals: Mapping[str, tuple[type[ServiceError], str]] = field(default_factory=dict)
+
+    def target(self, at: Placed, object_id: str) -> JsonObject:
+        """Return the fields by which a call names an object."""
+        own = {self.id_field: object_id} if self.id_field else {self.name_field: at.ref.name}
+        return {**project_of(at), **own}
+
+    def known_id(self, order: CreateOrder) -> str:
+        """Return the id that an object will have; empty where its create answers it."""
+        return ""
+
+    def creates(self, order: CreateOrder) -> Iterator[OneCall]:
+        """Yield the calls that make an object."""
+        yield self.create, {self.name_field: order.ref.name, **order.spec, **project_of(order)}
+
+    def updates(self, order: UpdateOrder) -> Iterator[OneCall]:
+        """Yield the calls of an update; none if name, spec and state stay."""
+        return in_turn(self.rewrites(order), self.switch(order), active=order.resource.active)
+
+    def rewrites(self, order: UpdateOrder) -> Iterator[OneCall]:
+        """Yield the calls for name and spec; none if they stay."""
+        held, wanted = order.held, order.resource
+        is_renamed, is_changed = held.ref.name != wanted.ref.name, not holds(held, wanted.spec)
+        if not self.configure:  # nothing of it changes
+            return
+        target, name = self.target(held, held.id), {self.name_field: wanted.ref.name}
+        if self.rename == self.configure:
+            if is_renamed or is_changed:
+                yield self.configure, {**target, **name, **self.sent(order)}
+            return
+        if is_renamed:
+            yield self.rename, {**target, **name}
+        if is_changed:
+            yield self.configure, {**target, **self.sent(order)}
+
+    def sent(self, order: UpdateOrder) -> JsonObject:
+        """Return the fields of a full update: what is not known here goes back as it came."""
+        fields = {**order.held.carried, **order.resource.spec}
+        return {name: value for name, value in fields.items() if name not in self.fixed}
+
+    def switch(self, order: UpdateOrder) -> OneCall | None:
+        """Return the call that changes the state; None if it stays."""
+        held, active = order.held, order.resource.active
+        if active in {None, held.active}:
+            return None
+        verb = _REACTIVATE if active else _DEACTIVATE
+        return f"{verb}{self.state}", self.target(held, held.id)
+
+    def is_as_asked(
+        self, order: CreateOrder | UpdateOrder, call: Call, held: ObservedObject | None
+    ) -> bool:
+        """Return whether what the service now holds is what one call of an order asked for."""
+        if held is None or isinstance(order, CreateOrder):
+            return False
+        wanted = order.resource
+        if call.operation == self.rename != self.configure:
+            # The first of the update's two calls: the fields are not sent yet.
+            wanted = replace(wanted, spec=order.held.spec)
+        # The calls of an update are confirmed one by one: deactivated first, reactivated last.
+        if call.operation.startswith(_DEACTIVATE):
+            wanted = replace(wanted, spec=order.held.spec, ref=order.held.ref)
+        elif wanted.active and not call.operation.startswith(_REACTIVATE):
+            wanted = replace(wanted, active=None)
+        return is_in_step(wanted, held)
+
+    def with_names(self, spec: JsonObject, names: Mapping[str, str]) -> tuple[JsonObject, bool]:
+        """Return an answered spec with names for ids, and whether every id has a name.
+
+        ``names`` are those of the kind that it names (``named``), by id.
+        """
+        return spec, True
+
+
+def project_of(at: Placed) -> JsonObject:
+    """Return the field that names the project of what belongs to one."""
+    return {"projectId": at.project_id} if at.ref.project else {}
+
+
+def in_turn(
+    changes: Iterable[OneCall], switch: OneCall | None, *, active: bool | None
+) -> Iterator[OneCall]:
+    """Yield the changes of an object with that of its state: deactivated first, reactivated last.
+
+    So a configuration that is being changed is never in use on the way, and a wrong one is not
+    switched on.
+    """
+    if switch is not None and not active:
+        yield switch
+    yield from changes
+    if switch is not None and active:
+        yield switch

@@ -1,0 +1,99 @@
+"""The calls that write a flow: one for each trigger that changes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from reconciler.resources.call import Call
+from reconciler.service_client.orders import calls_of, confirmed_result, unchanged
+from reconciler.service_client.port import CreateOrder, DeleteOrder, UpdateOrder
+from reconciler.state import ObservedObject
+from tests.builders import TOKEN, declared, held
+
+USERINFO, ACCESS_TOKEN = "PRE_USERINFO_CREATION", "PRE_ACCESS_TOKEN_CREATION"
+IDS = {"greet": "7", "log": "8"}
+FLOW_ID = "77-2"
+TREE = {"tree": "default"}
+
+
+def flow_spec(**said: list[str]) -> dict[str, Any]:
+    return dict(declared(TOKEN, said).spec)
+
+
+def a_new_flow(**said: list[str]) -> CreateOrder:
+    return CreateOrder(TOKEN, flow_spec(**said), "key", "77", actions=IDS)
+
+
+def a_flow_update(before: dict[str, list[str]], after: dict[str, list[str]]) -> UpdateOrder:
+    return UpdateOrder(declared(TOKEN, after), a_held_flow(before), actions=IDS)
+
+
+def a_held_flow(said: dict[str, list[str]], **more: Any) -> ObservedObject:
+    more = {"object_id": FLOW_ID, "sequence": 5, "organization_id": "77", **more}
+    return held(TOKEN, said, owner="default", **more)
+
+
+def sets(call: Call) -> tuple[object, object, object]:
+    assert (call.operation, call.fields["flowType"]) == ("SetTriggerActions", "2")
+    return call.fields["triggerType"], call.fields["actionIds"], call.expected_sequence
+
+
+def test_a_flow_is_made_trigger_by_trigger_where_none_is() -> None:
+    order = a_new_flow(PRE_USERINFO_CREATION=["Log", "greet"], PRE_ACCESS_TOKEN_CREATION=["greet"])
+
+    calls = calls_of(order, TREE)
+
+    assert [sets(call) for call in calls] == [("4", ["8", "7"], 0), ("5", ["7"], 0)]
+    assert unchanged(order).id == FLOW_ID
+    assert json.loads(calls[0].context)["tree"] == "default"
+
+
+def test_triggers_that_differ_are_set_and_emptied_ones_last() -> None:
+    """Otherwise the flow would be gone on the way, with what is known of it."""
+    order = a_flow_update({USERINFO: ["greet"]}, {ACCESS_TOKEN: ["greet"]})
+
+    assert [sets(call)[:2] for call in calls_of(order, TREE)] == [("5", ["7"]), ("4", [])]
+
+
+def test_a_flow_that_stays_has_its_owner_recorded() -> None:
+    order = a_flow_update({USERINFO: ["greet"]}, {USERINFO: ["greet"]})
+
+    (call,) = calls_of(order, TREE)
+
+    assert (call.operation, call.fields) == ("RecordContext", {"id": FLOW_ID})
+
+
+def test_a_flow_is_cleared_at_its_sequence() -> None:
+    (call,) = calls_of(DeleteOrder(a_held_flow({USERINFO: ["greet"]})), TREE)
+
+    assert (call.operation, call.fields) == ("ClearFlow", {"type": "2"})
+    assert call.expected_sequence == 5
+
+
+@pytest.mark.parametrize(
+    ("now", "sequence"),
+    [
+        pytest.param([a_held_flow({USERINFO: ["greet"]}, sequence=9)], 9, id="as asked"),
+        pytest.param([a_held_flow({USERINFO: ["log"]}, sequence=9)], None, id="as another writer"),
+        pytest.param([], None, id="not at all"),
+    ],
+)
+def test_a_lost_answer_is_known_by_what_the_trigger_runs(
+    now: list[ObservedObject], sequence: int | None
+) -> None:
+    order = a_new_flow(PRE_USERINFO_CREATION=["greet"])
+    (call,) = calls_of(order, TREE)
+
+    found = confirmed_result(order, call, {each.id: each for each in now})
+
+    assert (found.sequence if found else None) == sequence
+
+
+def test_the_lost_answer_of_the_last_trigger_is_a_flow_that_is_gone() -> None:
+    order = a_flow_update({USERINFO: ["greet"]}, {})
+    (call,) = calls_of(order, TREE)
+
+    assert confirmed_result(order, call, {}) is not None
