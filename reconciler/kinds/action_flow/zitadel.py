@@ -5,8 +5,7 @@ A flow has no name, id or sequence there, but for the sequence of one of its tri
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reconciler.errors import ServiceError
@@ -21,20 +20,11 @@ from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import ACTION, ACTION_FLOW, Kind, ResourceRef
 from reconciler.service_client.answers import id_of, objects_of, sequence_of, text_of, unsound
-from reconciler.service_client.orders import unchanged, written
-from reconciler.service_client.port import CreateOrder, DeleteOrder, UpdateOrder, Written
-from reconciler.service_client.wire import (
-    Answer,
-    Reply,
-    Wire,
-    WireRefusal,
-    answers_of,
-    error_id,
-    service_error,
-)
+from reconciler.service_client.port import CreateOrder
+from reconciler.service_client.wire import Wire, answers_of
 from reconciler.service_client.zitadel.kinds import ZitadelKind
 from reconciler.service_client.zitadel.objects import Owner
-from reconciler.service_client.zitadel.steps import Step, Steps, changed_since, despite_conflicts
+from reconciler.service_client.zitadel.steps import changed_since
 from reconciler.state import ObservedObject
 
 
@@ -58,51 +48,18 @@ class _Flows(ZitadelKind):
             if found.triggers
         ]
 
-    def steps(self, order: CreateOrder | UpdateOrder | DeleteOrder) -> Steps:
-        """Set each trigger that changes, or clear the flow; read it first.
-
-        To set a trigger again gives the same, so a lost answer is asked for again.
-        """
-        result: Written | ServiceError = unchanged(order)
-        calls = self.writes(order)
-        is_moved = not isinstance(order, CreateOrder) and order.is_moved
-        if calls and not is_moved:
-            moved = yield from self._moved_on(order)
-            if moved is not None:
-                return moved
-        for number, call in enumerate(calls):
-            # The flow has changed by what this order, or an earlier one of this run, wrote.
-            look = None if number or is_moved else partial(self._moved_on, order)
-            reply = yield from despite_conflicts(call, look)
-            if isinstance(reply, ServiceError):
-                return reply
-            if isinstance(reply, Answer):
-                is_removed = isinstance(order, DeleteOrder)
-                result = unchanged(order) if is_removed else written(order, reply)
-            elif error_id(reply) not in self.not_changed:
-                return service_error(reply)
-        return result
-
-    def _moved_on(
-        self, order: CreateOrder | UpdateOrder | DeleteOrder
-    ) -> Generator[Step, Reply, ServiceError | None]:
-        """Read a flow just before it is written to; return why that must not be."""
-        flow = FLOW_NAMED[order.ref.name]
-        reply = yield Call(self.reads[0], {"type": flow.number}, order.organization_id)
-        if isinstance(reply, WireRefusal):
-            return service_error(reply)
-        found = answered_flow(reply.fields)
-        if isinstance(order, CreateOrder):
-            held, sequence = DEFAULTS[ACTION_FLOW], 0
-        else:
-            held, sequence = order.held.spec, order.held.sequence
+    def moved_on(
+        self, at: CreateOrder | ObservedObject, sequence: int, answer: JsonObject
+    ) -> ServiceError | None:
+        found, flow = answered_flow(answer), FLOW_NAMED[at.ref.name]
+        held = DEFAULTS[ACTION_FLOW] if isinstance(at, CreateOrder) else at.spec
         # Numbers, not names: the read may show an action under the name it had before this run.
         is_same = all(
             len(found.triggers.get(each.number, ())) == len(held[each.name])
             for each in flow.triggers
         )
         is_old = not found.triggers or found.sequence <= sequence
-        return None if is_same and is_old else changed_since(order.ref)
+        return None if is_same and is_old else changed_since(at.ref)
 
 
 class AnsweredFlow(NamedTuple):

@@ -65,7 +65,15 @@ class _Providers(ZitadelKind):
     def observed(
         self, item: JsonObject, owner: Owner, project: Owner = NO_PROJECT
     ) -> ObservedObject:
-        return _old_provider(item, owner) if self.is_old else _template(item, owner)
+        said, carried, known = _old_config(item) if self.is_old else _config(item)
+        if not isinstance(said, dict):
+            strange = strange_fields(item, _BESIDE | {"owner"})
+            return object_of(self.kind, item, owner, ReadSpec(_NOTHING_SAID, {}, strange))
+        read = read_fields(self.kind, item, {**_NOTHING_SAID, **said})
+        # Every field that is not known here is sent back by an update.
+        beside = _without(OUTSIDE | {"owner"} | known, item)
+        read = read._replace(carried={**read.carried, **beside, **carried})
+        return object_of(self.kind, item, owner, read)
 
     def objects(
         self,
@@ -73,10 +81,12 @@ class _Providers(ZitadelKind):
         owner: Owner,
         project: Owner,
         beside: Sequence[JsonObject],
-    ) -> Iterator[ObservedObject]:
+    ) -> Iterator[ObservedObject | str]:
         states = {id_of(item): is_active(item) for item in beside}
         for item in items:
             if not self._is_ours(item):
+                kind, name = item.get("type", "of an unknown type"), text_of(item, "name")
+                yield f"The identity provider {name} of {owner.name} is {kind}."
                 continue
             held = self.observed(item, owner)
             if not self.is_old:
@@ -84,12 +94,6 @@ class _Providers(ZitadelKind):
                 active = held.active and states.get(held.id, True)
                 held = replace(held, active=active, can_be_inactive=held.id in states)
             yield held
-
-    def unexpressed(self, items: Iterable[JsonObject], owner: Owner) -> Iterator[str]:
-        for item in items:
-            if not self._is_ours(item):
-                kind, name = item.get("type", "of an unknown type"), text_of(item, "name")
-                yield f"The identity provider {name} of {owner.name} is {kind}."
 
     def get(self, at: Placed, object_id: str) -> Call:
         operation = "GetOrgIDPByID" if self.is_old else self.reads[0]
@@ -145,42 +149,23 @@ def _without(names: frozenset[str] | set[str], fields: Mapping[str, Any]) -> dic
     return {name: value for name, value in fields.items() if name not in names}
 
 
-def _template(fields: JsonObject, owner: Owner) -> ObservedObject:
-    """Return a JWT provider as the template calls answer it.
+def _config(item: JsonObject) -> tuple[object, JsonObject, set[str]]:
+    """Return what the template calls answer: the configuration, what is carried, known fields.
 
-    Options that are not those of a new provider, and every field that is not known here, are
-    sent back by an update.
+    Options that are not those of a new provider are sent back by an update.
     """
-    config = fields.get("config")
+    config = item.get("config")
     if not isinstance(config, dict):
         config = {}
-    carried = {name: value for name, value in config.items() if name not in {"jwt", "options"}}
+    carried = _without({"jwt", "options"}, config)
     options = config.get("options", {})
     if options != OPTIONS_OF_NEW:
         carried["providerOptions"] = options
-    return _provider(fields, owner, config.get("jwt"), carried, {"type", "config"})
+    return config.get("jwt"), carried, {"type", "config"}
 
 
-def _old_provider(fields: JsonObject, owner: Owner) -> ObservedObject:
-    """Return an identity provider as the old calls answer it."""
-    return _provider(fields, owner, fields.get("jwtConfig"), {}, {"jwtConfig"})
-
-
-def _provider(
-    fields: JsonObject, owner: Owner, said: object, carried: JsonObject, known: set[str]
-) -> ObservedObject:
-    """Return an identity provider; one without a JWT configuration is marked as strange.
-
-    Carried are those fields, too, that are not ``known`` here.
-    """
-    kind, outside = Kind.IDP_JWT_CONFIG, OUTSIDE | {"owner"} | known
-    if not isinstance(said, dict):
-        strange = strange_fields(fields, _BESIDE | {"owner"})
-        return object_of(kind, fields, owner, ReadSpec(_NOTHING_SAID, {}, strange))
-    read = read_fields(kind, fields, {**_NOTHING_SAID, **said})
-    beside = _without(outside, fields)
-    carried = {**read.carried, **beside, **carried}
-    return object_of(kind, fields, owner, read._replace(carried=carried))
+def _old_config(item: JsonObject) -> tuple[object, JsonObject, set[str]]:
+    return item.get("jwtConfig"), {}, {"jwtConfig"}
 
 
 ROW = _Providers(

@@ -11,10 +11,10 @@ from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.capabilities import BEYOND
 from reconciler.resources.ref import Kind, fold
-from reconciler.service_client.answers import id_of, text_of
+from reconciler.service_client.answers import id_of, sequence_of, text_of
 from reconciler.service_client.kinds import Placed, project_of
 from reconciler.service_client.orders import calls_of
-from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, UpdateOrder
+from reconciler.service_client.port import CreateOrder, Order
 from reconciler.service_client.wire import AGAIN, Reply, Wire, WireRefusal
 from reconciler.service_client.zitadel.objects import (
     NO_PROJECT,
@@ -23,7 +23,7 @@ from reconciler.service_client.zitadel.objects import (
     object_of,
     read_fields,
 )
-from reconciler.service_client.zitadel.steps import Steps, is_unknown_address
+from reconciler.service_client.zitadel.steps import changed_since, is_unknown_address
 from reconciler.state import ObservedObject
 
 PRESENT, OF_INSTANCE = "ListOrganizations", "ListOrgs"  # organizations for all, and for few
@@ -137,13 +137,12 @@ class ZitadelKind:
         owner: Owner,
         project: Owner,
         beside: Sequence[JsonObject],
-    ) -> Iterator[ObservedObject]:
-        """Yield listed items as observed objects; ``beside`` are those of the list beside."""
-        return (self.observed(item, owner, project) for item in items)
+    ) -> Iterator[ObservedObject | str]:
+        """Yield listed items as observed objects; ``beside`` are those of the list beside.
 
-    def unexpressed(self, items: Iterable[JsonObject], owner: Owner) -> Iterator[str]:
-        """Yield a sentence for each listed item that no manifest can declare."""
-        yield from ()
+        An item that no manifest can declare is a sentence that says so.
+        """
+        return (self.observed(item, owner, project) for item in items)
 
     def read_one_by_one(
         self, wire: Wire, objects: Sequence[ObservedObject]
@@ -160,6 +159,16 @@ class ZitadelKind:
     def read_in(self, answer: JsonObject) -> object:
         """Return the object that a read answered."""
         return answer.get(self.reads[1])
+
+    def moved_on(
+        self, at: CreateOrder | ObservedObject, sequence: int, answer: JsonObject
+    ) -> ServiceError | None:
+        """Return why an object that was just read must not be written to; None if it may be."""
+        found = self.read_in(answer)
+        details = found.get("details") if isinstance(found, dict) else None
+        if not isinstance(details, dict):
+            return ServiceError("the service answered without details", remedy=AGAIN)
+        return changed_since(at.ref) if sequence_of(details) > sequence else None
 
     def refresh(self, order: CreateOrder) -> Generator[Call, Reply, None]:
         """Bring the list of the kind up to date, where the server has a call that does so."""
@@ -182,10 +191,6 @@ class ZitadelKind:
             for call in calls_of(order, {})
             if call.operation != "RecordContext"
         ]
-
-    def steps(self, order: CreateOrder | UpdateOrder | DeleteOrder) -> Steps | None:
-        """Return the steps of an order of this kind that has its own; None for the usual ones."""
-        return None
 
     def is_unseen(self, call: Call) -> bool:
         """Return whether the list does not tell what a call writes, nor its sequence."""

@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import AccessDeniedError
+from reconciler.kinds.zitadel import ZITADEL
 from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import fold
+from reconciler.resources.ref import Kind, fold
 from reconciler.service_client.answers import text_of
 from reconciler.service_client.wire import Answer, Wire, WireRefusal, error_id, is_id, service_error
 from reconciler.service_client.zitadel.kinds import OF_INSTANCE, PRESENT, by_name
@@ -182,7 +183,9 @@ def _is_held(item: JsonObject) -> bool:
 
 
 def _all_of_instance(wire: Wire) -> Sequence[JsonObject] | WireRefusal:
-    listing = Listing(OF_INSTANCE, "", {"sortingColumn": _SORTED[OF_INSTANCE]})
+    listing = Listing(
+        ZITADEL[Kind.ORGANIZATION], OF_INSTANCE, "", {"sortingColumn": _SORTED[OF_INSTANCE]}
+    )
     first = reply_to(wire, listing.next_page())
     if isinstance(first, WireRefusal) and not listing.can_go_on(first):
         return first

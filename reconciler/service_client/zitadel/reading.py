@@ -40,12 +40,15 @@ class Listing:
         total: How many it must have, once that was told.
         is_sound: No item came twice, and the total did not change on the way.
         page: Items asked for at a time; 0 for as many as the service gives.
-        kind: The calls of the kind that it lists; None for organizations.
+        kind: The calls of the kind that it lists.
         was_refused: It was refused as by a server that is too old for it.
         owner: Name of the organization.
         is_optional: A server that does not have it has nothing in it.
+        project: Owner of what it lists; none for what belongs to the organization itself.
+        beside: A list that tells more about the same objects.
     """
 
+    kind: ZitadelKind
     operation: str
     organization: str
     fields: JsonObject = field(default_factory=dict)
@@ -54,10 +57,11 @@ class Listing:
     is_sound: bool = True
     is_done: bool = False
     page: int = PAGE
-    kind: ZitadelKind | None = None
     was_refused: bool = False
     owner: str = ""
     is_optional: bool = False
+    project: Owner = NO_PROJECT
+    beside: Listing | None = None
 
     def next_page(self) -> Call:
         """Return the call for what comes next."""
@@ -66,10 +70,9 @@ class Listing:
 
     def can_go_on(self, refusal: WireRefusal) -> bool:
         """Return whether a refused list can be asked for in another way, and from then on is."""
-        newer = self._newer
-        if newer and newer.can_ask_on(refusal, was_refused=self.was_refused):
+        if self._is_newer and self.kind.can_ask_on(refusal, was_refused=self.was_refused):
             self.was_refused = True
-            self.operation, self.fields = newer.list_call()
+            self.operation, self.fields = self.kind.list_call()
             return True
         if error_id(refusal) == TOO_LARGE_A_PAGE and self.page:
             self.page = 0
@@ -82,14 +85,13 @@ class Listing:
     def take(self, answer: JsonObject) -> None:
         """Take in a page."""
         page, total = items_of(answer), total_of(answer)
-        if newer := self._newer:
-            newer.answered()
+        if self._is_newer:
+            self.kind.answered()
         if self.total < 0:  # the first page; later ones must agree with it
             self.total = total
         # The list may change between two pages: an item that moved comes twice, another never.
-        own_id = self.kind.id_of if self.kind else id_of
-        known = {own_id(item) for item in self.items}
-        fresh = {own_id(item) for item in page}
+        known = {self.kind.id_of(item) for item in self.items}
+        fresh = {self.kind.id_of(item) for item in page}
         if len(fresh) != len(page) or known & fresh or (page and total != self.total):
             self.is_sound = False
         self.items += page
@@ -98,9 +100,9 @@ class Listing:
             self.is_sound = False
 
     @property
-    def _newer(self) -> ZitadelKind | None:
-        """Return the calls of the kind if this is a list that old servers lack."""
-        return self.kind if self.kind and self.operation == self.kind.newer_list else None
+    def _is_newer(self) -> bool:
+        """Return whether it is a list that old servers lack."""
+        return self.operation == self.kind.newer_list
 
 
 def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
@@ -158,10 +160,12 @@ class Seen:
         """Return every object, those of a shared name included."""
         return [*self.objects.values(), *self.name_clashes]
 
-    def add(self, found: Iterable[ObservedObject]) -> None:
-        """Take in objects. Not every kind has names of its own."""
+    def add(self, found: Iterable[ObservedObject | str]) -> None:
+        """Take in objects, and sentences about others. Not every kind has names of its own."""
         for each in found:
-            if self.objects.setdefault(each.ref.key, each) is not each:
+            if isinstance(each, str):
+                self.unexpressed.append(each)
+            elif self.objects.setdefault(each.ref.key, each) is not each:
                 self.name_clashes.append(each)
 
 
@@ -181,7 +185,6 @@ def read_organizations(
         unsound = [some.owner.name for some in lists if not some.are_sound]
         for some in lists:
             seen.add(some.objects())
-            seen.unexpressed += some.unexpressed()
         # Lists of a busy service contradict themselves now and then. They are read again.
         if not unsound:
             break
@@ -199,61 +202,49 @@ class _Lists:
 
     def __init__(self, owner: Owner, kinds: Mapping[Kind, ZitadelKind]) -> None:
         self.owner = owner
-        self._kinds = kinds
-        self._own = {
-            kind: self._list(calls, *calls.list_call())
-            for kind, calls in kinds.items()
-            if calls.lists and KINDS[kind].owner == IN_ORGANIZATION
-        }
-        self._in_projects: list[tuple[ZitadelKind, Owner, Listing]] = []
-        self._beside: dict[Kind, Listing] = {}
+        listed = [calls for calls in kinds.values() if calls.lists]
+        self._of_projects = [calls for calls in listed if KINDS[calls.kind].owner == IN_PROJECT]
+        self.first = [
+            self._list(calls, *calls.list_call())
+            for calls in listed
+            if KINDS[calls.kind].owner == IN_ORGANIZATION
+        ]
+        self._in_projects: list[Listing] = []
 
     def _list(self, calls: ZitadelKind, operation: str, fields: JsonObject) -> Listing:
-        return Listing(operation, self.owner.id, fields, kind=calls, owner=self.owner.name)
+        return Listing(calls, operation, self.owner.id, fields, owner=self.owner.name)
 
     def begin_second(self) -> None:
         """Begin the lists of what belongs to each project, and those beside the first ones."""
-        of_projects = [
-            calls
-            for kind, calls in self._kinds.items()
-            if calls.lists and KINDS[kind].owner == IN_PROJECT
-        ]
-        for item in self._owned(self._own[PROJECT]):
+        for listing in self.first:
+            if listing.kind.kind is PROJECT:
+                self._begin_in(listing)
+            if beside := listing.kind.list_beside(self._owned(listing)):
+                listing.beside = self._list(listing.kind, *beside)
+                listing.beside.is_optional = True
+
+    def _begin_in(self, projects: Listing) -> None:
+        for item in self._owned(projects):
             project = Owner(id_of(item), text_of(item, "name"))
-            for calls in of_projects:
+            for calls in self._of_projects:
                 operation, fields = calls.list_call()
                 listing = self._list(calls, operation, {**fields, "projectId": project.id})
-                self._in_projects.append((calls, project, listing))
-        for kind, listing in self._own.items():
-            if beside := self._kinds[kind].list_beside(self._owned(listing)):
-                self._beside[kind] = self._list(self._kinds[kind], *beside)
-                self._beside[kind].is_optional = True
+                listing.project = project
+                self._in_projects.append(listing)
 
     @property
-    def first(self) -> Iterable[Listing]:
-        return self._own.values()
-
-    @property
-    def second(self) -> Iterable[Listing]:
-        return (*(listing for _, _, listing in self._in_projects), *self._beside.values())
+    def second(self) -> Sequence[Listing]:
+        return [*self._in_projects, *(each.beside for each in self.first if each.beside)]
 
     @property
     def are_sound(self) -> bool:
         return all(each.is_sound for each in (*self.first, *self.second))
 
-    def objects(self) -> Iterator[ObservedObject]:
-        """Yield everything that belongs to the organization."""
-        for kind, listing in self._own.items():
-            beside = self._beside[kind].items if kind in self._beside else ()
-            items = self._owned(listing)
-            yield from self._kinds[kind].objects(items, self.owner, NO_PROJECT, beside)
-        for calls, project, listing in self._in_projects:
-            yield from calls.objects(self._owned(listing), self.owner, project, ())
-
-    def unexpressed(self) -> Iterator[str]:
-        """Yield a sentence for each item that no manifest can declare."""
-        for kind, listing in self._own.items():
-            yield from self._kinds[kind].unexpressed(self._owned(listing), self.owner)
+    def objects(self) -> Iterator[ObservedObject | str]:
+        """Yield everything that belongs to the organization, as ``Seen.add`` takes it in."""
+        for each in (*self.first, *self._in_projects):
+            beside = each.beside.items if each.beside else ()
+            yield from each.kind.objects(self._owned(each), self.owner, each.project, beside)
 
     def _owned(self, listing: Listing) -> Iterator[JsonObject]:
         """Yield what is of this organization: a list may hold what the whole instance has."""

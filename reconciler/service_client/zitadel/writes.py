@@ -7,13 +7,11 @@ the gap in which somebody else can write and does not close it.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 from functools import partial
 
 from reconciler.errors import ServiceError
 from reconciler.kinds.zitadel import ZITADEL
 from reconciler.resources.call import Call, Code
-from reconciler.service_client.answers import sequence_of
 from reconciler.service_client.orders import unchanged, written
 from reconciler.service_client.port import (
     CreateOrder,
@@ -23,20 +21,13 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.wire import (
-    AGAIN,
-    Answer,
-    Reply,
-    WireRefusal,
-    error_id,
-    service_error,
-)
+from reconciler.service_client.wire import Answer, Reply, WireRefusal, error_id, service_error
 from reconciler.service_client.zitadel.creates import create, observed
 from reconciler.service_client.zitadel.kinds import ZitadelKind
 from reconciler.service_client.zitadel.steps import (
+    Look,
     Step,
     Steps,
-    changed_since,
     despite_conflicts,
     unknown_result,
 )
@@ -45,17 +36,13 @@ from reconciler.state import ObservedObject, is_in_step
 
 def steps_of(order: Order, kind: ZitadelKind) -> Steps:
     """Return the steps that carry out an order, and give what came of it."""
-    if isinstance(order, SecretOrder):
-        return _new_secret(order, kind)
-    if own := kind.steps(order):
-        return own
     match order:
-        case CreateOrder():
+        case SecretOrder():
+            return _new_secret(order, kind)
+        case CreateOrder() if kind.lists:
             return create(order, kind)
-        case UpdateOrder():
-            return _update(order, kind)
-        case DeleteOrder():
-            return _delete(order, kind)
+        case _:
+            return _write(order, kind)
 
 
 def serial_key_of(order: Order, number: int) -> str:
@@ -83,33 +70,48 @@ def _new_secret(order: SecretOrder, kind: ZitadelKind) -> Steps:
     return result
 
 
-def _update(order: UpdateOrder, kind: ZitadelKind) -> Steps:
-    held = order.held
-    calls = kind.writes(order)
-    result: Written | ServiceError = unchanged(order)
-    if calls and not order.is_new:
-        moved = yield from _moved_on(held, kind)
+def _write(order: CreateOrder | UpdateOrder | DeleteOrder, kind: ZitadelKind) -> Steps:
+    """Make the calls of an order in turn, if nobody else has changed the object."""
+    at = order if isinstance(order, CreateOrder) else order.held
+    calls, before = kind.writes(order), unchanged(order)
+    look = None if _is_ours(order) else partial(_moved_on, at, before, kind)
+    if calls and look is not None:
+        moved = yield from look()
         if moved is not None:
             return moved
-    # Each call moves the sequence on; the next one is checked against the new one.
+    result: Written | ServiceError = before
     for call in calls:
-        reply = yield from _sent(call, order, held, kind)
+        reply = yield from _sent(call, order, look, kind)
         if isinstance(reply, ServiceError):
             return reply
-        if reply is not None and not kind.is_unseen(call):
-            result = written(order, reply)
-            if isinstance(result, Written):
-                held = replace(held, sequence=result.sequence)
+        if reply is None or isinstance(order, DeleteOrder) or kind.is_unseen(call):
+            continue
+        result = written(order, reply)
+        if isinstance(result, Written) and look is not None:
+            # Each call moves the sequence on; the next one is checked against the new one. What
+            # has no sequence of its own differs by what was just written, and is not checked.
+            look = partial(_moved_on, at, result, kind) if kind.lists else None
     return result
 
 
+def _is_ours(order: CreateOrder | UpdateOrder | DeleteOrder) -> bool:
+    """Return whether an earlier write of the same run changed the object.
+
+    Reads of what was made a moment ago lag, so that it would look as if it were missing.
+    """
+    if isinstance(order, CreateOrder):
+        return False
+    return order.is_moved or (isinstance(order, UpdateOrder) and order.is_new)
+
+
 def _sent(
-    call: Call, order: UpdateOrder, held: ObservedObject, kind: ZitadelKind
+    call: Call,
+    order: CreateOrder | UpdateOrder | DeleteOrder,
+    look: Look | None,
+    kind: ZitadelKind,
 ) -> Generator[Step, Reply, Answer | ServiceError | None]:
-    """Make one call of an update; None where it changes nothing: an error there, none here."""
-    # The reads of what was made a moment ago lag, so that it would look as if it were missing.
-    check = None if order.is_new else partial(_moved_on, held, kind)
-    reply = yield from despite_conflicts(call, check)
+    """Make one call; None where it changes nothing: an error there, none here."""
+    reply = yield from despite_conflicts(call, look)
     if not isinstance(reply, WireRefusal):
         return reply
     is_done = yield from _changes_nothing(reply, order, kind)
@@ -117,53 +119,32 @@ def _sent(
 
 
 def _changes_nothing(
-    refusal: WireRefusal, order: UpdateOrder, kind: ZitadelKind
+    refusal: WireRefusal, order: CreateOrder | UpdateOrder | DeleteOrder, kind: ZitadelKind
 ) -> Generator[Step, Reply, bool]:
-    """Return whether a refusal says that the object is as declared already.
+    """Return whether a refusal says that the object is as asked already.
 
     Ids tell. Newer servers may have a slug instead, which tells nothing that is known here: then
     the object itself is read.
     """
     if error_id(refusal) in kind.not_changed:
         return True
-    if refusal.code != Code.PRECONDITION_FAILED or "slug" not in refusal.details:
+    if isinstance(order, DeleteOrder):
+        # Not found after a lost answer: that try has removed it.
+        return refusal.unsure and refusal.code == Code.NOT_FOUND
+    is_slug = refusal.code == Code.PRECONDITION_FAILED and "slug" in refusal.details
+    if not (is_slug and kind.lists and isinstance(order, UpdateOrder)):
         return False
-    reply = yield from _read(order.held, kind)
-    if not isinstance(reply, dict):
-        return False
-    return is_in_step(order.resource, observed(order.held, reply, kind))
-
-
-def _delete(order: DeleteOrder, kind: ZitadelKind) -> Steps:
-    held = order.held
-    moved = yield from _moved_on(held, kind)
-    if moved is not None:
-        return moved
-    (call,) = kind.writes(order)
-    reply = yield from despite_conflicts(call, partial(_moved_on, held, kind))
-    if isinstance(reply, ServiceError):
-        return reply
-    # Not found after a lost answer: that try has removed it.
-    if isinstance(reply, WireRefusal) and not (reply.unsure and reply.code == Code.NOT_FOUND):
-        return service_error(reply)
-    return unchanged(order)
+    reply = yield kind.get(order.held, order.held.id)
+    found = kind.read_in(reply.fields) if isinstance(reply, Answer) else None
+    return isinstance(found, dict) and is_in_step(order.resource, observed(order.held, found, kind))
 
 
 def _moved_on(
-    held: ObservedObject, kind: ZitadelKind
+    at: CreateOrder | ObservedObject, before: Written, kind: ZitadelKind
 ) -> Generator[Step, Reply, ServiceError | None]:
     """Read an object just before it is written to; return why that must not be."""
-    found = yield from _read(held, kind)
-    if isinstance(found, WireRefusal):
-        return service_error(found)
-    details = found.get("details") if isinstance(found, dict) else None
-    if not isinstance(details, dict):
-        return ServiceError("the service answered without details", remedy=AGAIN)
+    reply = yield kind.get(at, before.id)
+    if isinstance(reply, WireRefusal):
+        return service_error(reply)
     # Another writer may still come between this read and the write: there is no If-Match.
-    return changed_since(held.ref) if sequence_of(details) > held.sequence else None
-
-
-def _read(held: ObservedObject, kind: ZitadelKind) -> Generator[Step, Reply, object]:
-    """Read an object; return its fields, or the refusal."""
-    reply = yield kind.get(held, held.id)
-    return reply if isinstance(reply, WireRefusal) else kind.read_in(reply.fields)
+    return kind.moved_on(at, before.sequence, reply.fields)

@@ -14,6 +14,7 @@ from reconciler.service_client.port import CreateOrder, DeleteOrder, UpdateOrder
 from reconciler.service_client.wire import WireRefusal, lost
 from reconciler.service_client.zitadel.kinds import ZitadelKind
 from reconciler.service_client.zitadel.objects import NO_PROJECT, Owner
+from reconciler.state import ObservedObject
 from tests.builders import PARTNER, a_jwt_config, a_ref, declared, held
 from tests.rows import each_row
 
@@ -100,6 +101,7 @@ def test_only_the_old_list_tells_the_state_of_a_provider(
 ) -> None:
     (found,) = calls.objects([{**BASE, "type": "PROVIDER_TYPE_JWT"}], ACME, NO_PROJECT, beside)
 
+    assert isinstance(found, ObservedObject)
     assert (found.active, found.can_be_inactive) == (active, can_be)
     assert calls.is_unseen(Call("DeactivateOrgIDP")) is not calls.is_old
 
