@@ -233,7 +233,7 @@ def order_of(change: Change, ids: Ids, losers: Collection[str] = ()) -> Order:
         return DeleteOrder(change.held, is_moved=is_moved)
     actions = {key.name: ids[key] for key in _action_keys(change)}
     if not isinstance(change, Create):
-        return UpdateOrder(change.resource, change.held, actions=actions, is_moved=is_moved)
+        return UpdateOrder(change.resource, change.held, named_ids=actions, is_moved=is_moved)
     resource = change.resource
     organization_id, project_id = _owner_ids(resource.ref, ids)
     return CreateOrder(
@@ -245,7 +245,7 @@ def order_of(change: Change, ids: Ids, losers: Collection[str] = ()) -> Order:
         project_id=project_id,
         prevent_delete=resource.prevent_delete,
         critical=resource.critical,
-        actions=actions,
+        named_ids=actions,
     )
 
 

@@ -126,8 +126,8 @@ _TEXTS = ("organizationId", "projectId", "name", "clientId", "changedBy")
 
 def observed_objects(
     organization: Owner, listed: Sequence[JsonObject], incomplete: list[str]
-) -> Iterator[ObservedObject]:
-    """Yield the objects of one organization from its whole listing.
+) -> dict[ResourceRef, ObservedObject]:
+    """Return the objects of one organization, by the key of their ref, from its whole listing.
 
     What contradicts itself is left out and added to the incomplete.
     """
@@ -135,7 +135,7 @@ def observed_objects(
     listed = with_names(listed, name, incomplete)
     names = {owner: name}
     seen: set[str] = set()
-    named: set[tuple[Kind, str, str]] = set()
+    objects: dict[ResourceRef, ObservedObject] = {}
     projects = [fields for fields in listed if fields.get("kind") == PROJECT]
     names.update((id_of(fields), text_of(fields, "name")) for fields in projects)
     for fields in listed:
@@ -147,17 +147,17 @@ def observed_objects(
         if found is None or found.organization_id != owner:
             incomplete.append(f"{name} lists an object whose owner it does not list.")
             continue
-        # Names are unique ignoring case. Two objects of one name are one that was renamed while it
-        # was listed, or a service that is not sound: either way the listing proves nothing.
-        own_name = (kind, found.project_id, fold(found.ref.name))
-        if found.id in seen or own_name in named:
+        # Names are unique. Two objects of one name are one that was renamed while it was listed, or
+        # a service that is not sound: either way the listing proves nothing.
+        key = found.ref.key
+        if found.id in seen or key in objects:
             incomplete.append(f"{name} lists {found.ref} (id {found.id}) twice.")
             continue
         seen.add(found.id)
-        named.add(own_name)
-        yield found
+        objects[key] = found
     if owner not in seen:
         incomplete.append(f"{name} is not in its own listing.")
+    return objects
 
 
 def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> ObservedObject | None:

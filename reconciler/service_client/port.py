@@ -27,10 +27,10 @@ class CreateOrder:
     Attributes:
         spec: The fields in normal form.
         organization_id: Id of the owner; empty for an organization.
-        project_id: Id of the project, for an application.
+        project_id: Id of the project, of what belongs to one.
         key: The same key and the same fields give the first answer again.
         reason: Why it is done although a guard would stop it; kept with what is written.
-        actions: Ids of the actions that a flow names, by their folded names.
+        named_ids: Ids of the objects that the spec names, by their folded names.
     """
 
     ref: ResourceRef
@@ -41,7 +41,7 @@ class CreateOrder:
     prevent_delete: bool = False
     critical: bool = False
     reason: str = ""
-    actions: Mapping[str, str] = field(default_factory=dict)
+    named_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def active(self) -> None:
@@ -74,16 +74,16 @@ class UpdateOrder(_OfHeld):
     and is inactive before or after is so in between.
 
     Attributes:
-        actions: Ids of the actions that a flow names, by their folded names.
+        named_ids: Ids of the objects that the spec names, by their folded names.
         is_new: The object was made a moment ago by the same run.
-        is_moved: An earlier write of the same run may have changed the flow, so that it is at a
+        is_moved: An earlier write of the same run may have changed the object, so that it is at a
             later sequence.
     """
 
     resource: Resource
     held: ObservedObject
     reason: str = ""
-    actions: Mapping[str, str] = field(default_factory=dict)
+    named_ids: Mapping[str, str] = field(default_factory=dict)
     is_new: bool = False
     is_moved: bool = False
 

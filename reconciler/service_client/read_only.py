@@ -94,8 +94,7 @@ class OperationsReader:
             owners.append(listing.owner[0])
             if listing.incomplete:
                 incomplete.append(listing.incomplete)
-            found_there = observed_objects(listing.owner, listing.objects, incomplete)
-            objects.update((found.ref.key, found) for found in found_there)
+            objects.update(observed_objects(listing.owner, listing.objects, incomplete))
         others = [found for name, found in seen.items() if name not in named]
         owed = self._owed(owners, seen, objects)
         return ObservedState(

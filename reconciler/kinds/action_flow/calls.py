@@ -40,7 +40,7 @@ class _Calls(KindCalls):
         for trigger in sorted(flow.triggers, key=lambda each: not wanted[each.name]):
             names = wanted[trigger.name]
             if names != before[trigger.name]:
-                ids = [order.actions[fold(name)] for name in names]
+                ids = [order.named_ids[fold(name)] for name in names]
                 fields = {"flowType": flow.number, "triggerType": trigger.number, "actionIds": ids}
                 yield self.configure, fields
 
@@ -52,7 +52,7 @@ class _Calls(KindCalls):
         trigger = TRIGGER_NUMBERED[str(call.fields["triggerType"])]
         # The flow is gone once no trigger has actions.
         names: Iterable[str] = held.spec[trigger.name] if held else ()
-        return bool([order.actions.get(fold(name)) for name in names] == call.fields["actionIds"])
+        return bool([order.named_ids.get(fold(name)) for name in names] == call.fields["actionIds"])
 
     def with_names(self, spec: JsonObject, names: Mapping[str, str]) -> tuple[JsonObject, bool]:
         # It is answered without triggers that have no actions.

@@ -53,7 +53,7 @@ def test_a_listing_that_contradicts_itself_is_incomplete(
     """Nothing is written from half a picture."""
     incomplete: list[str] = []
 
-    found = list(observed_objects(("1", "acme"), [ORG, *others], incomplete))
+    found = list(observed_objects(("1", "acme"), [ORG, *others], incomplete).values())
 
     assert len(incomplete) == 1
     assert reason in incomplete[0]
@@ -61,7 +61,7 @@ def test_a_listing_that_contradicts_itself_is_incomplete(
 
 
 def test_an_object_has_the_times_of_its_creation_and_of_its_last_change() -> None:
-    (found,) = observed_objects(("1", "acme"), [ORG], [])
+    (found,) = observed_objects(("1", "acme"), [ORG], []).values()
 
     assert found.created_at == "2025-01-01T00:00:00Z"
     assert found.changed_at == "2026-01-01T00:00:00Z"
@@ -73,14 +73,14 @@ def test_a_state_that_is_neither_of_two_is_an_error(state: dict[str, Any]) -> No
     told = {**{name: value for name, value in ORG.items() if name != "state"}, **state}
 
     with pytest.raises(ServiceError, match="neither ACTIVE nor INACTIVE"):
-        list(observed_objects(("1", "acme"), [told], []))
+        observed_objects(("1", "acme"), [told], [])
 
 
 def test_an_organization_must_be_in_its_own_listing() -> None:
     """Otherwise it is the listing of another."""
     incomplete: list[str] = []
 
-    assert list(observed_objects(("1", "acme"), [], incomplete)) == []
+    assert observed_objects(("1", "acme"), [], incomplete) == {}
     assert incomplete == ["acme is not in its own listing."]
 
 

@@ -109,7 +109,7 @@ def test_a_listing_becomes_objects_with_the_names_of_their_owners() -> None:
     """Ids in the listing become names, for manifests speak in names."""
     incomplete: list[str] = []
 
-    assert list(observed_objects(("1", "Acme"), LISTED, incomplete)) == SEEN
+    assert list(observed_objects(("1", "Acme"), LISTED, incomplete).values()) == SEEN
     assert incomplete == []
 
 

@@ -24,11 +24,11 @@ def flow_spec(**said: list[str]) -> dict[str, Any]:
 
 
 def a_new_flow(**said: list[str]) -> CreateOrder:
-    return CreateOrder(TOKEN, flow_spec(**said), "key", "77", actions=IDS)
+    return CreateOrder(TOKEN, flow_spec(**said), "key", "77", named_ids=IDS)
 
 
 def a_flow_update(before: dict[str, list[str]], after: dict[str, list[str]]) -> UpdateOrder:
-    return UpdateOrder(declared(TOKEN, after), a_held_flow(before), actions=IDS)
+    return UpdateOrder(declared(TOKEN, after), a_held_flow(before), named_ids=IDS)
 
 
 def a_held_flow(said: dict[str, list[str]], **more: Any) -> ObservedObject:

@@ -93,7 +93,7 @@ def done() -> Answer:
 
 
 FLOW = CreateOrder(
-    TOKEN, declared(TOKEN, {USERINFO: ["greet"]}).spec, "k", "1", actions={"greet": "7"}
+    TOKEN, declared(TOKEN, {USERINFO: ["greet"]}).spec, "k", "1", named_ids={"greet": "7"}
 )
 
 
