@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.kinds.idp_jwt_config.calls import ROW as CALLS
+from reconciler.kinds.idp_jwt_config import calls
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.normal import TYPES
 from reconciler.resources.ref import Kind
@@ -111,9 +111,9 @@ class _Providers(ZitadelKind):
                 return [self._create({"name": order.ref.name, **order.spec})]
             case UpdateOrder():
                 rewrites = _old_update(order) if self.is_old else _update(order)
-                return in_turn(rewrites, CALLS.switch(order), active=order.resource.active)
+                return in_turn(rewrites, calls.ROW.switch(order), active=order.resource.active)
             case DeleteOrder(held=held) if self.is_old:
-                return [(CALLS.remove, CALLS.target(held, held.id))]
+                return [(calls.ROW.remove, calls.ROW.target(held, held.id))]
             case DeleteOrder(held=held):
                 return [("DeleteProvider", {"id": held.id})]
             case SecretOrder():  # providers have none
@@ -121,7 +121,7 @@ class _Providers(ZitadelKind):
 
     def _create(self, fields: JsonObject) -> OneCall:
         if self.is_old:
-            return CALLS.create, _without(_ONLY_TEMPLATES, fields)
+            return calls.ROW.create, _without(_ONLY_TEMPLATES, fields)
         return "AddJWTProvider", {**fields, "providerOptions": OPTIONS_OF_NEW}
 
 
@@ -138,11 +138,11 @@ def _old_update(order: UpdateOrder) -> Iterator[OneCall]:
     if held.ref.name != wanted.ref.name:
         # What stands beside the configuration goes with the name, and would be reset without it.
         beside = {name: held.carried[name] for name in _BESIDE if name in held.carried}
-        yield CALLS.rename, {**beside, "idpId": held.id, "name": wanted.ref.name}
+        yield calls.ROW.rename, {**beside, "idpId": held.id, "name": wanted.ref.name}
     if held.spec != wanted.spec:
         carried = _without(_BESIDE, held.carried)
         fields = {**carried, **_without(_ONLY_TEMPLATES, wanted.spec), "idpId": held.id}
-        yield CALLS.configure, fields
+        yield calls.ROW.configure, fields
 
 
 def _without(names: frozenset[str] | set[str], fields: Mapping[str, Any]) -> dict[str, Any]:
