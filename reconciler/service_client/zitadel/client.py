@@ -130,7 +130,7 @@ class ZitadelClient:
         return self._generation
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
-        """Return all that is held in these organizations: list calls, and one for each flow."""
+        """Return all that is held in these organizations: lists, and reads of what has no list."""
         instance = self.instance()
         # Every list is read again until all that this client wrote shows, or time is up.
         waited, step = 0.0, self._delays.step

@@ -105,7 +105,7 @@ def object_of(
 def _created_at(details: JsonObject) -> str:
     """Return when an object was made; empty where that is not told.
 
-    The details of an action have only the time of its last event. That of sequence 1 made it.
+    Details of some kinds have only the time of the last event. That of sequence 1 made the object.
     """
     name = "changeDate" if sequence_of(details) == 1 else "creationDate"
     return text_of({name: "", **details}, name)
