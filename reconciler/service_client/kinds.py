@@ -6,14 +6,14 @@ to by these.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import Kind
-from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder
+from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
 from reconciler.state import ObservedObject, holds, is_in_step
 
 OneCall: TypeAlias = tuple[str, JsonObject]
@@ -69,13 +69,22 @@ class KindCalls:
         """Return the id that an object will have; empty where its create answers it."""
         return ""
 
+    def calls(self, order: Order) -> Sequence[OneCall]:
+        """Return the calls of an order; none for an update that changes nothing but marks."""
+        match order:
+            case CreateOrder():
+                return [*self.creates(order)]
+            case UpdateOrder():
+                changes, switch = self.rewrites(order), self.switch(order)
+                return [*in_turn(changes, switch, active=order.resource.active)]
+            case DeleteOrder():
+                return [(self.remove, self.target(order.held, order.held.id))]
+            case SecretOrder():
+                return [(self.secret, self.target(order, order.id))]
+
     def creates(self, order: CreateOrder) -> Iterator[OneCall]:
         """Yield the calls that make an object."""
         yield self.create, {self.name_field: order.ref.name, **order.spec, **project_of(order)}
-
-    def updates(self, order: UpdateOrder) -> Iterator[OneCall]:
-        """Yield the calls of an update; none if name, spec and state stay."""
-        return in_turn(self.rewrites(order), self.switch(order), active=order.resource.active)
 
     def rewrites(self, order: UpdateOrder) -> Iterator[OneCall]:
         """Yield the calls for name and spec; none if they stay."""

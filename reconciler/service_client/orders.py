@@ -11,10 +11,9 @@ from dataclasses import replace
 
 from reconciler.errors import ServiceError, ServiceUnavailableError
 from reconciler.kinds.calls import CALLS
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import Call
 from reconciler.resources.secret import Secret
 from reconciler.service_client.answers import id_of, sequence_of, text_of
-from reconciler.service_client.kinds import OneCall
 from reconciler.service_client.port import (
     Context,
     CreateOrder,
@@ -37,58 +36,40 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     # A reason is kept with what is written, like the tree and the plan.
     if order.reason:
         context = {**context, "reason": order.reason}
-    kind = CALLS[order.ref.kind]
+    key = custody = ""
+    sequence: int | None = None
     match order:
         case CreateOrder():
-            return [_create(order, call, context, run) for call in kind.creates(order)]
-        case UpdateOrder():
-            # Where nothing but marks changes, these are recorded.
-            made = [*kind.updates(order)] or [("RecordContext", {"id": order.held.id})]
-            marks = _context_text(context, order.resource)
-            return [_held_call(order, operation, fields, marks) for operation, fields in made]
-        case DeleteOrder():
-            target = kind.target(order.held, order.held.id)
-            return [_held_call(order, kind.remove, target, json.dumps(context))]
+            context = _with_marks(context, order)
+            if CALLS[order.ref.kind].create:
+                key, custody = order.key, run
+            else:
+                sequence = 0  # there must still be none
         case SecretOrder():
-            return [
-                Call(
-                    kind.secret,
-                    kind.target(order, order.id),
-                    organization=order.organization_id,
-                    context=json.dumps(context),
-                    custody=run,
-                )
-            ]
+            custody = run
+        case UpdateOrder() | DeleteOrder():
+            sequence = None if order.is_moved else order.held.sequence
+            if isinstance(order, UpdateOrder):
+                context = _with_marks(context, order.resource)
+    # Where nothing but marks changes, these are recorded.
+    made = CALLS[order.ref.kind].calls(order) or [("RecordContext", {"id": unchanged(order).id})]
+    text = json.dumps(context)
+    return [
+        Call(
+            operation,
+            fields,
+            organization=order.organization_id,
+            expected_sequence=sequence,
+            idempotency_key=key,
+            context=text,
+            custody=custody,
+        )
+        for operation, fields in made
+    ]
 
 
-def _create(order: CreateOrder, call: OneCall, context: Context, run: str) -> Call:
-    operation, fields = call
-    made = Call(
-        operation,
-        fields,
-        organization=order.organization_id,
-        context=_context_text(context, order),
-    )
-    if operation == CALLS[order.ref.kind].configure:
-        return replace(made, expected_sequence=0)  # there must still be none
-    return replace(made, idempotency_key=order.key, custody=run)
-
-
-def _held_call(
-    order: UpdateOrder | DeleteOrder, operation: str, fields: JsonObject, context: str
-) -> Call:
-    return Call(
-        operation,
-        fields,
-        organization=order.organization_id,
-        expected_sequence=None if order.is_moved else order.held.sequence,
-        context=context,
-    )
-
-
-def _context_text(context: Context, wanted: CreateOrder | Resource) -> str:
-    marks = {"preventDelete": wanted.prevent_delete, "critical": wanted.critical}
-    return json.dumps({**context, **marks})
+def _with_marks(context: Context, wanted: CreateOrder | Resource) -> Context:
+    return {**context, "preventDelete": wanted.prevent_delete, "critical": wanted.critical}
 
 
 def unchanged(order: Order) -> Written:

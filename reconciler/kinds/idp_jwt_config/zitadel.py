@@ -18,7 +18,7 @@ from reconciler.resources.normal import TYPES
 from reconciler.resources.ref import Kind
 from reconciler.service_client.answers import ReadSpec, id_of, text_of
 from reconciler.service_client.kinds import OneCall, Placed, in_turn
-from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
+from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, UpdateOrder
 from reconciler.service_client.zitadel.kinds import ZitadelKind
 from reconciler.service_client.zitadel.objects import (
     NO_PROJECT,
@@ -102,27 +102,21 @@ class _Providers(ZitadelKind):
     def is_unseen(self, call: Call) -> bool:
         return not self.is_old and call.operation.endswith("activateOrgIDP")
 
-    def writes(self, order: Order) -> Sequence[Call]:
-        return [Call(*call, order.organization_id) for call in self._writes(order)]
-
-    def _writes(self, order: Order) -> Iterable[OneCall]:
+    def calls(self, order: Order) -> Sequence[OneCall]:
         match order:
             case CreateOrder():
-                return [self._create({"name": order.ref.name, **order.spec})]
+                fields = {"name": order.ref.name, **order.spec}
+                if self.is_old:
+                    return [(calls.ROW.create, _without(_ONLY_TEMPLATES, fields))]
+                return [("AddJWTProvider", {**fields, "providerOptions": OPTIONS_OF_NEW})]
             case UpdateOrder():
                 rewrites = _old_update(order) if self.is_old else _update(order)
-                return in_turn(rewrites, calls.ROW.switch(order), active=order.resource.active)
-            case DeleteOrder(held=held) if self.is_old:
-                return [(calls.ROW.remove, calls.ROW.target(held, held.id))]
-            case DeleteOrder(held=held):
-                return [("DeleteProvider", {"id": held.id})]
-            case SecretOrder():  # providers have none
-                return ()
-
-    def _create(self, fields: JsonObject) -> OneCall:
-        if self.is_old:
-            return calls.ROW.create, _without(_ONLY_TEMPLATES, fields)
-        return "AddJWTProvider", {**fields, "providerOptions": OPTIONS_OF_NEW}
+                switch = calls.ROW.switch(order)
+                return [*in_turn(rewrites, switch, active=order.resource.active)]
+            case DeleteOrder() if not self.is_old:
+                return [("DeleteProvider", {"id": order.held.id})]
+            case _:
+                return calls.ROW.calls(order)
 
 
 def _update(order: UpdateOrder) -> Iterator[OneCall]:

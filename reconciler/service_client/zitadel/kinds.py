@@ -12,8 +12,7 @@ from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.capabilities import BEYOND
 from reconciler.resources.ref import Kind, fold
 from reconciler.service_client.answers import id_of, sequence_of, text_of
-from reconciler.service_client.kinds import Placed, project_of
-from reconciler.service_client.orders import calls_of
+from reconciler.service_client.kinds import OneCall, Placed, project_of
 from reconciler.service_client.port import CreateOrder, Order
 from reconciler.service_client.wire import AGAIN, Reply, Wire, WireRefusal
 from reconciler.service_client.zitadel.objects import (
@@ -71,7 +70,7 @@ class ZitadelKind:
 
     # Lists.
 
-    def list_call(self, *queries: JsonObject) -> tuple[str, JsonObject]:
+    def list_call(self, *queries: JsonObject) -> OneCall:
         """Return operation and fields of the list of an owner's objects."""
         return self.lists, {"queries": [*queries]} if queries else {}
 
@@ -110,7 +109,7 @@ class ZitadelKind:
             )
         self.is_old = False
 
-    def list_beside(self, items: Iterable[JsonObject]) -> tuple[str, JsonObject] | None:
+    def list_beside(self, items: Iterable[JsonObject]) -> OneCall | None:
         """Return operation and fields of a list that must be read beside these items."""
         return None
 
@@ -175,8 +174,12 @@ class ZitadelKind:
         if self.refreshes:
             yield self.get(order, _NO_ID)
 
+    def calls(self, order: Order) -> Sequence[OneCall]:
+        """Return the calls of an order; none for an update that changes nothing but marks."""
+        return CALLS[self.kind].calls(order)
+
     def writes(self, order: Order) -> Sequence[Call]:
-        """Return the calls of an order, without what this service does not know.
+        """Return the calls of an order as they are sent.
 
         Fields beyond the source that are not set mean the same when they are left out, and a
         server may be too old for them.
@@ -184,12 +187,11 @@ class ZitadelKind:
         beyond = BEYOND[self.kind]
         return [
             Call(
-                call.operation,
-                {name: value for name, value in call.fields.items() if value or name not in beyond},
-                call.organization,
+                operation,
+                {name: value for name, value in fields.items() if value or name not in beyond},
+                order.organization_id,
             )
-            for call in calls_of(order, {})
-            if call.operation != "RecordContext"
+            for operation, fields in self.calls(order)
         ]
 
     def is_unseen(self, call: Call) -> bool:
