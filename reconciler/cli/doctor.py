@@ -22,7 +22,8 @@ from reconciler.cli.options import TolerantCommand, format_option, tree_option
 from reconciler.cli.output import print_json, stdout_style, width_of
 from reconciler.cli.process import ExitCode
 from reconciler.cli.settings import Connection
-from reconciler.report.findings import FORMAT_VERSION, wrapped
+from reconciler.report.findings import FORMAT_VERSION
+from reconciler.report.layout import wrapped
 from reconciler.report.visible import Style, visible
 from reconciler.resources.call import JsonObject
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from html import escape
@@ -16,29 +15,21 @@ from pathlib import Path
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
-from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Plan, Unmanaged, ref_of
-from reconciler.plan.risk import CLASSES, MEANINGS
+from reconciler.plan.risk import MEANINGS
 from reconciler.report.html_change import changed, named, shown_text, tag, tags, words
-from reconciler.report.plan_parts import (
+from reconciler.report.layout import BARE, Layout
+from reconciler.report.place import Place
+from reconciler.report.plan_document import (
+    IN_STEP,
     LEFT_INACTIVE,
-    NOTHING,
-    TITLE,
-    About,
-    Place,
-    Shown,
-    flag_in_words,
-    in_review_order,
-    is_plain,
-    next_step,
-    owed_line,
-    owed_sentences,
-    place_of,
+    OWED,
+    THE_SAME,
+    Left,
+    PlanDocument,
     risky,
 )
-from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, THE_SAME, headline, untouched
 from reconciler.report.visible import WHOLE
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import Kind
 
 LIMIT = 12_000_000
 """How many characters of changes a page holds; the others are counted."""
@@ -50,41 +41,31 @@ _SLOT = re.compile(r"<!--slot:([a-z-]+)-->")
 _WORDS = ("create", "update", "adopt", "delete")
 
 
-def plan_as_html(
-    plan: Plan,
-    service: str,
-    findings: Sequence[Diagnostic] = (),
-    limit: int = LIMIT,
-    about: About = NOTHING,
-) -> str:
+def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIMIT) -> str:
     """Return a plan and the findings that go with it as a page."""
     template = (Path(__file__).parent / "plan.html").read_text(encoding="utf-8")
-    shown = in_review_order(plan)
-    warnings = [*findings, *plan.warnings]
-    changes, cut = _changes(shown, limit)
-    if plan.compared_with and not shown:
-        changes = f'<p class="plain">{THE_SAME}</p>'
-    kinds = {ref_of(each.change).kind for each in shown}
-    classes = {risk.name for each in shown for risk in each.risks}
+    plan, shown, warnings = document.plan, document.for_review, document.warnings
+    changes, cut = _changes(document, limit)
+    kinds = {each.ref.kind for each in shown}
     slots = {
         "policy": _policy(template),
-        "title": headline(plan),
-        "heading": _heading(plan),
-        "meter": _meter(plan),
-        "facts": _facts(plan, service, about),
+        "title": str(document.headline),
+        "heading": _heading(document),
+        "meter": _meter(document),
+        "facts": _facts(document),
         "blocked": _blocked(plan.blocks),
-        "risks": _risks(shown, about),
-        "owed": _owed(plan),
+        "risks": _risks(document),
+        "owed": _owed(document),
         "warnings": _folded(
             f"Warnings and notes ({len(warnings)})", map(_finding, warnings[:LISTED])
         ),
         "changes-there": _options(each for each in _WORDS if getattr(plan.summary, each)),
         "kinds-there": _options(kind.value for kind in Kind if kind in kinds),
-        "risks-there": _options(name for name in CLASSES if name in classes),
+        "risks-there": _options(document.risk_counts),
         "changes": changes,
         "cut": cut,
-        "unmanaged": _unmanaged(plan.unmanaged) + _inactive(plan.inactive),
-        "next": _next(plan, about),
+        "unmanaged": _unmanaged(document.unmanaged) + _inactive(document.inactive),
+        "next": _next(document),
     }
     return _SLOT.sub(lambda slot: slots[slot.group(1)], template)
 
@@ -101,17 +82,17 @@ def _policy(template: str) -> str:
     )
 
 
-def _heading(plan: Plan) -> str:
-    return escape(headline(plan).removeprefix("Plan: ").removesuffix("."))
+def _heading(document: PlanDocument) -> str:
+    return escape(str(document.headline).removeprefix("Plan: ").removesuffix("."))
 
 
-def _meter(plan: Plan) -> str:
-    total = len(plan.changes)
+def _meter(document: PlanDocument) -> str:
+    summary, total = document.plan.summary, len(document.changes)
     if not total:
         return ""
     rects, x = [], 0.0
     for name in _WORDS:
-        width = 100 * getattr(plan.summary, name) / total
+        width = 100 * getattr(summary, name) / total
         if width:
             rects.append(
                 f'<rect class="{name}" x="{x:.2f}" y="0" width="{width:.2f}" height="1"></rect>'
@@ -119,23 +100,24 @@ def _meter(plan: Plan) -> str:
             x += width
     return (
         '<svg class="meter" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" '
-        f'aria-label="{_heading(plan)}">{"".join(rects)}</svg>'
+        f'aria-label="{_heading(document)}">{"".join(rects)}</svg>'
     )
 
 
-def _facts(plan: Plan, service: str, about: About) -> str:
-    place = place_of(plan, service)
-    environment = place.environment
+def _facts(document: PlanDocument) -> str:
+    place, button = document.place, '<button type="button" id="copy" hidden>Copy</button>'
+    digest = f'<code id="digest">{document.digest}</code> {button}' if document.digest else ""
+    about = {name: f"<code>{escape(value)}</code>" for name, value in document.about.facts.items()}
     facts = {
-        **({"Environment": shown_text(environment)} if environment else {}),
+        "Environment": shown_text(place.environment) if place.environment else "",
         **_service(place),
-        **({"Shard": f"{shard}: {OTHER_SHARDS}"} if (shard := plan.scope.shard) else {}),
-        **{name: f"<code>{escape(value)}</code>" for name, value in about.facts.items()},
-        **({} if plan.compared_with else {"Digest": _digest(plan)}),
-        "Untouched": untouched(plan),
+        "Shard": document.shard,
+        **about,
+        "Digest": digest,
+        "Untouched": document.untouched,
         "Made by": f"reconciler {__version__}",
     }
-    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items())
+    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items() if value)
     return f'<dl class="facts">{rows}</dl>'
 
 
@@ -147,11 +129,6 @@ def _service(place: Place) -> dict[str, str]:
         "Instance": shown_text(place.instance_in_words),
         "Tree": shown_text(place.tree),
     }
-
-
-def _digest(plan: Plan) -> str:
-    button = '<button type="button" id="copy" hidden>Copy</button>'
-    return f'<code id="digest">{plan_digest(plan)}</code> {button}'
 
 
 def _panel(look: str, title: str, above: str, items: Iterable[str], below: str) -> str:
@@ -178,24 +155,22 @@ def _finding(finding: Diagnostic) -> str:
     )
 
 
-def _owed(plan: Plan) -> str:
-    if not (plan.owed or plan.owed_elsewhere or plan.owed_left):
+def _owed(document: PlanDocument) -> str:
+    owed = document.owed
+    if not (owed or document.owed_sentences):
         return ""
-    said = "".join(
-        f"<p>{escape(sentence)}</p>"
-        for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere, plan.owed_left)
-    )
-    items = (f"<li><bdi>{words(owed_line(one))}</bdi></li>" for one in plan.owed[:LISTED])
-    return _panel("owed", TITLE, said, items, _more(len(plan.owed)))
+    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in document.owed_sentences)
+    items = (f"<li><bdi>{words(line)}</bdi></li>" for line in owed[:LISTED])
+    return _panel("owed", OWED, said, items, _more(len(owed)))
 
 
-def _risks(shown: Sequence[Shown], about: About) -> str:
-    found = risky(shown)
+def _risks(document: PlanDocument) -> str:
+    found = risky(document.for_review)
     if not found:
         return ""
-    places = {id(each.change): place for place, each in enumerate(shown)}
+    places = {id(each): place for place, each in enumerate(document.for_review)}
     items = [
-        f'<li>{tags(each)} <a href="#c{places[id(each.change)]}">{named(each.change)}</a></li>'
+        f'<li>{tags(each)} <a href="#c{places[id(each)]}">{named(each)}</a></li>'
         for each in found[:LISTED]
     ]
     rest = "".join(items[FIRST:])
@@ -206,17 +181,15 @@ def _risks(shown: Sequence[Shown], about: About) -> str:
         else ""
     )
     title = "Risks: look at these first"
-    return _panel("risky", title, _meanings(found, about), items[:FIRST], folded)
+    return _panel("risky", title, _meanings(document), items[:FIRST], folded)
 
 
-def _meanings(found: Sequence[Shown], about: About) -> str:
+def _meanings(document: PlanDocument) -> str:
     """Return each class of risk: a link that filters by it, its meaning, its page if known."""
-    counted = Counter(name for each in found for name in {risk.name for risk in each.risks})
     rows = (
-        f'<dt><a href="#risk={name}">{tag(name, f"{counted[name]} {name}")}</a></dt>'
-        f"<dd>{escape(MEANINGS[name])}{_page(about.page_of(name))}</dd>"
-        for name in CLASSES
-        if name in counted
+        f'<dt><a href="#risk={name}">{tag(name, f"{count} {name}")}</a></dt>'
+        f"<dd>{escape(MEANINGS[name])}{_page(document.about.page_of(name))}</dd>"
+        for name, count in document.risk_counts.items()
     )
     return f'<dl class="classes">{"".join(rows)}</dl>'
 
@@ -231,13 +204,15 @@ def _more(count: int) -> str:
     return f'<p class="remedy">{count - LISTED} more are not listed here.</p>'
 
 
-def _changes(shown: Sequence[Shown], limit: int) -> tuple[str, str]:
+def _changes(document: PlanDocument, limit: int) -> tuple[str, str]:
     """Return the changes there is room for, and what to say of the others.
 
     Creates above ``WHOLE`` that need no review stand last, in a fold of their own.
     """
+    shown = document.for_review
     if not shown:
-        return f'<p class="plain">{IN_STEP}</p>', ""
+        same = THE_SAME if document.plan.compared_with else IN_STEP
+        return f'<p class="plain">{same}</p>', ""
     parts: list[str] = []
     folded: list[str] = []
     size = plain = 0
@@ -246,8 +221,9 @@ def _changes(shown: Sequence[Shown], limit: int) -> tuple[str, str]:
         size += len(part)
         if size > limit:
             return _page_of(parts, folded), _cut(len(shown) - place, len(shown))
-        plain += is_plain(each)
-        (folded if is_plain(each) and plain > WHOLE else parts).append(part)
+        is_plain = each.is_new and not each.needs_review
+        plain += is_plain
+        (folded if is_plain and plain > WHOLE else parts).append(part)
     return _page_of(parts, folded), ""
 
 
@@ -259,8 +235,8 @@ def _page_of(parts: Sequence[str], folded: Sequence[str]) -> str:
     return "\n".join([*parts, *fold])
 
 
-def _next(plan: Plan, about: About) -> str:
-    sentence, command = next_step(plan, about.on_merge)
+def _next(document: PlanDocument) -> str:
+    sentence, command = document.next_step(document.about.on_merge)
     code = f'<p><code class="command">{escape(command)}</code></p>' if command else ""
     return f'<section class="panel next"><h2>Next</h2><p>{escape(sentence)}</p>{code}</section>'
 
@@ -273,17 +249,17 @@ def _cut(left: int, total: int) -> str:
     )
 
 
-def _unmanaged(left: Sequence[Unmanaged]) -> str:
+def _unmanaged(left: Sequence[Left]) -> str:
     items = (
-        f"<li>{shown_text(str(found.ref))} id {shown_text(found.id)}, "
-        f"<bdi>{words(flag_in_words(found))}</bdi></li>"
+        f"<li>{shown_text(found.name)} id {shown_text(found.id)}, "
+        f"<bdi>{words(found.why)}</bdi></li>"
         for found in left[:LISTED]
     )
     return _folded(f"Held but declared nowhere, left alone ({len(left)})", items, len(left))
 
 
-def _inactive(left: Sequence[ResourceRef]) -> str:
-    items = (f"<li>{shown_text(str(ref))}</li>" for ref in left[:LISTED])
+def _inactive(left: Sequence[str]) -> str:
+    items = (f"<li>{shown_text(name)}</li>" for name in left[:LISTED])
     return _folded(f"{LEFT_INACTIVE} ({len(left)})", items, len(left))
 
 

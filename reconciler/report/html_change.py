@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from reconciler.kinds.oidc_application.compliance import MESSAGES
-from reconciler.plan.diff import FieldChange, field_changes
-from reconciler.plan.model import Change, Create, Delete, held_of, ref_of, word
-from reconciler.plan.risk import expected_problems, is_severe
+from reconciler.plan.diff import FieldChange
+from reconciler.plan.risk import is_severe
 from reconciler.report.differences import Row, note_on, rows_of, sides_of
-from reconciler.report.plan_parts import Shown
+from reconciler.report.plan_document import Shown
 from reconciler.report.visible import visible
 from reconciler.resources.normal import TYPES
 
@@ -31,25 +29,24 @@ def shown_text(text: str) -> str:
     return f"<code>{words(text)}</code>"
 
 
-def named(change: Change) -> str:
+def named(shown: Shown) -> str:
     """Return what a change is about."""
-    ref = ref_of(change)
+    ref = shown.ref
     return f'<span class="kind">{ref.kind.value}</span> <code class="name">{words(ref.path)}</code>'
 
 
 def changed(shown: Shown, place: int, *, is_open: bool) -> str:
     """Return one change. Its attributes hold words of ours alone."""
-    change, held = shown.change, held_of(shown.change)
-    name, is_new = word(change), isinstance(change, Create)
-    shown_fields = "".join(_field(field, is_new=is_new) for field in field_changes(change))
+    name = shown.word
+    fields = "".join(_field(field, is_new=shown.is_new) for field in shown.fields)
     risks = " ".join(dict.fromkeys(risk.name for risk in shown.risks))
-    number = f'<span class="id">id <code>{words(held.id)}</code></span>' if held and held.id else ""
+    number = f'<span class="id">id <code>{words(shown.id)}</code></span>' if shown.id else ""
     return (
         f'<details class="{_severity(shown)}" id="c{place}" data-c="{name}" '
-        f'data-k="{ref_of(change).kind.value}" data-r="{risks}"{" open" if is_open else ""}>'
-        f'<summary><span class="sign {name}">{SIGNS[name]}</span>{named(change)}'
+        f'data-k="{shown.ref.kind.value}" data-r="{risks}"{" open" if is_open else ""}>'
+        f'<summary><span class="sign {name}">{SIGNS[name]}</span>{named(shown)}'
         f"<span>{tags(shown)}</span>{number}</summary>"
-        f'<div class="body">{_notes(shown)}{shown_fields}'
+        f'<div class="body">{_notes(shown)}{fields}'
         "</div></details>"
     )
 
@@ -82,20 +79,19 @@ def _notes(shown: Shown) -> str:
 
 
 def _each_note(shown: Shown) -> Iterator[str]:
-    change = shown.change
     for block in shown.blocks:
         yield f'<span class="tag stop">{block.code}</span> <bdi>{words(block.remedy)}</bdi>'
     for risk in shown.risks:
         field = f" <code>{risk.field}</code>:" if risk.field else ""
         yield f"{tag(risk.name)}{field} {escape(risk.sentence)}"
-    for key in expected_problems(change):
-        yield f"the service will report <code>{key}</code>: {escape(MESSAGES[key])}"
+    for key, message in shown.problems:
+        yield f"the service will report <code>{key}</code>: {escape(message)}"
     for cause in shown.causes:
         yield f'<bdi class="plain">{words(cause)}</bdi>'
-    if isinstance(change, Delete) and change.held.client_id:
-        yield f"lost for good: client id {shown_text(change.held.client_id)} and any client secret"
-    if isinstance(change, Create) and not field_changes(change):
-        has = "sets" if TYPES[change.resource.ref.kind] else "has"
+    if shown.lost:
+        yield f"lost for good: client id {shown_text(shown.lost)} and any client secret"
+    if shown.is_new and not shown.fields:
+        has = "sets" if TYPES[shown.ref.kind] else "has"
         yield f'<span class="plain">it {has} no fields</span>'
 
 

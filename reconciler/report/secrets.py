@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.report.findings import FORMAT_VERSION
+from reconciler.report.layout import BARE, Layout, fitted
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
+from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import APPLICATION
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
@@ -43,8 +45,19 @@ def applications_with_secret(
             yield held, owed.get(held.id)
 
 
-def secrets_as_text(listed: Sequence[Listed]) -> Iterator[str]:
-    """Yield a line for each application, then how many there are."""
+class SecretsDocument(NamedTuple):
+    """The applications that have a client secret, and the environment that was chosen."""
+
+    listed: Sequence[Listed]
+    environment: str
+
+
+def secrets_as_text(document: SecretsDocument, layout: Layout = BARE) -> str:
+    """Return a line for each application, then how many there are."""
+    return fitted("\n".join(_lines(document.listed)), layout.width)
+
+
+def _lines(listed: Sequence[Listed]) -> Iterator[str]:
     width = max((len(visible(each.held.ref.path)) for each in listed), default=0)
     for each in listed:
         since = f"since {visible(each.since)}" if each.since else "since a time that is not known"
@@ -64,8 +77,9 @@ def _state(owed: OwedSecret | None) -> str:
     return f"owed to tree {owed.tree}" if owed.tree else "owed to no tree"
 
 
-def secrets_as_json(listed: Sequence[Listed], environment: str) -> Mapping[str, object]:
+def secrets_as_json(document: SecretsDocument) -> JsonObject:
     """Return the same as JSON-shaped fields."""
+    environment = document.environment
     return {
         "format_version": FORMAT_VERSION,
         **({"environment": environment} if environment else {}),
@@ -79,6 +93,6 @@ def secrets_as_json(listed: Sequence[Listed], environment: str) -> Mapping[str, 
                 "lost": each.owed is not None and each.owed.lost,
                 "tree": each.owed.tree if each.owed else None,
             }
-            for each in listed
+            for each in document.listed
         ],
     }

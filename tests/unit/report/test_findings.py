@@ -13,15 +13,13 @@ from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, error, 
 from reconciler.report import findings as findings_module
 from reconciler.report.ci import findings_as_annotations, findings_as_junit, findings_as_sarif
 from reconciler.report.findings import (
-    Layout,
     counts,
     excerpt,
     finding_as_json,
     finding_as_text,
     findings_as_text,
-    fitted,
-    wrapped,
 )
+from reconciler.report.layout import Layout, fitted, wrapped
 from reconciler.report.visible import Style
 from tests.builders import WEB
 from tests.effort import cases
