@@ -268,10 +268,7 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
         required = run.require_secrets
         report = carry_out(plan, observed, desired, client, executor, require_secrets=required)
     result = ResultDocument(report, place)
-    if plan.changes or report.delivered or report.notes or report.interrupted:
-        run.output.show_report(result)
-    else:
-        run.output.show_no_changes(place)
+    run.output.show_report(result)
     if lost_output():  # the report must not be lost
         say(report_as_text(result), err=True)
     return exit_code(report)

@@ -38,7 +38,6 @@ from reconciler.report.apply_report import (
     version_record,
 )
 from reconciler.report.layout import in_json
-from reconciler.report.place import Place
 from reconciler.report.plan_document import PlanDocument
 from reconciler.report.plan_text import plan_as_text, plan_in_short
 
@@ -134,13 +133,11 @@ class TextOutput:
         """Return the display of progress."""
         return TerminalWatch()
 
-    def show_no_changes(self, place: Place) -> None:
-        """Do nothing: the plan has said it."""
-
     def show_report(self, document: ResultDocument) -> None:
-        """Print the report."""
-        click.echo()
-        draw(report_as_text, document)
+        """Print the report; the plan has said it where there was nothing to do."""
+        if document.report != ApplyReport((), remaining=0):
+            click.echo()
+            draw(report_as_text, document)
 
 
 class JsonOutput(TextOutput):
@@ -150,10 +147,6 @@ class JsonOutput(TextOutput):
         """Print the plan; its changes only if the run asks for approval or is blocked."""
         extent = extent if extent is Extent.ASKED else Extent.SUMMARY
         self._show(document, extent, sys.stderr)
-
-    def show_no_changes(self, place: Place) -> None:
-        """Print a document that says that nothing remains."""
-        self.show_report(ResultDocument(ApplyReport((), remaining=0), place))
 
     def show_report(self, document: ResultDocument) -> None:
         """Print the document."""

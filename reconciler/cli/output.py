@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import IO
 
 import click
@@ -85,7 +86,8 @@ def draw(
 ) -> None:
     """Print a document, on stdout unless another stream is given; a comment has a limit."""
     to = stream or sys.stdout
-    layout = Layout(style_on(to), width_of(to), folded=is_folded(to), limit=limit)
+    line_at = SourceLines().line_at
+    layout = Layout(style_on(to), width_of(to), line_at, is_folded(to), limit)
     text = drawing(document, layout)
     click.echo(text, file=to, nl=bool(text) and not text.endswith("\n"))
     to.flush()
@@ -107,24 +109,20 @@ def print_done(lines: Sequence[str]) -> str:
     return lost
 
 
-def show_findings(
-    findings: Sequence[Diagnostic], stream: IO[str], *, with_lines: bool = True
-) -> None:
-    """Print findings and their number on a stream, if there are any; under each, its line."""
-    if shown := not_quiet(findings):
-        line_at = SourceLines().line_at if with_lines else None
-        layout = Layout(style_on(stream), width_of(stream), line_at, is_folded(stream))
-        click.echo(findings_as_text(shown, layout), file=stream)
-
-
 def show_warnings(findings: Sequence[Diagnostic]) -> None:
-    """Print findings on stderr, if there are any."""
-    show_findings(findings, sys.stderr)
+    """Print findings and their number on stderr, if there are any; under each, its line."""
+    if shown := not_quiet(findings):
+        draw(findings_as_text, shown, stream=sys.stderr)
 
 
 def show_saved(findings: Sequence[Diagnostic]) -> None:
     """Print findings of a saved plan on stderr, without lines: its files may have changed."""
-    show_findings(findings, sys.stderr, with_lines=False)
+    if shown := not_quiet(findings):
+        draw(_without_lines, shown, stream=sys.stderr)
+
+
+def _without_lines(findings: Sequence[Diagnostic], layout: Layout) -> str:
+    return findings_as_text(findings, replace(layout, line_at=None))
 
 
 def show_error(failure: ReconcilerError) -> None:

@@ -74,26 +74,19 @@ class DriftDocument:
         changed = f"{counts['changed']} changed on the service, {counts['removed']} removed"
         return Sentence("Drift:", f" {changed}{untold}{left}.")
 
-    @property
-    def sections(self) -> Mapping[str, list[str]]:
-        """Return the lists below the objects, by their titles."""
-        drift = self.drift
-        return {
-            "Held, but declared nowhere:": refs_as_text(drift.unmanaged),
-            "Differs, and the service does not tell who changed it:": refs_as_text(drift.untold),
-            "Cannot be judged:": [
-                f"{visible(str(each.ref))}  ({REASONS[each.reason]})" for each in drift.unjudged
-            ],
-            f"{LEFT_INACTIVE}:": refs_as_text(drift.inactive),
-        }
-
 
 def drift_as_text(document: DriftDocument, layout: Layout = BARE) -> str:
     """Return what drifted, below its place: as applied, then as held; the count last."""
     drift, style = document.drift, layout.style
     blocks = [place_as_text(document.place)]
     blocks += ["\n".join(_drifted(drifted, style)) for drifted in drift.objects]
-    for title, lines in document.sections.items():
+    unjudged = [f"{visible(str(each.ref))}  ({REASONS[each.reason]})" for each in drift.unjudged]
+    for title, lines in (
+        ("Held, but declared nowhere:", refs_as_text(drift.unmanaged)),
+        ("Differs, and the service does not tell who changed it:", refs_as_text(drift.untold)),
+        ("Cannot be judged:", unjudged),
+        (f"{LEFT_INACTIVE}:", refs_as_text(drift.inactive)),
+    ):
         blocks += section(title, lines, style)
     if drift.unknown:
         blocks.append(
