@@ -35,7 +35,7 @@ from reconciler.plan.model import Scope
 from reconciler.report.drift_and_history import DriftDocument, HistoryDocument
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.forms import DRIFT, HISTORY
-from reconciler.report.layout import Forms, Layout, fitted, in_json
+from reconciler.report.layout import Forms, Layout, in_json, in_lines
 from reconciler.report.place import Place
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
@@ -192,11 +192,7 @@ def _as_json(outputs: Outputs) -> JsonObject:
     }
 
 
-def _as_text(outputs: Outputs, layout: Layout) -> str:
-    return fitted("".join(f"{line}\n" for line in _lines(outputs)), layout.width)
-
-
-def _lines(outputs: Outputs) -> Iterator[str]:
+def _as_text(outputs: Outputs) -> Iterator[str]:
     width = max((len(visible(ref.path)) for ref, _ in outputs.applications), default=0)
     for ref, held in outputs.applications:
         if held is not None:
@@ -228,7 +224,7 @@ def _variable_name(ref: ResourceRef) -> str:
     return f"_{name}" if name[:1].isdigit() else name
 
 
-_OUTPUTS: Forms[Outputs] = {"text": _as_text, "json": in_json(_as_json), "env": _as_env}
+_OUTPUTS: Forms[Outputs] = {"text": in_lines(_as_text), "json": in_json(_as_json), "env": _as_env}
 
 
 @click.command("outputs")

@@ -16,7 +16,7 @@ from reconciler.report.drift_and_history import (
     history_as_text,
 )
 from reconciler.report.html import plan_as_html
-from reconciler.report.layout import Forms, in_json
+from reconciler.report.layout import Forms, in_json, in_lines
 from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.plan_document import PlanDocument
 from reconciler.report.plan_json import plan_as_json
@@ -38,4 +38,7 @@ DRIFT: Forms[DriftDocument] = {
 
 HISTORY: Forms[HistoryDocument] = {"text": history_as_text, "json": in_json(history_as_json)}
 
-SECRETS: Forms[SecretsDocument] = {"text": secrets_as_text, "json": in_json(secrets_as_json)}
+SECRETS: Forms[SecretsDocument] = {
+    "text": in_lines(secrets_as_text),
+    "json": in_json(secrets_as_json),
+}

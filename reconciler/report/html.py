@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
-from reconciler.plan.risk import MEANINGS
-from reconciler.report.html_change import changed, named, shown_text, tag, tags, words
+from reconciler.plan.diff import FieldChange
+from reconciler.plan.risk import MEANINGS, is_severe
+from reconciler.report.differences import Row, note_on, rows_of, sides_of
 from reconciler.report.layout import BARE, Layout
 from reconciler.report.place import Place
 from reconciler.report.plan_document import (
@@ -26,9 +27,11 @@ from reconciler.report.plan_document import (
     THE_SAME,
     Left,
     PlanDocument,
+    Shown,
     risky,
 )
-from reconciler.report.visible import WHOLE
+from reconciler.report.visible import WHOLE, visible
+from reconciler.resources.normal import TYPES
 from reconciler.resources.ref import Kind
 
 LIMIT = 12_000_000
@@ -37,8 +40,10 @@ LIMIT = 12_000_000
 LISTED = 500
 FIRST = 12
 OPEN = 40
+SIGNS = {"create": "+", "update": "~", "adopt": "~", "delete": "-"}
+LINES = 400
+LINE = 4_000
 _SLOT = re.compile(r"<!--slot:([a-z-]+)-->")
-_WORDS = ("create", "update", "adopt", "delete")
 
 
 def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIMIT) -> str:
@@ -59,7 +64,7 @@ def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIM
         "warnings": _folded(
             f"Warnings and notes ({len(warnings)})", map(_finding, warnings[:LISTED])
         ),
-        "changes-there": _options(each for each in _WORDS if getattr(plan.summary, each)),
+        "changes-there": _options(each for each in SIGNS if getattr(plan.summary, each)),
         "kinds-there": _options(kind.value for kind in Kind if kind in kinds),
         "risks-there": _options(document.risk_counts),
         "changes": changes,
@@ -91,7 +96,7 @@ def _meter(document: PlanDocument) -> str:
     if not total:
         return ""
     rects, x = [], 0.0
-    for name in _WORDS:
+    for name in SIGNS:
         width = 100 * getattr(summary, name) / total
         if width:
             rects.append(
@@ -276,3 +281,123 @@ def _folded(title: str, items: Iterable[str], total: int = 0) -> str:
 def _options(values: Iterable[str]) -> str:
     """Return options of a choice; the values are words of ours."""
     return "".join(f'<option value="{value}">{value}</option>' for value in values)
+
+
+def words(text: str) -> str:
+    """Return foreign text as HTML: nothing hidden, no markup obeyed, never too long."""
+    seen = visible(text)
+    over = len(seen) - LINE
+    return escape(f"{seen[:LINE]} [{over} more characters]" if over > 0 else seen)
+
+
+def shown_text(text: str) -> str:
+    """Return foreign text in an element of its own; its writing direction stays inside."""
+    return f"<code>{words(text)}</code>"
+
+
+def named(shown: Shown) -> str:
+    """Return what a change is about."""
+    ref = shown.ref
+    return f'<span class="kind">{ref.kind.value}</span> <code class="name">{words(ref.path)}</code>'
+
+
+def changed(shown: Shown, place: int, *, is_open: bool) -> str:
+    """Return one change. Its attributes hold words of ours alone."""
+    name = shown.word
+    fields = "".join(_field(field, is_new=shown.is_new) for field in shown.fields)
+    risks = " ".join(dict.fromkeys(risk.name for risk in shown.risks))
+    number = f'<span class="id">id <code>{words(shown.id)}</code></span>' if shown.id else ""
+    return (
+        f'<details class="{_severity(shown)}" id="c{place}" data-c="{name}" '
+        f'data-k="{shown.ref.kind.value}" data-r="{risks}"{" open" if is_open else ""}>'
+        f'<summary><span class="sign {name}">{SIGNS[name]}</span>{named(shown)}'
+        f"<span>{tags(shown)}</span>{number}</summary>"
+        f'<div class="body">{_notes(shown)}{fields}'
+        "</div></details>"
+    )
+
+
+def tags(shown: Shown) -> str:
+    """Return what a reviewer must know of a change first, as tags."""
+    blocked = '<span class="tag stop">blocked</span>' if shown.blocks else ""
+    names = dict.fromkeys(risk.name for risk in shown.risks)
+    return blocked + "".join(map(tag, names))
+
+
+def tag(name: str, text: str = "") -> str:
+    """Return a class of risk as a tag, coloured by how severe it is."""
+    look = "tag severe" if is_severe(name) else "tag"
+    return f'<span class="{look}">{text or name}</span>'
+
+
+def _severity(shown: Shown) -> str:
+    """Return the class of a card, by the worst that is to be said of it."""
+    if shown.blocks:
+        return "c stop"
+    if any(is_severe(risk.name) for risk in shown.risks):
+        return "c severe"
+    return "c risk" if shown.risks else "c"
+
+
+def _notes(shown: Shown) -> str:
+    notes = "".join(f"<li>{note}</li>" for note in _each_note(shown))
+    return f'<ul class="notes">{notes}</ul>' if notes else ""
+
+
+def _each_note(shown: Shown) -> Iterator[str]:
+    for block in shown.blocks:
+        yield f'<span class="tag stop">{block.code}</span> <bdi>{words(block.remedy)}</bdi>'
+    for risk in shown.risks:
+        field = f" <code>{risk.field}</code>:" if risk.field else ""
+        yield f"{tag(risk.name)}{field} {escape(risk.sentence)}"
+    for key, message in shown.problems:
+        yield f"the service will report <code>{key}</code>: {escape(message)}"
+    for cause in shown.causes:
+        yield f'<bdi class="plain">{words(cause)}</bdi>'
+    if shown.lost:
+        yield f"lost for good: client id {shown_text(shown.lost)} and any client secret"
+    if shown.is_new and not shown.fields:
+        has = "sets" if TYPES[shown.ref.kind] else "has"
+        yield f'<span class="plain">it {has} no fields</span>'
+
+
+def _field(field: FieldChange, *, is_new: bool) -> str:
+    by_line = sides_of(field, is_new=is_new).by_line
+    rows = rows_of(field, is_new=is_new)
+    show = _one_side if is_new else _two_sides
+    cells = "".join(f"<tr{look}>{row}</tr>" for look, row in show(rows[:LINES], numbered=by_line))
+    more = f'<p class="plain">{len(rows) - LINES} more lines</p>' if len(rows) > LINES else ""
+    note = note_on(field)
+    reset = f" <small>{escape(note)}</small>" if note else ""
+    side = '<col class="c-no"><col>' if by_line else "<col>"
+    return (
+        f'<section class="f"><h3>{escape(field.name)}{reset}</h3>'
+        f'<table class="d{" numbered" if by_line else ""}">'
+        f"<colgroup>{side if is_new else side + side}</colgroup>"
+        f"<tbody>{cells}</tbody></table>{more}</section>"
+    )
+
+
+def _one_side(rows: Sequence[Row], *, numbered: bool) -> Iterator[tuple[str, str]]:
+    for row in rows:
+        if row.after:
+            number = f'<td class="no">{row.after[0]}</td>' if numbered else ""
+            yield "", f'{number}<td class="n">{words(row.after[1])}</td>'
+
+
+def _two_sides(rows: Sequence[Row], *, numbered: bool) -> Iterator[tuple[str, str]]:
+    for row in rows:
+        if row.skipped:
+            span = 4 if numbered else 2
+            yield "", f'<td class="skip" colspan="{span}">{row.skipped} more alike</td>'
+            continue
+        left = _side(row.before, "s" if row.alike else "o", numbered=numbered)
+        right = _side(row.after, "s" if row.alike else "n", numbered=numbered)
+        yield ' class="same"' if row.alike else "", left + right
+
+
+def _side(line: tuple[int, str] | None, look: str, *, numbered: bool) -> str:
+    if line is None:
+        return '<td class="e"></td>' * (2 if numbered else 1)
+    number = f'<td class="no">{line[0]}</td>' if numbered else ""
+    return f'{number}<td class="{look}">{words(line[1])}</td>'

@@ -9,7 +9,7 @@ import json
 import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -57,6 +57,15 @@ def in_json(fields_of: Callable[[Document], object]) -> Drawing[Document]:
 
     def drawing(document: Document, layout: Layout) -> str:
         return json_as_text(fields_of(document))
+
+    return drawing
+
+
+def in_lines(lines_of: Callable[[Document], Iterable[str]]) -> Drawing[Document]:
+    """Return a drawing for a person of lines that have no colours."""
+
+    def drawing(document: Document, layout: Layout) -> str:
+        return fitted("\n".join(lines_of(document)), layout.width)
 
     return drawing
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.report.findings import FORMAT_VERSION
-from reconciler.report.layout import BARE, Layout, fitted
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
@@ -52,12 +51,9 @@ class SecretsDocument(NamedTuple):
     environment: str
 
 
-def secrets_as_text(document: SecretsDocument, layout: Layout = BARE) -> str:
-    """Return a line for each application, then how many there are."""
-    return fitted("\n".join(_lines(document.listed)), layout.width)
-
-
-def _lines(listed: Sequence[Listed]) -> Iterator[str]:
+def secrets_as_text(document: SecretsDocument) -> Iterator[str]:
+    """Yield a line for each application, then how many there are."""
+    listed = document.listed
     width = max((len(visible(each.held.ref.path)) for each in listed), default=0)
     for each in listed:
         since = f"since {visible(each.since)}" if each.since else "since a time that is not known"
