@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -76,22 +75,14 @@ def json_as_text(fields: object) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = _INDENT) -> str:
-    """Return a text in lines of at most this width, broken between words only; 0 is no limit.
+    """Return one line in lines of at most this width, broken between words only; 0 is no limit.
 
     A flag and the word after it, mostly its value, stay together.
     """
     if not width:
         return text
-    lines = textwrap.wrap(
-        _FLAG.sub(rf"\g<1>{_BOUND}", text),
-        max(width, NARROWEST),
-        subsequent_indent=indent,
-        expand_tabs=False,
-        replace_whitespace=False,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return "\n".join(lines).replace(_BOUND, " ")
+    bound = _FLAG.sub(rf"\g<1>{_BOUND}", text)
+    return _broken(bound, max(width, NARROWEST), indent, moved=True).replace(_BOUND, " ")
 
 
 _SPACES = re.compile("( +)")
@@ -110,17 +101,27 @@ def fitted(text: str, width: int) -> str:
 
 
 def _in_width(line: str, width: int) -> str:
-    if (len(line) <= width and line.isascii()) or line.startswith(_COMMAND):
+    if line.startswith(_COMMAND):
+        return line
+    start = len(line) - len(line.lstrip(" "))
+    return _broken(line, width, " " * min(start + len(_INDENT), width // 2), moved=False)
+
+
+def _broken(line: str, width: int, indent: str, *, moved: bool) -> str:
+    """Return a line in lines that begin with the indent, but for the first one.
+
+    ``moved`` says whether a word that fits on no line has one of its own.
+    """
+    if len(line) <= width and line.isascii():
         return line
     lead, start, *rest = (
         _SPACES.split(line) if line.startswith(" ") else ("", "", *_SPACES.split(line))
     )
-    indent = " " * min(len(start) + len(_INDENT), width // 2)
     first, *others = rest
     parts, column = [lead, start, first], len(start) + columns_of(without_colours(first))
     for space, word in zip(others[::2], others[1::2], strict=True):
         wide = columns_of(without_colours(word))
-        if column + len(space) + wide > width and len(indent) + wide <= width:
+        if column + len(space) + wide > width and (moved or len(indent) + wide <= width):
             parts += ["\n", indent, word]
             column = len(indent) + wide
         else:
