@@ -29,7 +29,7 @@ from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planner import build_plan
-from reconciler.report.plan_parts import Place
+from reconciler.report.place import Place
 from reconciler.resources.capabilities import BEYOND
 from reconciler.resources.normal import LEFT_AS_HELD, normal_form
 from reconciler.resources.ref import (

@@ -64,8 +64,9 @@ from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, Usa
 from reconciler.loop import LocalFiles, carry_out, explained
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.report.apply_report import report_as_text
-from reconciler.report.plan_parts import Place, place_as_text, place_of
+from reconciler.report.apply_report import ResultDocument, report_as_text
+from reconciler.report.place import Place, place_as_text
+from reconciler.report.plan_document import PlanDocument
 from reconciler.resources.process import crashpoint
 from reconciler.service_client.port import ServiceClient
 from reconciler.state import DesiredState, ObservedState
@@ -224,7 +225,8 @@ def _approve(run: Run, plan: Plan) -> Plan:
     asks = bool(plan.changes or plan.deliverable) and not is_approved
     extent = Extent.SUMMARY if run.approval.is_given else Extent.CHANGES
     extent = Extent.ASKED if asks else extent
-    run.output.show_plan(plan, service, run.warnings, extent)
+    document = PlanDocument(plan, service, run.warnings, for_apply=True)
+    run.output.show_plan(document, extent)
     if lost := lost_output():
         raise OutputError(
             f"the plan could not be printed: {lost}",
@@ -247,7 +249,7 @@ def _approve(run: Run, plan: Plan) -> Plan:
             remedy="Give --secrets-to. Nothing was written.",
         )
     if asks:
-        ask_for_yes("apply this plan", "apply", [place_as_text(place_of(plan, service))])
+        ask_for_yes("apply this plan", "apply", [place_as_text(document.place)])
     return plan
 
 
@@ -265,12 +267,10 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
         executor = Executor(client, journal, run.sink, watch, context, run.allowed)
         required = run.require_secrets
         report = carry_out(plan, observed, desired, client, executor, require_secrets=required)
-    if plan.changes or report.delivered or report.notes or report.interrupted:
-        run.output.show_report(report, place)
-    else:
-        run.output.show_no_changes(place)
+    result = ResultDocument(report, place)
+    run.output.show_report(result)
     if lost_output():  # the report must not be lost
-        say(report_as_text(report, place), err=True)
+        say(report_as_text(result), err=True)
     return exit_code(report)
 
 

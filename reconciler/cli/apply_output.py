@@ -17,22 +17,14 @@ from typing import IO, Self
 import click
 
 from reconciler.apply.changes import ApplyReport, Progress
-from reconciler.cli.output import (
-    is_folded,
-    print_json,
-    say,
-    show_warnings,
-    stdout_style,
-    style_on,
-    width_of,
-)
+from reconciler.cli.output import draw, show_warnings
 from reconciler.cli.process import chosen
 from reconciler.cli.signals import heeded
-from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InterruptedRunError, ReconcilerError
-from reconciler.plan.model import Change, Plan
+from reconciler.plan.model import Change
 from reconciler.report.apply_report import (
     Record,
+    ResultDocument,
     end_record,
     error_record,
     place_record,
@@ -45,7 +37,8 @@ from reconciler.report.apply_report import (
     start_record,
     version_record,
 )
-from reconciler.report.plan_parts import Place, place_of
+from reconciler.report.layout import in_json
+from reconciler.report.plan_document import PlanDocument
 from reconciler.report.plan_text import plan_as_text, plan_in_short
 
 TERMINAL_SECONDS = 0.1
@@ -127,53 +120,37 @@ class TextOutput:
         """Do nothing around a run: the error that ends it early is printed anyway."""
         yield
 
-    def show_plan(
-        self, plan: Plan, service: str, findings: Sequence[Diagnostic], extent: Extent
-    ) -> None:
+    def show_plan(self, document: PlanDocument, extent: Extent) -> None:
         """Show what is about to be done."""
-        show_warnings((*findings, *plan.warnings, *plan.blocks))
-        say(self._plan(plan, service, extent, sys.stdout))
+        self._show(document, extent, sys.stdout)
 
-    def _plan(self, plan: Plan, service: str, extent: Extent, stream: IO[str]) -> str:
-        style = style_on(stream)
-        if extent is Extent.SUMMARY and not plan.blocks:
-            return plan_in_short(plan, service, style)
-        folded, width = is_folded(stream), width_of(stream)
-        return plan_as_text(plan, service, style, folded=folded, width=width, for_apply=True)
+    def _show(self, document: PlanDocument, extent: Extent, stream: IO[str]) -> None:
+        show_warnings((*document.warnings, *document.plan.blocks))
+        is_short = extent is Extent.SUMMARY and not document.blocked
+        draw(plan_in_short if is_short else plan_as_text, document, stream=stream)
 
     def watch(self) -> TerminalWatch:
         """Return the display of progress."""
         return TerminalWatch()
 
-    def show_no_changes(self, place: Place) -> None:
-        """Do nothing: the plan has said it."""
-
-    def show_report(self, report: ApplyReport, place: Place) -> None:
-        """Print the report."""
-        folded = is_folded(sys.stdout)
-        say("\n" + report_as_text(report, place, stdout_style(), folded=folded))
-        sys.stdout.flush()
+    def show_report(self, document: ResultDocument) -> None:
+        """Print the report; the plan has said it where there was nothing to do."""
+        if document.report != ApplyReport((), remaining=0):
+            click.echo()
+            draw(report_as_text, document)
 
 
 class JsonOutput(TextOutput):
     """Output for a script: one document on stdout at the end. Text for a person is on stderr."""
 
-    def show_plan(
-        self, plan: Plan, service: str, findings: Sequence[Diagnostic], extent: Extent
-    ) -> None:
+    def show_plan(self, document: PlanDocument, extent: Extent) -> None:
         """Print the plan; its changes only if the run asks for approval or is blocked."""
-        show_warnings((*findings, *plan.warnings, *plan.blocks))
         extent = extent if extent is Extent.ASKED else Extent.SUMMARY
-        say(self._plan(plan, service, extent, sys.stderr), err=True)
+        self._show(document, extent, sys.stderr)
 
-    def show_no_changes(self, place: Place) -> None:
-        """Print a document that says that nothing remains."""
-        self.show_report(ApplyReport((), remaining=0), place)
-
-    def show_report(self, report: ApplyReport, place: Place) -> None:
+    def show_report(self, document: ResultDocument) -> None:
         """Print the document."""
-        print_json(report_as_json(report, place))
-        sys.stdout.flush()
+        draw(in_json(report_as_json), document)
 
 
 class StreamOutput(JsonOutput):
@@ -189,21 +166,19 @@ class StreamOutput(JsonOutput):
             _write([error_record(failure)])
             raise
 
-    def show_plan(
-        self, plan: Plan, service: str, findings: Sequence[Diagnostic], extent: Extent
-    ) -> None:
+    def show_plan(self, document: PlanDocument, extent: Extent) -> None:
         """Write what is planned, and show it on stderr."""
-        super().show_plan(plan, service, findings, extent)
-        _write([place_record(place_of(plan, service))])
-        _write(plan_records(plan, findings))
+        super().show_plan(document, extent)
+        _write([place_record(document.place)])
+        _write(plan_records(document))
 
     def watch(self) -> TerminalWatch:
         """Return a display that also writes a record of each change that begins and ends."""
         return _RecordingWatch()
 
-    def show_report(self, report: ApplyReport, place: Place) -> None:
+    def show_report(self, document: ResultDocument) -> None:
         """Write the results."""
-        _write(report_records(report, place))
+        _write(report_records(document))
 
 
 class _RecordingWatch(TerminalWatch):

@@ -7,7 +7,6 @@ probe of a sink, which is removed.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 
@@ -19,11 +18,12 @@ from reconciler.cli.doctor_checks import CHECKS
 from reconciler.cli.doctor_line import Line, Status, examine
 from reconciler.cli.doctor_service import Setup
 from reconciler.cli.options import TolerantCommand, format_option, tree_option
-from reconciler.cli.output import print_json, stdout_style, width_of
+from reconciler.cli.output import draw
 from reconciler.cli.process import ExitCode
 from reconciler.cli.settings import Connection
-from reconciler.report.findings import FORMAT_VERSION, wrapped
-from reconciler.report.visible import Style, visible
+from reconciler.report.findings import FORMAT_VERSION
+from reconciler.report.layout import Forms, Layout, in_json, wrapped
+from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
 
 _COLOURS = {
@@ -36,44 +36,21 @@ _STATUS_WIDTH = max(len(status) for status in Status) + 2
 _NAME_WIDTH = max(len(check.name) for check in CHECKS) + 2
 
 
-@click.command("doctor", cls=TolerantCommand)
-@perhaps_in_environment
-@takes_connection
-@tree_option
-@secrets_option
-@format_option("text", "json")
-def doctor_command(connection: Connection, tree: str, secrets_to: str | None, form: str) -> int:
-    """Check what is set up: configuration, service, token, sink, clock, Git and CI files.
-
-    One line each: ok, or what to do. Nothing is written but a probe of the sink, which is removed.
-    """
-    context = click.get_current_context()
-    with Setup(context, connection, tree, secrets_to) as setup:
-        lines = examine(CHECKS, setup)
-    if form == "json":
-        print_json(_as_json(lines))
-    else:
-        style, width = stdout_style(), width_of(sys.stdout)
-        for line in lines:
-            click.echo(_as_text(line, style, width))
-        click.echo(_counted(lines))
-    return ExitCode.ERROR if _has_failed(lines) else ExitCode.DONE
-
-
 def _has_failed(lines: Sequence[Line]) -> bool:
     return any(line.status is Status.FAILED for line in lines)
 
 
-def _as_text(line: Line, style: Style, width: int) -> str:
+def _as_text(lines: Sequence[Line], layout: Layout) -> str:
+    counts = Counter(line.status for line in lines)
+    counted = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
+    return "\n".join([*(_line(line, layout) for line in lines), counted])
+
+
+def _line(line: Line, layout: Layout) -> str:
     remedy = f". {line.remedy}" if line.remedy else ""
     head = f"{line.status:<{_STATUS_WIDTH}}{line.name:<{_NAME_WIDTH}}"
-    text = wrapped(visible(f"{head}{line.text}{remedy}"), width, " " * len(head))
-    return style(text[: len(line.status)], _COLOURS[line.status]) + text[len(line.status) :]
-
-
-def _counted(lines: Sequence[Line]) -> str:
-    counts = Counter(line.status for line in lines)
-    return ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
+    text = wrapped(visible(f"{head}{line.text}{remedy}"), layout.width, " " * len(head))
+    return layout.style(text[: len(line.status)], _COLOURS[line.status]) + text[len(line.status) :]
 
 
 def _as_json(lines: Sequence[Line]) -> JsonObject:
@@ -91,3 +68,24 @@ def _as_json(lines: Sequence[Line]) -> JsonObject:
             for line in lines
         ],
     }
+
+
+_FORMS: Forms[Sequence[Line]] = {"text": _as_text, "json": in_json(_as_json)}
+
+
+@click.command("doctor", cls=TolerantCommand)
+@perhaps_in_environment
+@takes_connection
+@tree_option
+@secrets_option
+@format_option(*_FORMS)
+def doctor_command(connection: Connection, tree: str, secrets_to: str | None, form: str) -> int:
+    """Check what is set up: configuration, service, token, sink, clock, Git and CI files.
+
+    One line each: ok, or what to do. Nothing is written but a probe of the sink, which is removed.
+    """
+    context = click.get_current_context()
+    with Setup(context, connection, tree, secrets_to) as setup:
+        lines = examine(CHECKS, setup)
+    draw(_FORMS[form], lines)
+    return ExitCode.ERROR if _has_failed(lines) else ExitCode.DONE

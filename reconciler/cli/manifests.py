@@ -26,7 +26,7 @@ from reconciler.manifests.extent import is_within
 from reconciler.manifests.files import git_root
 from reconciler.manifests.loader import load
 from reconciler.plan.model import Scope
-from reconciler.report.plan_parts import EDITED
+from reconciler.report.plan_document import EDITED
 from reconciler.resources.ref import Shard
 from reconciler.resources.regular_file import open_regular
 from reconciler.state import DesiredState

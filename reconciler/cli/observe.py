@@ -20,7 +20,7 @@ from reconciler.cli.configuration_options import (
 from reconciler.cli.configured import configured
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, option, paths_argument, shard_option, tree_option
-from reconciler.cli.output import print_json, say, show_warnings, stdout_style
+from reconciler.cli.output import draw, show_warnings
 from reconciler.cli.parameter_types import declared_refs, ref_named
 from reconciler.cli.process import ExitCode
 from reconciler.cli.settings import Connection
@@ -32,17 +32,14 @@ from reconciler.plan.drift import Drift
 from reconciler.plan.history import action_names, steps_of, with_specs
 from reconciler.plan.matching import match
 from reconciler.plan.model import Scope
-from reconciler.report.drift_and_history import (
-    drift_as_json,
-    drift_as_markdown,
-    drift_as_text,
-    history_as_json,
-    history_as_text,
-)
+from reconciler.report.drift_and_history import DriftDocument, HistoryDocument
 from reconciler.report.findings import FORMAT_VERSION
+from reconciler.report.forms import DRIFT, HISTORY
+from reconciler.report.layout import Forms, Layout, in_json, in_lines
+from reconciler.report.place import Place
 from reconciler.report.plan_json import ref_as_json
-from reconciler.report.plan_parts import Place
 from reconciler.report.visible import visible
+from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Kind, ResourceRef, Shard, fold
 from reconciler.service_client.port import ReadOnlyService
 from reconciler.state import ObservedObject, ObservedState
@@ -58,7 +55,7 @@ def _declared(context: click.Context, parameter: click.Parameter, incomplete: st
 @click.argument("ref", nargs=-1, required=True, metavar="REF", shell_complete=_declared)
 @perhaps_in_environment
 @takes_connection
-@format_option("text", "json")
+@format_option(*HISTORY)
 def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> None:
     """List every change of one object: when, by whom, why, and which fields.
 
@@ -74,12 +71,8 @@ def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> 
         else:
             events = with_specs(reader.history(object_id), {})
         steps = list(steps_of(events))
-    if form == "json":
-        print_json(history_as_json(object_id, steps))
-    else:
-        name = f"{found.ref.address}  (id {object_id})" if found.ref else f"id {object_id}"
-        say(history_as_text(name, steps, stdout_style()))
-    sys.stdout.flush()
+    name = f"{found.ref.address}  (id {object_id})" if found.ref else f"id {object_id}"
+    draw(HISTORY[form], HistoryDocument(name, object_id, steps))
 
 
 def _ref(text: str) -> ResourceRef:
@@ -137,7 +130,7 @@ def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
 @takes_connection
 @tree_option
 @shard_option
-@format_option("text", "json", "markdown")
+@format_option(*DRIFT)
 @option("--detailed-exitcode", is_flag=True, help="Exit 2 where something has drifted.")
 def drift_command(
     paths: tuple[str, ...],
@@ -157,13 +150,7 @@ def drift_command(
         drift, observed = look_for_drift(desired, reader, Scope(tree=tree, shard=shard))
     place = Place(connection.service, observed.instance, tree, connection.environment)
     show_warnings([*warnings, *unidentified(observed)])
-    if form == "json":
-        print_json(drift_as_json(drift, place))
-    elif form == "markdown":
-        click.echo(drift_as_markdown(drift, place), nl=False)
-    else:
-        say(drift_as_text(drift, place, stdout_style()))
-    sys.stdout.flush()
+    draw(DRIFT[form], DriftDocument(drift, place))
     show_warnings(
         [
             warning("DRIFT-INCOMPLETE-READ", "the service's listing is not complete", reason)
@@ -183,63 +170,43 @@ def exit_code(drift: Drift, observed: ObservedState) -> ExitCode:
 Application = tuple[ResourceRef, ObservedObject | None]
 
 
-@click.command("outputs")
-@paths_argument
-@in_environment
-@takes_connection
-@format_option("text", "json", "env")
-def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -> None:
-    """Tell the id and the client id of every application declared.
+class Outputs(NamedTuple):
+    """The applications declared, those held with their ids, and the environment chosen."""
 
-    PATHS are files and folders; the default is the folder manifests.
-    """
-    desired, _ = read_desired(paths, configured())
-    with open_reader(connection) as reader:
-        observed = observe_declared(desired, reader)
-    show_warnings(list(unidentified(observed)))
-    matching = match(desired, observed)
-    applications: list[Application] = sorted(
-        ((r.ref, held) for r, held in matching.pairs if r.ref.kind is Kind.OIDC_APPLICATION),
-        key=lambda application: application[0],
-    )
-    if form == "json":
-        print_json(_as_json(applications, connection.environment))
-    else:
-        lines = _as_env(applications) if form == "env" else _as_text(applications)
-        show = click.echo if form == "env" else say
-        show("".join(f"{line}\n" for line in lines), nl=False)
-    for ref, held in applications:
-        if held is None:
-            click.echo(f"not applied yet: {visible(ref.path)}", err=True)
-    sys.stdout.flush()
+    applications: Sequence[Application]
+    environment: str
 
 
-def _as_json(applications: Sequence[Application], environment: str) -> Mapping[str, object]:
+def _as_json(outputs: Outputs) -> JsonObject:
     return {
         "format_version": FORMAT_VERSION,
-        **({"environment": environment} if environment else {}),
+        **({"environment": outputs.environment} if outputs.environment else {}),
         "applications": [
             {
                 "ref": ref_as_json(ref),
                 "id": held.id if held else None,
                 "client_id": held.client_id if held else None,
             }
-            for ref, held in applications
+            for ref, held in outputs.applications
         ],
     }
 
 
-def _as_text(applications: Sequence[Application]) -> Iterator[str]:
-    width = max((len(visible(ref.path)) for ref, _ in applications), default=0)
-    for ref, held in applications:
+def _as_text(outputs: Outputs) -> Iterator[str]:
+    width = max((len(visible(ref.path)) for ref, _ in outputs.applications), default=0)
+    for ref, held in outputs.applications:
         if held is not None:
             name = visible(ref.path).ljust(width)
             yield f"{name}  id {visible(held.id)}  client id {visible(held.client_id)}"
 
 
-def _as_env(applications: Sequence[Application]) -> Iterator[str]:
+def _as_env(outputs: Outputs, layout: Layout) -> str:
+    return "".join(f"{line}\n" for line in _variables(outputs))
+
+
+def _variables(outputs: Outputs) -> Iterator[str]:
     seen: dict[str, ResourceRef] = {}
-    for ref, held in applications:
+    for ref, held in outputs.applications:
         name = _variable_name(ref)
         if name in seen:
             raise UsageError(
@@ -255,3 +222,32 @@ def _as_env(applications: Sequence[Application]) -> Iterator[str]:
 def _variable_name(ref: ResourceRef) -> str:
     name = re.sub(r"[^A-Z0-9]+", "_", "_".join(ref[1:]).upper())
     return f"_{name}" if name[:1].isdigit() else name
+
+
+_OUTPUTS: Forms[Outputs] = {"text": in_lines(_as_text), "json": in_json(_as_json), "env": _as_env}
+
+
+@click.command("outputs")
+@paths_argument
+@in_environment
+@takes_connection
+@format_option(*_OUTPUTS)
+def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -> None:
+    """Tell the id and the client id of every application declared.
+
+    PATHS are files and folders; the default is the folder manifests.
+    """
+    desired, _ = read_desired(paths, configured())
+    with open_reader(connection) as reader:
+        observed = observe_declared(desired, reader)
+    show_warnings(list(unidentified(observed)))
+    matching = match(desired, observed)
+    applications: list[Application] = sorted(
+        ((r.ref, held) for r, held in matching.pairs if r.ref.kind is Kind.OIDC_APPLICATION),
+        key=lambda application: application[0],
+    )
+    draw(_OUTPUTS[form], Outputs(applications, connection.environment))
+    for ref, held in applications:
+        if held is None:
+            click.echo(f"not applied yet: {visible(ref.path)}", err=True)
+    sys.stdout.flush()

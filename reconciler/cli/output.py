@@ -5,14 +5,14 @@ Text has the colours and the width of its stream; findings show the lines that t
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from dataclasses import replace
+from typing import IO
 
 import click
 
@@ -21,8 +21,9 @@ from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.errors import ReconcilerError
 from reconciler.manifests.discovery import MAX_FILE
 from reconciler.manifests.files import OpeningError, open_folder, read_file
-from reconciler.report.findings import Layout, findings_as_text, fitted, wrapped
-from reconciler.report.visible import Style, style_of, visible
+from reconciler.report.findings import findings_as_text
+from reconciler.report.layout import Document, Drawing, Layout, fitted, json_as_text, wrapped
+from reconciler.report.visible import LIMIT, Style, style_of, visible
 
 _BOM = "\ufeff"
 
@@ -76,9 +77,25 @@ def is_folded(stream: IO[str]) -> bool:
     return stream.isatty() and chosen().folds
 
 
-def print_json(fields: Any) -> None:
-    """Print one JSON document, with nothing in it that a CI runner would obey."""
-    click.echo(json.dumps(fields, indent=2, ensure_ascii=True).replace("##[", "##\\u005b"))
+def draw(
+    drawing: Drawing[Document],
+    document: Document,
+    limit: int = LIMIT,
+    *,
+    stream: IO[str] | None = None,
+) -> None:
+    """Print a document, on stdout unless another stream is given; a comment has a limit."""
+    to = stream or sys.stdout
+    line_at = SourceLines().line_at
+    layout = Layout(style_on(to), width_of(to), line_at, is_folded(to), limit)
+    text = drawing(document, layout)
+    click.echo(text, file=to, nl=bool(text) and not text.endswith("\n"))
+    to.flush()
+
+
+def print_json(fields: object) -> None:
+    """Print one JSON document."""
+    click.echo(json_as_text(fields))
 
 
 def print_done(lines: Sequence[str]) -> str:
@@ -92,24 +109,20 @@ def print_done(lines: Sequence[str]) -> str:
     return lost
 
 
-def show_findings(
-    findings: Sequence[Diagnostic], stream: IO[str], *, with_lines: bool = True
-) -> None:
-    """Print findings and their number on a stream, if there are any; under each, its line."""
-    if shown := not_quiet(findings):
-        line_at = SourceLines().line_at if with_lines else None
-        layout = Layout(style_on(stream), width_of(stream), line_at, is_folded(stream))
-        click.echo(findings_as_text(shown, layout), file=stream)
-
-
 def show_warnings(findings: Sequence[Diagnostic]) -> None:
-    """Print findings on stderr, if there are any."""
-    show_findings(findings, sys.stderr)
+    """Print findings and their number on stderr, if there are any; under each, its line."""
+    if shown := not_quiet(findings):
+        draw(findings_as_text, shown, stream=sys.stderr)
 
 
 def show_saved(findings: Sequence[Diagnostic]) -> None:
     """Print findings of a saved plan on stderr, without lines: its files may have changed."""
-    show_findings(findings, sys.stderr, with_lines=False)
+    if shown := not_quiet(findings):
+        draw(_without_lines, shown, stream=sys.stderr)
+
+
+def _without_lines(findings: Sequence[Diagnostic], layout: Layout) -> str:
+    return findings_as_text(findings, replace(layout, line_at=None))
 
 
 def show_error(failure: ReconcilerError) -> None:

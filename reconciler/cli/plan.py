@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -42,15 +41,11 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.output import (
     age_in_words,
-    is_folded,
-    print_json,
-    say,
+    draw,
     show_saved,
     show_warnings,
-    stdout_style,
     time_in_words,
     timed,
-    width_of,
 )
 from reconciler.cli.parameter_types import seconds_of
 from reconciler.cli.process import ExitCode, keep_until_exit
@@ -60,8 +55,9 @@ from reconciler.errors import InvalidManifestsError, UsageError
 from reconciler.loop import LocalFiles, explained, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.report.plan_parts import DOCS, ON_MERGE, About, Place, place_as_marker
-from reconciler.report.plan_text import plan_as_text
+from reconciler.report.forms import PLAN
+from reconciler.report.place import Place, place_as_marker
+from reconciler.report.plan_document import DOCS, ON_MERGE, About, PlanDocument
 from reconciler.report.visible import LEAST, LIMIT
 
 
@@ -118,7 +114,7 @@ takes_plan_form = takes(
             metavar="N",
             help="Length of the markdown at most; what is left out is counted.",
         ),
-        "form": format_option("text", "json", "markdown", "html"),
+        "form": format_option(*PLAN),
     },
 )
 """Give a command the options for the form of a plan, as the argument ``form``."""
@@ -215,7 +211,7 @@ def plan_command(
     sink = sink_for(connection, secrets_to) if why_a_sink(plan) else None
     plan = warn_without_sink(plan, sink)
     made = Made(int(time.time()), revision_of(paths or chosen.manifests, os.environ))
-    show_plan(plan, service, warnings, form, made)
+    show_plan(PlanDocument(plan, service, warnings, form.about(made)), form)
     if out:
         from reconciler.cli.plan_files import save_plan
 
@@ -260,7 +256,8 @@ def show_command(file: str, form: PlanForm) -> None:
         )
         plan = replace(plan, warnings=(expired, *plan.warnings))
     made = Made(saved.made_at, saved.revision)
-    show_plan(plan, saved.service, saved.warnings, form, made, show_saved)
+    document = PlanDocument(plan, saved.service, saved.warnings, form.about(made))
+    show_plan(document, form, show_saved)
 
 
 @click.command("compare")
@@ -289,34 +286,16 @@ def compare_command(
     plan = compare(desired[0], desired[1], (one, other))
     findings = of_all(dict(zip((one, other), warnings, strict=True)))
     made = Made(int(time.time()), revision_of(paths or chosen[0].manifests, os.environ))
-    show_plan(plan, "", findings, form, made)
+    show_plan(PlanDocument(plan, "", findings, form.about(made)), form)
     return ExitCode.CHANGES if detailed_exitcode and plan.changes else ExitCode.DONE
 
 
 def show_plan(
-    plan: Plan,
-    service: str,
-    findings: Sequence[Diagnostic],
+    document: PlanDocument,
     form: PlanForm,
-    made: Made,
     show: Callable[[Sequence[Diagnostic]], None] = show_warnings,
 ) -> None:
     """Print a plan on stdout; ``show`` prints the findings of the text form."""
-    if form.form == "json":
-        from reconciler.report.plan_json import plan_as_json
-
-        print_json(plan_as_json(plan, service, findings))
-    elif form.form == "markdown":
-        from reconciler.report.markdown import plan_as_markdown
-
-        text = plan_as_markdown(plan, service, findings, form.max_chars, form.about(made))
-        click.echo(text, nl=False)
-    elif form.form == "html":
-        from reconciler.report.html import plan_as_html
-
-        click.echo(plan_as_html(plan, service, findings, about=form.about(made)), nl=False)
-    else:
-        show((*findings, *plan.warnings, *plan.blocks))
-        folded, width = is_folded(sys.stdout), width_of(sys.stdout)
-        say(plan_as_text(plan, service, stdout_style(), folded=folded, width=width))
-    sys.stdout.flush()
+    if form.form == "text":
+        show((*document.warnings, *document.plan.blocks))
+    draw(PLAN[form.form], document, form.max_chars)

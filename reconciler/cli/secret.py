@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator, Sequence
 
 import click
@@ -27,7 +26,7 @@ from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.configured import configured
 from reconciler.cli.journals import open_journal
 from reconciler.cli.options import format_option, lock_timeout_option, tree_option
-from reconciler.cli.output import print_done, print_json, say, show_warnings, stdout_style
+from reconciler.cli.output import draw, print_done, say, show_warnings, stdout_style
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.settings import Connection
@@ -42,13 +41,9 @@ from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Scope
 from reconciler.plan.ownership import lost_secrets, owed_elsewhere, owed_to
 from reconciler.report.apply_report import delivered_as_text
-from reconciler.report.plan_parts import Place, place_as_text
-from reconciler.report.secrets import (
-    Listed,
-    applications_with_secret,
-    secrets_as_json,
-    secrets_as_text,
-)
+from reconciler.report.forms import SECRETS
+from reconciler.report.place import Place, place_as_text
+from reconciler.report.secrets import Listed, SecretsDocument, applications_with_secret
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import ReadOnlyService, ServiceClient
@@ -182,7 +177,7 @@ def deliver_command(
 @click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
 @perhaps_in_environment
 @takes_connection
-@format_option("text", "json")
+@format_option(*SECRETS)
 def list_command(refs: tuple[ResourceRef, ...], connection: Connection, form: str) -> None:
     """List the applications that have a client secret: since when, and what is owed. No secret.
 
@@ -200,11 +195,7 @@ def list_command(refs: tuple[ResourceRef, ...], connection: Connection, form: st
             if not keys or held.ref.key in keys
         ]
     show_warnings(list(unidentified(observed)))
-    if form == "json":
-        print_json(secrets_as_json(listed, connection.environment))
-    else:
-        say("\n".join(secrets_as_text(listed)))
-    sys.stdout.flush()
+    draw(SECRETS[form], SecretsDocument(listed, connection.environment))
 
 
 def _since(reader: ReadOnlyService, observed: ObservedState, held: ObservedObject) -> str:

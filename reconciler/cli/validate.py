@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from reconciler.cli.configuration_options import (
 )
 from reconciler.cli.configured import Configured, configured, with_first_step
 from reconciler.cli.options import format_option, full_option, option, paths_argument, shard_option
-from reconciler.cli.output import print_json, say, show_findings, stdout_style
+from reconciler.cli.output import draw, not_quiet
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, of_all
 from reconciler.errors import LocalFileError, UsageError
@@ -27,40 +27,16 @@ from reconciler.manifests.extent import is_within
 from reconciler.manifests.files import git_root
 from reconciler.manifests.loader import KnownFiles, load
 from reconciler.manifests.manifest import Root
-from reconciler.report.findings import FORMAT_VERSION, counts, finding_as_json
+from reconciler.report.findings import FORMAT_VERSION, counts, finding_as_json, findings_as_text
+from reconciler.report.layout import Forms, Layout, fitted, in_json
 from reconciler.report.visible import PLAIN, Style
+from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Shard
 from reconciler.validation.desired import judge, undeclared_actions, undeclared_owners, unmet_needs
 
 STDIN = "-"
 STDIN_NAME = "stdin"
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
-
-
-@click.command("validate")
-@paths_argument
-@in_all_environments
-@capabilities_option
-@shard_option
-@option("--strict", is_flag=True, help="Take each warning for an error.")
-@format_option("text", "json", "github", "sarif", "junit")
-@full_option
-def validate_command(
-    paths: tuple[str, ...], shard: Shard | None, *, strict: bool, form: str
-) -> int:
-    """Check manifests without any service, and tell every finding.
-
-    PATHS are files and folders; the default is the folder manifests. A part of the tree is judged
-    by itself: what it names may be declared in the rest. The path - is a stream of manifests on
-    stdin, as render writes it. Where reconciler.yaml has environments and none is chosen, all are
-    checked. The format github writes annotations and, in a workflow, the summary of the step.
-    """
-    outcome = _judged(paths, shard, configured())
-    if strict:
-        outcome = outcome._replace(findings=tuple(map(_strictly, outcome.findings)))
-    _FORMS[form](outcome)
-    sys.stdout.flush()
-    return ExitCode.DONE if outcome.is_valid else ExitCode.ERROR
 
 
 class Outcome(NamedTuple):
@@ -80,6 +56,96 @@ class Outcome(NamedTuple):
     def is_valid(self) -> bool:
         """Return whether there is no error."""
         return not any(finding.is_error for finding in self.findings)
+
+
+def _text(outcome: Outcome, layout: Layout) -> str:
+    shown = not_quiet(outcome.findings)
+    lines = [findings_as_text(shown, layout)] if shown else []
+    if outcome.is_valid:
+        lines.append(fitted(_valid(outcome, layout.style), layout.width))
+    return "\n".join(lines)
+
+
+def _valid(outcome: Outcome, style: Style = PLAIN) -> str:
+    count, names = len(outcome.files), outcome.environments
+    noun = "manifest is" if count == 1 else "manifests are"
+    where = "environment" if len(names) == 1 else "environments"
+    which = f" in {where} {', '.join(names)}" if names else ""
+    return f"{style('Valid:', 'green', 'bold')} {count} {noun} right{which}."
+
+
+def _json(outcome: Outcome) -> JsonObject:
+    names = outcome.environments
+    return {
+        "format_version": FORMAT_VERSION,
+        "valid": outcome.is_valid,
+        **({"environments": names} if names else {}),
+        "manifests": len(outcome.files),
+        "diagnostics": [finding_as_json(finding) for finding in outcome.findings],
+    }
+
+
+def _github(outcome: Outcome, layout: Layout) -> str:
+    from reconciler.report.ci import findings_as_annotations
+
+    findings = outcome.findings
+    annotated = [findings_as_annotations(findings, _folder_here())] if findings else []
+    return "\n".join([*annotated, _valid(outcome) if outcome.is_valid else counts(findings)])
+
+
+def _folder_here() -> str:
+    """Return the current folder from the Git root; empty at the root, and without Git."""
+    here = Path.cwd()
+    root = git_root(here)
+    return here.relative_to(root).as_posix() if root and root != here else ""
+
+
+def _sarif(outcome: Outcome) -> JsonObject:
+    from reconciler.report.ci import findings_as_sarif
+
+    return findings_as_sarif(outcome.findings)
+
+
+def _junit(outcome: Outcome, layout: Layout) -> str:
+    from reconciler.report.ci import findings_as_junit
+
+    return findings_as_junit(outcome.findings, outcome.files)
+
+
+_FORMS: Forms[Outcome] = {
+    "text": _text,
+    "json": in_json(_json),
+    "github": _github,
+    "sarif": in_json(_sarif),
+    "junit": _junit,
+}
+
+
+@click.command("validate")
+@paths_argument
+@in_all_environments
+@capabilities_option
+@shard_option
+@option("--strict", is_flag=True, help="Take each warning for an error.")
+@format_option(*_FORMS)
+@full_option
+def validate_command(
+    paths: tuple[str, ...], shard: Shard | None, *, strict: bool, form: str
+) -> int:
+    """Check manifests without any service, and tell every finding.
+
+    PATHS are files and folders; the default is the folder manifests. A part of the tree is judged
+    by itself: what it names may be declared in the rest. The path - is a stream of manifests on
+    stdin, as render writes it. Where reconciler.yaml has environments and none is chosen, all are
+    checked. The format github writes annotations and, in a workflow, the summary of the step.
+    """
+    outcome = _judged(paths, shard, configured())
+    if strict:
+        outcome = outcome._replace(findings=tuple(map(_strictly, outcome.findings)))
+    draw(_FORMS[form], outcome)
+    if form == "github":
+        _write_summary(outcome)
+    return ExitCode.DONE if outcome.is_valid else ExitCode.ERROR
 
 
 def _strictly(finding: Diagnostic) -> Diagnostic:
@@ -151,53 +217,14 @@ def _piped(paths: Sequence[str]) -> FoundFile | None:
     return FoundFile(STDIN_NAME, data, Root(""), ())
 
 
-def _text(outcome: Outcome) -> None:
-    show_findings(outcome.findings, sys.stdout)
-    if outcome.is_valid:
-        say(_valid(outcome, stdout_style()))
+def _write_summary(outcome: Outcome) -> None:
+    """Add the findings to the summary of the step, where a workflow has one."""
+    from reconciler.report.ci import findings_as_summary
 
-
-def _valid(outcome: Outcome, style: Style = PLAIN) -> str:
-    count, names = len(outcome.files), outcome.environments
-    noun = "manifest is" if count == 1 else "manifests are"
-    where = "environment" if len(names) == 1 else "environments"
-    which = f" in {where} {', '.join(names)}" if names else ""
-    return f"{style('Valid:', 'green', 'bold')} {count} {noun} right{which}."
-
-
-def _json(outcome: Outcome) -> None:
-    names = outcome.environments
-    print_json(
-        {
-            "format_version": FORMAT_VERSION,
-            "valid": outcome.is_valid,
-            **({"environments": names} if names else {}),
-            "manifests": len(outcome.files),
-            "diagnostics": [finding_as_json(finding) for finding in outcome.findings],
-        }
-    )
-
-
-def _github(outcome: Outcome) -> None:
-    from reconciler.report.ci import findings_as_annotations, findings_as_summary
-
-    findings = outcome.findings
-    if findings:
-        click.echo(findings_as_annotations(findings, _folder_here()))
-    click.echo(_valid(outcome) if outcome.is_valid else counts(findings))
     path = os.environ.get(STEP_SUMMARY)
-    if path:
-        _append(path, findings_as_summary(findings, len(outcome.files)))
-
-
-def _folder_here() -> str:
-    """Return the current folder from the Git root; empty at the root, and without Git."""
-    here = Path.cwd()
-    root = git_root(here)
-    return here.relative_to(root).as_posix() if root and root != here else ""
-
-
-def _append(path: str, text: str) -> None:
+    if not path:
+        return
+    text = findings_as_summary(outcome.findings, len(outcome.files))
     try:
         with Path(path).open("a", encoding="utf-8") as summary:
             summary.write(text)
@@ -206,24 +233,3 @@ def _append(path: str, text: str) -> None:
             f"cannot write the step summary {path}: {failure.strerror}",
             remedy=f"Make it writable, or unset {STEP_SUMMARY}.",
         ) from failure
-
-
-def _sarif(outcome: Outcome) -> None:
-    from reconciler.report.ci import findings_as_sarif
-
-    print_json(findings_as_sarif(outcome.findings))
-
-
-def _junit(outcome: Outcome) -> None:
-    from reconciler.report.ci import findings_as_junit
-
-    click.echo(findings_as_junit(outcome.findings, outcome.files))
-
-
-_FORMS: Mapping[str, Callable[[Outcome], None]] = {
-    "text": _text,
-    "json": _json,
-    "github": _github,
-    "sarif": _sarif,
-    "junit": _junit,
-}

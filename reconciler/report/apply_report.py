@@ -6,7 +6,10 @@ know. No record holds a secret.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from reconciler import __version__
@@ -14,88 +17,105 @@ from reconciler.apply.changes import ApplyReport, Delivered, Outcome, Status
 from reconciler.diagnostics import Diagnostic, Severity
 from reconciler.errors import ReconcilerError
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Change, Plan, ref_of, word
+from reconciler.plan.model import Change, ref_of, word
 from reconciler.report.findings import (
     FORMAT_VERSION,
     SHOW,
-    Layout,
     finding_as_json,
     finding_groups,
     findings_in_short,
 )
+from reconciler.report.layout import BARE, Layout, fitted
+from reconciler.report.place import Place, place_as_json, place_as_text
+from reconciler.report.plan_document import PlanDocument
 from reconciler.report.plan_json import change_as_json, ref_as_json
-from reconciler.report.plan_parts import Place, place_as_json, place_as_text
-from reconciler.report.plan_text import headline
-from reconciler.report.visible import PLAIN, WHOLE, Style, visible
+from reconciler.report.visible import WHOLE, Sentence, Style, visible
 from reconciler.resources.call import JsonObject
 
 DONE = {"create": "created", "update": "updated", "adopt": "adopted", "delete": "deleted"}
 
 
-def report_as_text(
-    report: ApplyReport, place: Place, style: Style = PLAIN, *, folded: bool = False
-) -> str:
+@dataclass(frozen=True)
+class ResultDocument:
+    """The results of an apply and where they were made, as all forms show them."""
+
+    report: ApplyReport
+    place: Place
+
+    @cached_property
+    def counts(self) -> Mapping[str, int | None]:
+        """Return how many changes came to what, and how many remain, if that is known."""
+        report = self.report
+        return {
+            "made": report.count(Status.MADE),
+            "failed": report.count(Status.FAILED),
+            "not_tried": report.count(Status.NOT_TRIED),
+            "untouched": report.count(Status.UNTOUCHED),
+            "remaining": report.remaining,
+            "delivered": sum(delivered.error is None for delivered in report.delivered),
+        }
+
+    @property
+    def made(self) -> list[Outcome]:
+        """Return the changes that were made."""
+        return [outcome for outcome in self.report.outcomes if outcome.status is Status.MADE]
+
+    @property
+    def failures(self) -> Mapping[tuple[str, str], list[str]]:
+        """Return the names of what failed by problem and remedy, so that each is said once."""
+        alike: dict[tuple[str, str], list[str]] = {}
+        for outcome in self.report.outcomes:
+            if outcome.error is not None:
+                why = visible(outcome.error.problem), visible(outcome.error.remedy)
+                alike.setdefault(why, []).append(visible(str(ref_of(outcome.change))))
+        return alike
+
+    @property
+    def sentence(self) -> Sentence:
+        """Return what the whole run came to."""
+        report, counts = self.report, self.counts
+        words = Counter(word(outcome.change) for outcome in self.made)
+        made = ", ".join(
+            f"{words[name]} {done}" for name, done in DONE.items() if words[name] or name != "adopt"
+        )
+        if report.delivered:
+            made += f"; {counts['delivered']} of {len(report.delivered)} owed secrets delivered"
+        left = "" if report.remaining is None else f" {report.remaining} remaining."
+        if report.is_complete:
+            return Sentence("Apply complete!", f" {made}.{left}", ("bold", "green"))
+        how = "Apply interrupted." if report.interrupted else "Apply incomplete."
+        rest = f", {counts['untouched']} untouched" if counts["untouched"] else ""
+        ends = f"{counts['failed']} failed, {counts['not_tried']} not tried{rest}"
+        return Sentence(how, f" {made}; {ends}.{left}", ("bold", "red"))
+
+
+def report_as_text(document: ResultDocument, layout: Layout = BARE) -> str:
     """Return what was done where, what was not and why, and what remains.
 
     Failures come first. Changes that were not tried are counted in the last sentence. Where the
-    report is ``folded``, what was made above ``WHOLE`` is counted too.
+    layout is folded, what was made above ``WHOLE`` is counted too.
     """
-    lines = list(_failures(report.outcomes, style))
+    report, style, folded = document.report, layout.style, layout.folded
+    lines = list(_failures(document, style))
     lines += [delivered_as_text(each, style) for each in report.delivered if each.error]
     groups = finding_groups(report.notes) if folded else [(note,) for note in report.notes]
     lines += findings_in_short(groups, Layout(style), SHOW)
     lines += [delivered_as_text(each, style) for each in report.delivered if not each.error]
-    lines += _made(report, style, folded=folded)
-    head = place_as_text(place)
-    sentence = _result(report, style)
-    return "\n".join([head, "", *lines, "", sentence] if lines else [head, "", sentence])
-
-
-def _result(report: ApplyReport, style: Style) -> str:
-    counts = dict.fromkeys(DONE, 0)
-    for outcome in report.outcomes:
-        counts[word(outcome.change)] += outcome.status is Status.MADE
-    made = ", ".join(
-        f"{count} {DONE[name]}" for name, count in counts.items() if count or name != "adopt"
-    )
-    if report.delivered:
-        handed = sum(delivered.error is None for delivered in report.delivered)
-        made += f"; {handed} of {len(report.delivered)} owed secrets delivered"
-    if report.is_complete:
-        sentence = f"{style('Apply complete!', 'bold', 'green')} {made}."
-    else:
-        how = "Apply interrupted." if report.interrupted else "Apply incomplete."
-        failed, skipped = report.count(Status.FAILED), report.count(Status.NOT_TRIED)
-        untouched = report.count(Status.UNTOUCHED)
-        rest = f", {untouched} untouched" if untouched else ""
-        sentence = (
-            f"{style(how, 'bold', 'red')} {made}; {failed} failed, {skipped} not tried{rest}."
-        )
-    if report.remaining is not None:
-        sentence += f" {report.remaining} remaining."
-    return sentence
-
-
-def _failures(outcomes: Sequence[Outcome], style: Style) -> Iterator[str]:
-    """Yield the changes that failed; several that failed alike have their reason once."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for outcome in outcomes:
-        if outcome.error is not None:
-            name = visible(str(ref_of(outcome.change)))
-            alike.setdefault((outcome.error.problem, outcome.error.remedy), []).append(name)
-    failed = style("failed", "red", "bold")
-    for (problem, remedy), names in alike.items():
-        yield from (f"{failed}  {name}" for name in names[:-1])
-        yield f"{failed}  {names[-1]}: {visible(problem)}\n    {visible(remedy)}"
-
-
-def _made(report: ApplyReport, style: Style, *, folded: bool) -> list[str]:
-    made = [outcome for outcome in report.outcomes if outcome.status is Status.MADE]
+    made = document.made
     shown = made[:WHOLE] if folded else made
-    lines = [_outcome(outcome, style) for outcome in shown]
+    lines += [_outcome(outcome, style) for outcome in shown]
     if len(made) > len(shown):
         lines.append(f"and {len(made) - len(shown)} more. {SHOW}")
-    return lines
+    ending = ["", document.sentence.drawn(style)]
+    text = [place_as_text(document.place), "", *lines, *(ending if lines else ending[1:])]
+    return fitted("\n".join(text), layout.width)
+
+
+def _failures(document: ResultDocument, style: Style) -> Iterator[str]:
+    failed = style("failed", "red", "bold")
+    for (problem, remedy), names in document.failures.items():
+        yield from (f"{failed}  {name}" for name in names[:-1])
+        yield f"{failed}  {names[-1]}: {problem}\n    {remedy}"
 
 
 def delivered_as_text(delivered: Delivered, style: Style) -> str:
@@ -117,27 +137,16 @@ def _whereabouts(made: Outcome | Delivered) -> str:
     return client + (f"  secret in {visible(made.secret_at)}" if made.secret_at else "")
 
 
-def report_as_json(report: ApplyReport, place: Place) -> JsonObject:
+def report_as_json(document: ResultDocument) -> JsonObject:
     """Return what came of every change, and where."""
+    report = document.report
     return {
         "format_version": FORMAT_VERSION,
-        **place_as_json(place),
-        "summary": counts_as_json(report),
+        **place_as_json(document.place),
+        "summary": document.counts,
         "outcomes": [outcome_as_json(outcome) for outcome in report.outcomes],
         "delivered": [delivered_as_json(delivered) for delivered in report.delivered],
         "diagnostics": [finding_as_json(note) for note in report.notes],
-    }
-
-
-def counts_as_json(report: ApplyReport) -> dict[str, int | None]:
-    """Return how many changes came to what, and how many remain, if that is known."""
-    return {
-        "made": report.count(Status.MADE),
-        "failed": report.count(Status.FAILED),
-        "not_tried": report.count(Status.NOT_TRIED),
-        "untouched": report.count(Status.UNTOUCHED),
-        "remaining": report.remaining,
-        "delivered": sum(delivered.error is None for delivered in report.delivered),
     }
 
 
@@ -231,16 +240,17 @@ def place_record(place: Place) -> Record:
     return _record("service", "info", place_as_text(place), **place_as_json(place))
 
 
-def plan_records(plan: Plan, findings: Sequence[Diagnostic]) -> Iterator[Record]:
+def plan_records(document: PlanDocument) -> Iterator[Record]:
     """Yield what is planned, and what there is to say about it."""
-    yield from map(diagnostic_record, (*findings, *plan.warnings, *plan.blocks))
-    for change in plan.changes:
-        message = f"{visible(str(ref_of(change)))}: plan to {word(change)}"
-        yield _record("planned_change", "info", message, **change_as_json(plan, change))
+    plan = document.plan
+    yield from map(diagnostic_record, (*document.warnings, *plan.blocks))
+    for each in document.changes:
+        message = f"{each.name}: plan to {each.word}"
+        yield _record("planned_change", "info", message, **change_as_json(each))
     yield _record(
         "change_summary",
         "info",
-        headline(plan),
+        str(document.headline),
         operation="plan",
         digest=plan_digest(plan),
         summary=plan.summary._asdict(),
@@ -261,14 +271,13 @@ def end_record(outcome: Outcome) -> Record:
     return _record(kind, level, message, **outcome_as_json(outcome))
 
 
-def report_records(report: ApplyReport, place: Place) -> Iterator[Record]:
+def report_records(document: ResultDocument) -> Iterator[Record]:
     """Yield what the whole run came to."""
-    yield from map(diagnostic_record, report.notes)
-    yield from map(delivered_record, report.delivered)
-    summary = counts_as_json(report)
+    yield from map(diagnostic_record, document.report.notes)
+    yield from map(delivered_record, document.report.delivered)
     message = ", ".join(
         f"{count} {name.replace('_', ' ')}"
-        for name, count in summary.items()
+        for name, count in document.counts.items()
         if count is not None and (count or name not in {"delivered", "untouched"})
     )
     yield _record(
@@ -276,8 +285,8 @@ def report_records(report: ApplyReport, place: Place) -> Iterator[Record]:
         "info",
         message,
         operation="apply",
-        summary=summary,
-        **place_as_json(place),
+        summary=document.counts,
+        **place_as_json(document.place),
     )
 
 

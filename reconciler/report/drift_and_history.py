@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
-from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged, Unknown
+from reconciler.plan.drift import Drift, DriftedObject, Reason, Unknown
 from reconciler.plan.history import Step
 from reconciler.plan.model import Cause
 from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.findings import FORMAT_VERSION
+from reconciler.report.layout import BARE, Layout, fitted
+from reconciler.report.place import Place, place_as_json, place_as_text
+from reconciler.report.plan_document import LEFT_INACTIVE, owed_sentences, refs_as_text
 from reconciler.report.plan_json import ref_as_json
-from reconciler.report.plan_parts import (
-    LEFT_INACTIVE,
-    Place,
-    owed_sentences,
-    place_as_json,
-    place_as_text,
-    refs_as_text,
-    section,
-)
-from reconciler.report.visible import LIMIT, PLAIN, Style, longest_ticks, visible
+from reconciler.report.plan_text import section
+from reconciler.report.visible import Sentence, Style, longest_ticks, visible
 from reconciler.resources.call import JsonObject
 
 NO_HISTORY = (
@@ -40,63 +38,80 @@ REASONS = {
 }
 
 
-def drift_as_text(drift: Drift, place: Place, style: Style = PLAIN) -> str:
-    """Return what drifted, below its place: as applied, then as held; the count last."""
-    blocks = [place_as_text(place)]
-    blocks += ["\n".join(_drifted(drifted, style)) for drifted in drift.objects]
-    for title, lines in (
-        ("Held, but declared nowhere:", refs_as_text(drift.unmanaged)),
-        ("Differs, and the service does not tell who changed it:", refs_as_text(drift.untold)),
-        ("Cannot be judged:", [_unjudged(each) for each in drift.unjudged]),
-        (f"{LEFT_INACTIVE}:", refs_as_text(drift.inactive)),
-    ):
-        blocks += section(title, lines, style)
-    if not drift.keeps_history:
-        blocks.append(
-            "\n".join([NO_HISTORY, *(f"  - {QUESTIONS[each]}" for each in drift.unknown)])
-        )
-    blocks += owed_sentences(drift.owed, drift.owed_elsewhere)
-    return "\n\n".join([*blocks, drift_sentence(drift, style)])
+@dataclass(frozen=True)
+class DriftDocument:
+    """The drift of a tree and where it was looked for, as all forms show it."""
 
+    drift: Drift
+    place: Place
 
-def drift_sentence(drift: Drift, style: Style = PLAIN) -> str:
-    """Return how much drifted, in one sentence."""
-    left = f"{len(drift.unjudged)} cannot be judged" if drift.unjudged else ""
-    if not drift.objects and not drift.untold:
-        if not left and drift.keeps_history:
-            return f"{style('No drift.', 'bold', 'green')} Nothing was changed on the service."
-        return f"{style('No drift found', 'bold', 'green')}{left and '; '}{left}."
-    removed = sum(drifted.removed for drifted in drift.objects)
-    return (
-        f"{style('Drift:', 'bold')} {len(drift.objects) - removed} changed on the service, "
-        f"{removed} removed{f', {len(drift.untold)} by an unknown writer' if drift.untold else ''}"
-        f"{left and '; '}{left}."
-    )
-
-
-def drift_as_markdown(drift: Drift, place: Place, limit: int = LIMIT) -> str:
-    """Return drift for an issue: everything that others wrote stands in one fence."""
-    text = drift_as_text(drift, place)
-    if len(text) > limit:
-        text = f"{text[:limit]}\n[cut: the whole of it is in the output of the job]"
-    fence = "`" * max(3, 1 + longest_ticks(text))
-    return f"### {drift_sentence(drift)}\n\n{fence}text\n{text}\n{fence}\n"
-
-
-def drift_as_json(drift: Drift, place: Place) -> JsonObject:
-    """Return drift in stable keys."""
-    return {
-        "format_version": FORMAT_VERSION,
-        **place_as_json(place),
-        "summary": {
-            "changed": sum(not drifted.removed for drifted in drift.objects),
-            "removed": sum(drifted.removed for drifted in drift.objects),
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """Return how much there is of each."""
+        drift = self.drift
+        removed = sum(drifted.removed for drifted in drift.objects)
+        return {
+            "changed": len(drift.objects) - removed,
+            "removed": removed,
             "untold": len(drift.untold),
             "unmanaged": len(drift.unmanaged),
             "unjudged": len(drift.unjudged),
             "owed": drift.owed,
             "owed_elsewhere": drift.owed_elsewhere,
-        },
+        }
+
+    @property
+    def sentence(self) -> Sentence:
+        """Return how much drifted."""
+        drift, counts = self.drift, self.counts
+        left = f"; {counts['unjudged']} cannot be judged" if drift.unjudged else ""
+        if not drift.objects and not drift.untold:
+            if not left and drift.keeps_history:
+                nothing = " Nothing was changed on the service."
+                return Sentence("No drift.", nothing, ("bold", "green"))
+            return Sentence("No drift found", f"{left}.", ("bold", "green"))
+        untold = f", {counts['untold']} by an unknown writer" if drift.untold else ""
+        changed = f"{counts['changed']} changed on the service, {counts['removed']} removed"
+        return Sentence("Drift:", f" {changed}{untold}{left}.")
+
+
+def drift_as_text(document: DriftDocument, layout: Layout = BARE) -> str:
+    """Return what drifted, below its place: as applied, then as held; the count last."""
+    drift, style = document.drift, layout.style
+    blocks = [place_as_text(document.place)]
+    blocks += ["\n".join(_drifted(drifted, style)) for drifted in drift.objects]
+    unjudged = [f"{visible(str(each.ref))}  ({REASONS[each.reason]})" for each in drift.unjudged]
+    for title, lines in (
+        ("Held, but declared nowhere:", refs_as_text(drift.unmanaged)),
+        ("Differs, and the service does not tell who changed it:", refs_as_text(drift.untold)),
+        ("Cannot be judged:", unjudged),
+        (f"{LEFT_INACTIVE}:", refs_as_text(drift.inactive)),
+    ):
+        blocks += section(title, lines, style)
+    if drift.unknown:
+        blocks.append(
+            "\n".join([NO_HISTORY, *(f"  - {QUESTIONS[each]}" for each in drift.unknown)])
+        )
+    blocks += owed_sentences(drift.owed, drift.owed_elsewhere)
+    return fitted("\n\n".join([*blocks, document.sentence.drawn(style)]), layout.width)
+
+
+def drift_as_markdown(document: DriftDocument, layout: Layout = BARE) -> str:
+    """Return drift for an issue: everything that others wrote stands in one fence."""
+    text = drift_as_text(document)
+    if len(text) > layout.limit:
+        text = f"{text[: layout.limit]}\n[cut: the whole of it is in the output of the job]"
+    fence = "`" * max(3, 1 + longest_ticks(text))
+    return f"### {document.sentence}\n\n{fence}text\n{text}\n{fence}\n"
+
+
+def drift_as_json(document: DriftDocument) -> JsonObject:
+    """Return drift in stable keys."""
+    drift = document.drift
+    return {
+        "format_version": FORMAT_VERSION,
+        **place_as_json(document.place),
+        "summary": document.counts,
         "history": drift.keeps_history,
         "unknown": [each.value for each in drift.unknown],
         "drift": [_drifted_as_json(drifted) for drifted in drift.objects],
@@ -121,10 +136,6 @@ def _drifted(drifted: DriftedObject, style: Style) -> Iterator[str]:
     for field in drifted.fields:
         shown = field_lines(field, style, is_new=field.before is None)
         yield from (f"    {line}" for line in shown)
-
-
-def _unjudged(each: Unjudged) -> str:
-    return f"{visible(str(each.ref))}  ({REASONS[each.reason]})"
 
 
 def _author(cause: Cause) -> str:
@@ -154,17 +165,26 @@ _CONTEXT = (("tree", "tree"), ("revision", "revision"), ("plan", "plan"))
 _REASON = "reason"  # with --break-glass
 
 
-def history_as_text(name: str, steps: Sequence[Step], style: Style = PLAIN) -> str:
+class HistoryDocument(NamedTuple):
+    """The events of one object, the oldest first, and its name and id."""
+
+    name: str
+    id: str
+    steps: Sequence[Step]
+
+
+def history_as_text(document: HistoryDocument, layout: Layout = BARE) -> str:
     """Return the events of an object, the oldest first."""
-    blocks = ["\n".join(_step(step, style)) for step in steps]
-    return "\n\n".join([style(visible(name), "bold"), *blocks])
+    style = layout.style
+    blocks = ["\n".join(_step(step, style)) for step in document.steps]
+    return fitted("\n\n".join([style(visible(document.name), "bold"), *blocks]), layout.width)
 
 
-def history_as_json(object_id: str, steps: Sequence[Step]) -> JsonObject:
+def history_as_json(document: HistoryDocument) -> JsonObject:
     """Return the events of an object in stable keys."""
     return {
         "format_version": FORMAT_VERSION,
-        "id": object_id,
+        "id": document.id,
         "events": [
             {
                 "type": step.event.type,
@@ -177,7 +197,7 @@ def history_as_json(object_id: str, steps: Sequence[Step]) -> JsonObject:
                 "secret_changed": step.secret,
                 "removed": step.removed,
             }
-            for step in steps
+            for step in document.steps
         ],
     }
 

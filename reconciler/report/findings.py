@@ -6,49 +6,24 @@ A line can hold a secret that was written into a manifest by mistake: it is repl
 from __future__ import annotations
 
 import re
-import textwrap
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.report.groups import MANY, NAMED, grouped
-from reconciler.report.visible import PLAIN, Style, visible, without_credentials
+from reconciler.report.layout import BARE, NARROWEST, Layout, columns_of, wrapped
+from reconciler.report.visible import visible, without_credentials
 from reconciler.resources.call import JsonObject
 
 _LOOKS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 FORMAT_VERSION = "1.0"
 """Version of the JSON that commands print."""
 
-NARROWEST = 40
 _INDENT = "    "
 # Stands for the blank between severity and code while a text is wrapped. Visible texts have none.
 _HELD = "\0"
-# Stands for the blank between a flag and its value, which are copied as one.
-_BOUND = "\1"
-_FLAG = re.compile(r"(?<!\S)(--[a-z-]+) (?=\S)")
 
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Layout of findings on one stream.
-
-    Attributes:
-        style: Their colours.
-        width: Columns after which lines are broken, between words; 0 for no such limit.
-        line_at: Returns the line of a file at a location, or None where it cannot be shown.
-        folded: Whether of many findings with one code only a few are shown.
-    """
-
-    style: Style = PLAIN
-    width: int = 0
-    line_at: Callable[[SourceLocation], str | None] | None = None
-    folded: bool = False
-
-
-BARE = Layout()
 
 SHOW = "Show them with --full."
 """The sentence below a list that is cut on a terminal."""
@@ -75,65 +50,6 @@ def _source(location: SourceLocation | None, layout: Layout) -> list[str]:
     if line is None:
         return []
     return [layout.style(each, "dim") for each in excerpt(line, location, layout.width)]
-
-
-def wrapped(text: str, width: int, indent: str = _INDENT) -> str:
-    """Return a text in lines of at most this width, broken between words only; 0 is no limit.
-
-    A flag and the word after it, mostly its value, stay together.
-    """
-    if not width:
-        return text
-    lines = textwrap.wrap(
-        _FLAG.sub(rf"\g<1>{_BOUND}", text),
-        max(width, NARROWEST),
-        subsequent_indent=indent,
-        expand_tabs=False,
-        replace_whitespace=False,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return "\n".join(lines).replace(_BOUND, " ")
-
-
-_LOOK = re.compile("\x1b\\[[0-9;]*m")
-_SPACES = re.compile("( +)")
-_COMMAND = "  reconciler "
-
-
-def fitted(text: str, width: int) -> str:
-    """Return a text whose lines are at most this wide, broken at spaces only; 0 is no limit.
-
-    What follows a break hangs beneath its line. A word that fits on no line stays where it is. So
-    does a command on a line of its own: it is copied, and would run as two.
-    """
-    if not width:
-        return text
-    return "\n".join(_in_width(line, width) for line in text.split("\n"))
-
-
-def _in_width(line: str, width: int) -> str:
-    if (len(line) <= width and line.isascii()) or line.startswith(_COMMAND):
-        return line
-    lead, start, *rest = (
-        _SPACES.split(line) if line.startswith(" ") else ("", "", *_SPACES.split(line))
-    )
-    indent = " " * min(len(start) + len(_INDENT), width // 2)
-    first, *others = rest
-    parts, column = [lead, start, first], len(start) + _columns(first)
-    for space, word in zip(others[::2], others[1::2], strict=True):
-        wide = _columns(word)
-        if column + len(space) + wide > width and len(indent) + wide <= width:
-            parts += ["\n", indent, word]
-            column = len(indent) + wide
-        else:
-            parts += [space, word]
-            column += len(space) + wide
-    return "".join(parts)
-
-
-def _columns(text: str) -> int:
-    return _width(_LOOK.sub("", text))
 
 
 def findings_as_text(findings: Sequence[Diagnostic], layout: Layout = BARE) -> str:
@@ -212,7 +128,6 @@ _SECRET_VALUE = re.compile(
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"\brct_[\w-]+|\beyJ[\w.-]+|(?<=Bearer )\S+")
-_WIDE = frozenset("WF")
 
 
 def excerpt(line: str, location: SourceLocation, width: int = 0) -> list[str]:
@@ -229,7 +144,7 @@ def excerpt(line: str, location: SourceLocation, width: int = 0) -> list[str]:
     first = f"    {number} | {visible(text)}"
     if not column or column - 1 > unchanged:
         return [first]
-    return [first, f"    {' ' * len(number)} | {' ' * _width(visible(text[:before]))}^"]
+    return [first, f"    {' ' * len(number)} | {' ' * columns_of(visible(text[:before]))}^"]
 
 
 # Findings come by place, and a line can be a whole file: it is searched for secrets once.
@@ -254,11 +169,3 @@ def _window(line: str, before: int, longest: int) -> tuple[str, int]:
     left = _CUT if start else ""
     right = _CUT if start + longest < len(line) else ""
     return f"{left}{part}{right}", before - start + len(left)
-
-
-def _width(text: str) -> int:
-    """Return the columns of a terminal that a visible text takes."""
-    return sum(
-        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in _WIDE)
-        for each in text
-    )

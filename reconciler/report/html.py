@@ -8,37 +8,31 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
-from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Plan, Unmanaged, ref_of
-from reconciler.plan.risk import CLASSES, MEANINGS
-from reconciler.report.html_change import changed, named, shown_text, tag, tags, words
-from reconciler.report.plan_parts import (
+from reconciler.plan.diff import FieldChange
+from reconciler.plan.risk import MEANINGS, is_severe
+from reconciler.report.differences import Row, note_on, rows_of, sides_of
+from reconciler.report.layout import BARE, Layout
+from reconciler.report.place import Place
+from reconciler.report.plan_document import (
+    IN_STEP,
     LEFT_INACTIVE,
-    NOTHING,
-    TITLE,
-    About,
-    Place,
+    OWED,
+    THE_SAME,
+    Left,
+    PlanDocument,
     Shown,
-    flag_in_words,
-    in_review_order,
-    is_plain,
-    next_step,
-    owed_line,
-    owed_sentences,
-    place_of,
     risky,
 )
-from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, THE_SAME, headline, untouched
-from reconciler.report.visible import WHOLE
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.report.visible import WHOLE, visible
+from reconciler.resources.normal import TYPES
+from reconciler.resources.ref import Kind
 
 LIMIT = 12_000_000
 """How many characters of changes a page holds; the others are counted."""
@@ -46,45 +40,37 @@ LIMIT = 12_000_000
 LISTED = 500
 FIRST = 12
 OPEN = 40
+SIGNS = {"create": "+", "update": "~", "adopt": "~", "delete": "-"}
+LINES = 400
+LINE = 4_000
 _SLOT = re.compile(r"<!--slot:([a-z-]+)-->")
-_WORDS = ("create", "update", "adopt", "delete")
 
 
-def plan_as_html(
-    plan: Plan,
-    service: str,
-    findings: Sequence[Diagnostic] = (),
-    limit: int = LIMIT,
-    about: About = NOTHING,
-) -> str:
+def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIMIT) -> str:
     """Return a plan and the findings that go with it as a page."""
     template = (Path(__file__).parent / "plan.html").read_text(encoding="utf-8")
-    shown = in_review_order(plan)
-    warnings = [*findings, *plan.warnings]
-    changes, cut = _changes(shown, limit)
-    if plan.compared_with and not shown:
-        changes = f'<p class="plain">{THE_SAME}</p>'
-    kinds = {ref_of(each.change).kind for each in shown}
-    classes = {risk.name for each in shown for risk in each.risks}
+    plan, shown, warnings = document.plan, document.for_review, document.warnings
+    changes, cut = _changes(document, limit)
+    kinds = {each.ref.kind for each in shown}
     slots = {
         "policy": _policy(template),
-        "title": headline(plan),
-        "heading": _heading(plan),
-        "meter": _meter(plan),
-        "facts": _facts(plan, service, about),
+        "title": str(document.headline),
+        "heading": _heading(document),
+        "meter": _meter(document),
+        "facts": _facts(document),
         "blocked": _blocked(plan.blocks),
-        "risks": _risks(shown, about),
-        "owed": _owed(plan),
+        "risks": _risks(document),
+        "owed": _owed(document),
         "warnings": _folded(
             f"Warnings and notes ({len(warnings)})", map(_finding, warnings[:LISTED])
         ),
-        "changes-there": _options(each for each in _WORDS if getattr(plan.summary, each)),
+        "changes-there": _options(each for each in SIGNS if getattr(plan.summary, each)),
         "kinds-there": _options(kind.value for kind in Kind if kind in kinds),
-        "risks-there": _options(name for name in CLASSES if name in classes),
+        "risks-there": _options(document.risk_counts),
         "changes": changes,
         "cut": cut,
-        "unmanaged": _unmanaged(plan.unmanaged) + _inactive(plan.inactive),
-        "next": _next(plan, about),
+        "unmanaged": _unmanaged(document.unmanaged) + _inactive(document.inactive),
+        "next": _next(document),
     }
     return _SLOT.sub(lambda slot: slots[slot.group(1)], template)
 
@@ -101,17 +87,17 @@ def _policy(template: str) -> str:
     )
 
 
-def _heading(plan: Plan) -> str:
-    return escape(headline(plan).removeprefix("Plan: ").removesuffix("."))
+def _heading(document: PlanDocument) -> str:
+    return escape(str(document.headline).removeprefix("Plan: ").removesuffix("."))
 
 
-def _meter(plan: Plan) -> str:
-    total = len(plan.changes)
+def _meter(document: PlanDocument) -> str:
+    summary, total = document.plan.summary, len(document.changes)
     if not total:
         return ""
     rects, x = [], 0.0
-    for name in _WORDS:
-        width = 100 * getattr(plan.summary, name) / total
+    for name in SIGNS:
+        width = 100 * getattr(summary, name) / total
         if width:
             rects.append(
                 f'<rect class="{name}" x="{x:.2f}" y="0" width="{width:.2f}" height="1"></rect>'
@@ -119,23 +105,24 @@ def _meter(plan: Plan) -> str:
             x += width
     return (
         '<svg class="meter" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" '
-        f'aria-label="{_heading(plan)}">{"".join(rects)}</svg>'
+        f'aria-label="{_heading(document)}">{"".join(rects)}</svg>'
     )
 
 
-def _facts(plan: Plan, service: str, about: About) -> str:
-    place = place_of(plan, service)
-    environment = place.environment
+def _facts(document: PlanDocument) -> str:
+    place, button = document.place, '<button type="button" id="copy" hidden>Copy</button>'
+    digest = f'<code id="digest">{document.digest}</code> {button}' if document.digest else ""
+    about = {name: f"<code>{escape(value)}</code>" for name, value in document.about.facts.items()}
     facts = {
-        **({"Environment": shown_text(environment)} if environment else {}),
+        "Environment": shown_text(place.environment) if place.environment else "",
         **_service(place),
-        **({"Shard": f"{shard}: {OTHER_SHARDS}"} if (shard := plan.scope.shard) else {}),
-        **{name: f"<code>{escape(value)}</code>" for name, value in about.facts.items()},
-        **({} if plan.compared_with else {"Digest": _digest(plan)}),
-        "Untouched": untouched(plan),
+        "Shard": document.shard,
+        **about,
+        "Digest": digest,
+        "Untouched": document.untouched,
         "Made by": f"reconciler {__version__}",
     }
-    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items())
+    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items() if value)
     return f'<dl class="facts">{rows}</dl>'
 
 
@@ -147,11 +134,6 @@ def _service(place: Place) -> dict[str, str]:
         "Instance": shown_text(place.instance_in_words),
         "Tree": shown_text(place.tree),
     }
-
-
-def _digest(plan: Plan) -> str:
-    button = '<button type="button" id="copy" hidden>Copy</button>'
-    return f'<code id="digest">{plan_digest(plan)}</code> {button}'
 
 
 def _panel(look: str, title: str, above: str, items: Iterable[str], below: str) -> str:
@@ -178,24 +160,22 @@ def _finding(finding: Diagnostic) -> str:
     )
 
 
-def _owed(plan: Plan) -> str:
-    if not (plan.owed or plan.owed_elsewhere or plan.owed_left):
+def _owed(document: PlanDocument) -> str:
+    owed = document.owed
+    if not (owed or document.owed_sentences):
         return ""
-    said = "".join(
-        f"<p>{escape(sentence)}</p>"
-        for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere, plan.owed_left)
-    )
-    items = (f"<li><bdi>{words(owed_line(one))}</bdi></li>" for one in plan.owed[:LISTED])
-    return _panel("owed", TITLE, said, items, _more(len(plan.owed)))
+    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in document.owed_sentences)
+    items = (f"<li><bdi>{words(line)}</bdi></li>" for line in owed[:LISTED])
+    return _panel("owed", OWED, said, items, _more(len(owed)))
 
 
-def _risks(shown: Sequence[Shown], about: About) -> str:
-    found = risky(shown)
+def _risks(document: PlanDocument) -> str:
+    found = risky(document.for_review)
     if not found:
         return ""
-    places = {id(each.change): place for place, each in enumerate(shown)}
+    places = {id(each): place for place, each in enumerate(document.for_review)}
     items = [
-        f'<li>{tags(each)} <a href="#c{places[id(each.change)]}">{named(each.change)}</a></li>'
+        f'<li>{tags(each)} <a href="#c{places[id(each)]}">{named(each)}</a></li>'
         for each in found[:LISTED]
     ]
     rest = "".join(items[FIRST:])
@@ -206,17 +186,15 @@ def _risks(shown: Sequence[Shown], about: About) -> str:
         else ""
     )
     title = "Risks: look at these first"
-    return _panel("risky", title, _meanings(found, about), items[:FIRST], folded)
+    return _panel("risky", title, _meanings(document), items[:FIRST], folded)
 
 
-def _meanings(found: Sequence[Shown], about: About) -> str:
+def _meanings(document: PlanDocument) -> str:
     """Return each class of risk: a link that filters by it, its meaning, its page if known."""
-    counted = Counter(name for each in found for name in {risk.name for risk in each.risks})
     rows = (
-        f'<dt><a href="#risk={name}">{tag(name, f"{counted[name]} {name}")}</a></dt>'
-        f"<dd>{escape(MEANINGS[name])}{_page(about.page_of(name))}</dd>"
-        for name in CLASSES
-        if name in counted
+        f'<dt><a href="#risk={name}">{tag(name, f"{count} {name}")}</a></dt>'
+        f"<dd>{escape(MEANINGS[name])}{_page(document.about.page_of(name))}</dd>"
+        for name, count in document.risk_counts.items()
     )
     return f'<dl class="classes">{"".join(rows)}</dl>'
 
@@ -231,13 +209,15 @@ def _more(count: int) -> str:
     return f'<p class="remedy">{count - LISTED} more are not listed here.</p>'
 
 
-def _changes(shown: Sequence[Shown], limit: int) -> tuple[str, str]:
+def _changes(document: PlanDocument, limit: int) -> tuple[str, str]:
     """Return the changes there is room for, and what to say of the others.
 
     Creates above ``WHOLE`` that need no review stand last, in a fold of their own.
     """
+    shown = document.for_review
     if not shown:
-        return f'<p class="plain">{IN_STEP}</p>', ""
+        same = THE_SAME if document.plan.compared_with else IN_STEP
+        return f'<p class="plain">{same}</p>', ""
     parts: list[str] = []
     folded: list[str] = []
     size = plain = 0
@@ -246,8 +226,9 @@ def _changes(shown: Sequence[Shown], limit: int) -> tuple[str, str]:
         size += len(part)
         if size > limit:
             return _page_of(parts, folded), _cut(len(shown) - place, len(shown))
-        plain += is_plain(each)
-        (folded if is_plain(each) and plain > WHOLE else parts).append(part)
+        is_plain = each.is_new and not each.needs_review
+        plain += is_plain
+        (folded if is_plain and plain > WHOLE else parts).append(part)
     return _page_of(parts, folded), ""
 
 
@@ -259,8 +240,8 @@ def _page_of(parts: Sequence[str], folded: Sequence[str]) -> str:
     return "\n".join([*parts, *fold])
 
 
-def _next(plan: Plan, about: About) -> str:
-    sentence, command = next_step(plan, about.on_merge)
+def _next(document: PlanDocument) -> str:
+    sentence, command = document.next_step(document.about.on_merge)
     code = f'<p><code class="command">{escape(command)}</code></p>' if command else ""
     return f'<section class="panel next"><h2>Next</h2><p>{escape(sentence)}</p>{code}</section>'
 
@@ -273,17 +254,17 @@ def _cut(left: int, total: int) -> str:
     )
 
 
-def _unmanaged(left: Sequence[Unmanaged]) -> str:
+def _unmanaged(left: Sequence[Left]) -> str:
     items = (
-        f"<li>{shown_text(str(found.ref))} id {shown_text(found.id)}, "
-        f"<bdi>{words(flag_in_words(found))}</bdi></li>"
+        f"<li>{shown_text(found.name)} id {shown_text(found.id)}, "
+        f"<bdi>{words(found.why)}</bdi></li>"
         for found in left[:LISTED]
     )
     return _folded(f"Held but declared nowhere, left alone ({len(left)})", items, len(left))
 
 
-def _inactive(left: Sequence[ResourceRef]) -> str:
-    items = (f"<li>{shown_text(str(ref))}</li>" for ref in left[:LISTED])
+def _inactive(left: Sequence[str]) -> str:
+    items = (f"<li>{shown_text(name)}</li>" for name in left[:LISTED])
     return _folded(f"{LEFT_INACTIVE} ({len(left)})", items, len(left))
 
 
@@ -300,3 +281,123 @@ def _folded(title: str, items: Iterable[str], total: int = 0) -> str:
 def _options(values: Iterable[str]) -> str:
     """Return options of a choice; the values are words of ours."""
     return "".join(f'<option value="{value}">{value}</option>' for value in values)
+
+
+def words(text: str) -> str:
+    """Return foreign text as HTML: nothing hidden, no markup obeyed, never too long."""
+    seen = visible(text)
+    over = len(seen) - LINE
+    return escape(f"{seen[:LINE]} [{over} more characters]" if over > 0 else seen)
+
+
+def shown_text(text: str) -> str:
+    """Return foreign text in an element of its own; its writing direction stays inside."""
+    return f"<code>{words(text)}</code>"
+
+
+def named(shown: Shown) -> str:
+    """Return what a change is about."""
+    ref = shown.ref
+    return f'<span class="kind">{ref.kind.value}</span> <code class="name">{words(ref.path)}</code>'
+
+
+def changed(shown: Shown, place: int, *, is_open: bool) -> str:
+    """Return one change. Its attributes hold words of ours alone."""
+    name = shown.word
+    fields = "".join(_field(field, is_new=shown.is_new) for field in shown.fields)
+    risks = " ".join(dict.fromkeys(risk.name for risk in shown.risks))
+    number = f'<span class="id">id <code>{words(shown.id)}</code></span>' if shown.id else ""
+    return (
+        f'<details class="{_severity(shown)}" id="c{place}" data-c="{name}" '
+        f'data-k="{shown.ref.kind.value}" data-r="{risks}"{" open" if is_open else ""}>'
+        f'<summary><span class="sign {name}">{SIGNS[name]}</span>{named(shown)}'
+        f"<span>{tags(shown)}</span>{number}</summary>"
+        f'<div class="body">{_notes(shown)}{fields}'
+        "</div></details>"
+    )
+
+
+def tags(shown: Shown) -> str:
+    """Return what a reviewer must know of a change first, as tags."""
+    blocked = '<span class="tag stop">blocked</span>' if shown.blocks else ""
+    names = dict.fromkeys(risk.name for risk in shown.risks)
+    return blocked + "".join(map(tag, names))
+
+
+def tag(name: str, text: str = "") -> str:
+    """Return a class of risk as a tag, coloured by how severe it is."""
+    look = "tag severe" if is_severe(name) else "tag"
+    return f'<span class="{look}">{text or name}</span>'
+
+
+def _severity(shown: Shown) -> str:
+    """Return the class of a card, by the worst that is to be said of it."""
+    if shown.blocks:
+        return "c stop"
+    if any(is_severe(risk.name) for risk in shown.risks):
+        return "c severe"
+    return "c risk" if shown.risks else "c"
+
+
+def _notes(shown: Shown) -> str:
+    notes = "".join(f"<li>{note}</li>" for note in _each_note(shown))
+    return f'<ul class="notes">{notes}</ul>' if notes else ""
+
+
+def _each_note(shown: Shown) -> Iterator[str]:
+    for block in shown.blocks:
+        yield f'<span class="tag stop">{block.code}</span> <bdi>{words(block.remedy)}</bdi>'
+    for risk in shown.risks:
+        field = f" <code>{risk.field}</code>:" if risk.field else ""
+        yield f"{tag(risk.name)}{field} {escape(risk.sentence)}"
+    for key, message in shown.problems:
+        yield f"the service will report <code>{key}</code>: {escape(message)}"
+    for cause in shown.causes:
+        yield f'<bdi class="plain">{words(cause)}</bdi>'
+    if shown.lost:
+        yield f"lost for good: client id {shown_text(shown.lost)} and any client secret"
+    if shown.is_new and not shown.fields:
+        has = "sets" if TYPES[shown.ref.kind] else "has"
+        yield f'<span class="plain">it {has} no fields</span>'
+
+
+def _field(field: FieldChange, *, is_new: bool) -> str:
+    by_line = sides_of(field, is_new=is_new).by_line
+    rows = rows_of(field, is_new=is_new)
+    show = _one_side if is_new else _two_sides
+    cells = "".join(f"<tr{look}>{row}</tr>" for look, row in show(rows[:LINES], numbered=by_line))
+    more = f'<p class="plain">{len(rows) - LINES} more lines</p>' if len(rows) > LINES else ""
+    note = note_on(field)
+    reset = f" <small>{escape(note)}</small>" if note else ""
+    side = '<col class="c-no"><col>' if by_line else "<col>"
+    return (
+        f'<section class="f"><h3>{escape(field.name)}{reset}</h3>'
+        f'<table class="d{" numbered" if by_line else ""}">'
+        f"<colgroup>{side if is_new else side + side}</colgroup>"
+        f"<tbody>{cells}</tbody></table>{more}</section>"
+    )
+
+
+def _one_side(rows: Sequence[Row], *, numbered: bool) -> Iterator[tuple[str, str]]:
+    for row in rows:
+        if row.after:
+            number = f'<td class="no">{row.after[0]}</td>' if numbered else ""
+            yield "", f'{number}<td class="n">{words(row.after[1])}</td>'
+
+
+def _two_sides(rows: Sequence[Row], *, numbered: bool) -> Iterator[tuple[str, str]]:
+    for row in rows:
+        if row.skipped:
+            span = 4 if numbered else 2
+            yield "", f'<td class="skip" colspan="{span}">{row.skipped} more alike</td>'
+            continue
+        left = _side(row.before, "s" if row.alike else "o", numbered=numbered)
+        right = _side(row.after, "s" if row.alike else "n", numbered=numbered)
+        yield ' class="same"' if row.alike else "", left + right
+
+
+def _side(line: tuple[int, str] | None, look: str, *, numbered: bool) -> str:
+    if line is None:
+        return '<td class="e"></td>' * (2 if numbered else 1)
+    number = f'<td class="no">{line[0]}</td>' if numbered else ""
+    return f'{number}<td class="{look}">{words(line[1])}</td>'

@@ -12,11 +12,9 @@ from html import escape
 from typing import TypeVar
 
 from reconciler.diagnostics import Diagnostic
-from reconciler.kinds.oidc_application.compliance import MESSAGES
-from reconciler.plan.diff import FieldChange, field_changes
-from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Create, Delete, Plan, Unmanaged, held_of, ref_of, word
-from reconciler.plan.risk import MEANINGS, expected_problems, names_of
+from reconciler.plan.diff import FieldChange
+from reconciler.plan.model import Plan
+from reconciler.plan.risk import MEANINGS, names_of
 from reconciler.report.differences import (
     is_list,
     items_by_place,
@@ -28,31 +26,21 @@ from reconciler.report.differences import (
 )
 from reconciler.report.findings import counts, finding_groups, rest_in_words
 from reconciler.report.groups import MANY, NAMED
-from reconciler.report.plan_parts import (
-    NOTHING,
-    TITLE,
-    About,
+from reconciler.report.layout import BARE, Layout
+from reconciler.report.place import place_as_code, place_as_marker
+from reconciler.report.plan_document import (
+    OWED,
     Group,
-    Place,
+    Left,
+    PlanDocument,
     Shown,
-    blocked_sentence,
     equal_together,
-    flag_in_words,
-    in_review_order,
     members_in_words,
-    next_step,
-    owed_line,
-    owed_sentences,
-    place_as_code,
-    place_as_marker,
-    place_of,
     refs_as_text,
-    risk_counts,
     risky,
     title_of,
 )
-from reconciler.report.plan_text import OTHER_SHARDS, headline, untouched
-from reconciler.report.visible import LEAST, LIMIT, longest_ticks, visible
+from reconciler.report.visible import LEAST, longest_ticks, visible
 from reconciler.resources.ref import ResourceRef
 
 CLASSES_NAMED = 8
@@ -69,31 +57,24 @@ _GROUPS = {
 }
 
 
-def plan_as_markdown(
-    plan: Plan,
-    service: str,
-    findings: Sequence[Diagnostic] = (),
-    limit: int = LIMIT,
-    about: About = NOTHING,
-) -> str:
-    """Return a plan and the findings that go with it, in at most so many characters."""
-    shown = in_review_order(plan)
+def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
+    """Return a plan and the findings that go with it, in the characters that the layout allows."""
+    plan, shown, warnings = document.plan, document.for_review, document.warnings
     together = equal_together(shown)
-    warnings = [*findings, *plan.warnings]
-    after = _next(plan, about)
-    *head, digest = _head(plan, place_of(plan, service), about, shown, counts(warnings))
+    after = _next(document)
+    *head, digest = _head(document)
     if len(together) < len(shown):
         head.append(_TOGETHER)
     around = "\n".join([*head, *_hidden(len(shown), len(shown)), digest, after])
-    room = Room(max(limit, LEAST) - len(around) - _TITLES)
-    sections = _above(plan, shown, room, about)
+    room = Room(max(layout.limit, LEAST) - len(around) - _TITLES)
+    sections = _above(document, room)
     with room.part(0.15) as part:
         fence = _in_groups(finding_groups(warnings), _findings, "text", part)
     sections += _folded(counts(warnings), fence)
     operations = {
         name: groups
         for name in _GROUPS
-        if (groups := [group for group in together if word(group[0].change) == name])
+        if (groups := [group for group in together if group[0].word == name])
     }
     hidden = 0
     for at, (name, groups) in enumerate(operations.items()):
@@ -101,11 +82,11 @@ def plan_as_markdown(
             fence = _in_groups(groups, _group_lines, "diff", part)
         sections += _folded(f"{sum(map(len, groups))} {_group(plan, name)}", fence)
         hidden += fence[1]
-    sections += _folded(TITLE, fenced([owed_line(one) for one in plan.owed], _line, "text", room))
+    sections += _folded(OWED, fenced(document.owed, _line, "text", room))
     title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
-    sections += _folded(title, fenced(plan.unmanaged, _unmanaged, "text", room))
+    sections += _folded(title, fenced(document.unmanaged, _unmanaged, "text", room))
     title = f"{len(plan.inactive)} inactive, and left so"
-    sections += _folded(title, fenced(refs_as_text(plan.inactive), _line, "text", room))
+    sections += _folded(title, fenced(document.inactive, _line, "text", room))
     above = "\n".join([*head, *_hidden(hidden, len(shown)), digest])
     return "\n\n".join([above, *sections, after]) + "\n"
 
@@ -118,30 +99,30 @@ def _group(plan: Plan, name: str) -> str:
     return {"delete": f"only in {one}", "create": f"only in {other}"}.get(name, "different")
 
 
-def _next(plan: Plan, about: About) -> str:
-    sentence, command = next_step(plan, about.on_merge)
+def _next(document: PlanDocument) -> str:
+    sentence, command = document.next_step(document.about.on_merge)
     code = f"\n\n```sh\n{command}\n```" if command else ""
     return f"**Next:** {sentence}{code}"
 
 
-def _above(plan: Plan, shown: Sequence[Shown], room: Room, about: About) -> list[str]:
+def _above(document: PlanDocument, room: Room) -> list[str]:
     """Return what blocks the plan and what is risky, above all folds of changes."""
     sections = []
     with room.part(0.25) as part:
-        fence = _in_groups(finding_groups(plan.blocks), _findings, "text", part)
+        fence = _in_groups(finding_groups(document.plan.blocks), _findings, "text", part)
         sections += _listed("### Blocked", fence)
     with room.part(0.25) as part:
-        found = risky(shown)
+        found = risky(document.for_review)
         risks = _folded_risks if len(found) > MANY else _listed_risks
-        sections += risks(found, part, about)
+        sections += risks(document, found, part)
     return sections
 
 
-def _listed_risks(found: Sequence[Shown], room: Room, about: About) -> list[str]:
+def _listed_risks(document: PlanDocument, found: Sequence[Shown], room: Room) -> list[str]:
     """Return the meaning of each class of risk, as far as there is room, then the changes."""
     lines = []
-    for name, count in risk_counts(found).items():
-        page = about.page_of(name)
+    for name, count in document.risk_counts.items():
+        page = document.about.page_of(name)
         tag = f"[`{name}`]({page})" if page else f"`{name}`"
         line = f"- {tag} ({count}): {MEANINGS[name]}"
         if len(line) + 1 > room.left - OVERHEAD:
@@ -153,7 +134,7 @@ def _listed_risks(found: Sequence[Shown], room: Room, about: About) -> list[str]
     return [title, *meanings, *listed] if title else []
 
 
-def _folded_risks(found: Sequence[Shown], room: Room, about: About) -> list[str]:
+def _folded_risks(document: PlanDocument, found: Sequence[Shown], room: Room) -> list[str]:
     """Return a fold for each class of risk, with its meaning and its changes by name.
 
     A class without room is only in the counts at the top. The folds of other things follow under
@@ -162,10 +143,10 @@ def _folded_risks(found: Sequence[Shown], room: Room, about: About) -> list[str]
     refs: dict[str, list[ResourceRef]] = {}
     for each in found:
         for name in {risk.name for risk in each.risks}:
-            refs.setdefault(name, []).append(ref_of(each.change))
+            refs.setdefault(name, []).append(each.ref)
     sections = ["### Risks"]
-    for at, (name, count) in enumerate(risk_counts(found).items()):
-        page = about.page_of(name)
+    for at, (name, count) in enumerate(document.risk_counts.items()):
+        page = document.about.page_of(name)
         tag = f'<a href="{page}"><code>{name}</code></a>' if page else f"<code>{name}</code>"
         title = f"{tag} ({count}): {escape(MEANINGS[name], quote=False)}"
         with room.part(1 / (len(refs) - at)) as part:
@@ -176,33 +157,27 @@ def _folded_risks(found: Sequence[Shown], room: Room, about: About) -> list[str]
     return [*sections, "### Details"] if len(sections) > 1 else []
 
 
-def _head(
-    plan: Plan, place: Place, about: About, shown: Sequence[Shown], warnings: str
-) -> list[str]:
-    """Return the lines of the summary, the digest last; ``warnings`` counts them in words."""
-    lines = [place_as_marker(place, plan.scope.shard), f"## {headline(plan).removesuffix('.')}", ""]
-    lines.append(f"- {place_as_code(place)}")
-    if facts := ", ".join(f"{name.lower()} `{value}`" for name, value in about.facts.items()):
-        lines.append(f"- {facts[0].upper()}{facts[1:]}")
-    if plan.blocks:
-        lines.append(f"- **{blocked_sentence(plan)}** Each guard says how to allow just that.")
-    named = [f"{count} `{name}`" for name, count in risk_counts(shown).items()]
-    if named:
-        left = len(named) - CLASSES_NAMED
+def _head(document: PlanDocument) -> list[str]:
+    """Return the lines of the summary, the digest last."""
+    place, shard = document.place, document.plan.scope.shard
+    headline = str(document.headline).removesuffix(".")
+    lines = [place_as_marker(place, shard), f"## {headline}", "", f"- {place_as_code(place)}"]
+    facts = document.about.facts
+    if named := ", ".join(f"{name.lower()} `{value}`" for name, value in facts.items()):
+        lines.append(f"- {named[0].upper()}{named[1:]}")
+    if document.blocked:
+        lines.append(f"- **{document.blocked}** Each guard says how to allow just that.")
+    if risks := [f"{count} `{name}`" for name, count in document.risk_counts.items()]:
+        left = len(risks) - CLASSES_NAMED
         more = f" and {left} more classes" if left > 0 else ""
-        lines.append(f"- Risks: {', '.join(named[:CLASSES_NAMED])}{more}")
-    if warnings:
-        lines.append(f"- {warnings}")
-    lines.append(f"- {untouched(plan)}")
-    lines += [
-        f"- **{sentence}**"
-        for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere, plan.owed_left)
-    ]
-    if plan.scope.shard is not None:
-        lines.append(f"- Shard {plan.scope.shard}: {OTHER_SHARDS}")
-    if plan.compared_with:
-        return lines
-    return [*lines, f"- Digest: `{plan_digest(plan)}`"]
+        lines.append(f"- Risks: {', '.join(risks[:CLASSES_NAMED])}{more}")
+    if document.warnings:
+        lines.append(f"- {counts(document.warnings)}")
+    lines.append(f"- {document.untouched}")
+    lines += [f"- **{sentence}**" for sentence in document.owed_sentences]
+    if document.shard:
+        lines.append(f"- Shard {document.shard}")
+    return [*lines, f"- Digest: `{document.digest}`"] if document.digest else lines
 
 
 def _hidden(count: int, of: int) -> list[str]:
@@ -232,9 +207,8 @@ def _line(text: str) -> list[str]:
     return [_cut(text)]
 
 
-def _unmanaged(found: Unmanaged) -> list[str]:
-    remark = f"  (id {visible(found.id)}, {visible(flag_in_words(found))})"
-    return [_cut(_named(found.ref) + remark)]
+def _unmanaged(left: Left) -> list[str]:
+    return [_cut(left.name + left.remark)]
 
 
 def _findings(group: Sequence[Diagnostic]) -> list[str]:
@@ -251,27 +225,25 @@ def _finding(finding: Diagnostic) -> list[str]:
 
 
 def _risk(shown: Shown) -> list[str]:
-    return [_cut(f"{names_of(shown.risks)}: {_named(ref_of(shown.change))}")]
+    return [_cut(f"{names_of(shown.risks)}: {shown.name}")]
 
 
 def _group_lines(group: Group) -> list[str]:
     """Return changes shown as one, with marks in the first column, where a diff has its colours."""
     shown, is_single = group[0], len(group) == 1
-    change, is_new = shown.change, isinstance(shown.change, Create)
-    mark, held = _MARKS[word(change)], held_of(change)
-    number = f"  (id {visible(held.id)})" if is_single and held and held.id else ""
-    lines = [_cut(f"{mark} {title_of(group)}{number}")]
+    number = f"  (id {shown.id})" if is_single and shown.id else ""
+    lines = [_cut(f"{_MARKS[shown.word]} {title_of(group)}{number}")]
     if not is_single:
         lines.append(_cut(f"# {members_in_words(group)}"))
-    lines += [f"# {visible(cause)}" for cause in (shown.causes if is_single else shown.undated)]
+    lines += [f"# {cause}" for cause in (shown.causes if is_single else shown.undated)]
     lines += [f"# {block.code}: {visible(block.summary)}" for block in shown.blocks]
     lines += [f"# {risk.name}: {risk.sentence}" for risk in shown.risks]
-    lines += [f"# {key}: {MESSAGES[key]}" for key in expected_problems(change)]
-    if isinstance(change, Delete) and change.held.client_id:
-        lines.append(f"-   lost for good: client id {visible(change.held.client_id)}")
-    for field in field_changes(change):
+    lines += [f"# {key}: {message}" for key, message in shown.problems]
+    if shown.lost:
+        lines.append(f"-   lost for good: client id {shown.lost}")
+    for field in shown.fields:
         is_by_item = is_list(field) and not is_single
-        told = _item_lines(field) if is_by_item else _field_lines(field, is_new=is_new)
+        told = _item_lines(field) if is_by_item else _field_lines(field, is_new=shown.is_new)
         lines += map(_cut, told)
     if len(lines) > LINES:
         lines = [*lines[:LINES], f"# {len(lines) - LINES} more lines of this change"]
@@ -297,10 +269,6 @@ def _item_lines(field: FieldChange) -> Iterator[str]:
         yield f"    {name}:{remark}"
         for added, value in values.items():
             yield f"{'+' if added else '-'}     {value}"
-
-
-def _named(ref: ResourceRef) -> str:
-    return visible(str(ref))
 
 
 def _cut(line: str, limit: int = LINE) -> str:

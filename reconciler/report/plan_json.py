@@ -2,55 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from reconciler import __version__
-from reconciler.diagnostics import Diagnostic
-from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.plan.causes import cause_in_plan, cause_of_field
-from reconciler.plan.diff import carried_fields, field_changes
-from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Cause, Change, Plan, Unmanaged, held_of, ref_of, word
-from reconciler.plan.risk import expected_problems
+from reconciler.plan.model import Cause, Plan, Unmanaged, held_of
 from reconciler.report.differences import fields_as_json
 from reconciler.report.findings import FORMAT_VERSION, finding_as_json
-from reconciler.report.plan_parts import place_as_json, place_of, risks_in
+from reconciler.report.place import place_as_json
+from reconciler.report.plan_document import PlanDocument, Shown
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
 
 
-def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> JsonObject:
+def plan_as_json(document: PlanDocument) -> JsonObject:
     """Return a plan and the findings that go with it."""
+    plan = document.plan
     changes = [
-        {**change_as_json(plan, change), "cause": _cause(plan, cause_in_plan(plan, change))}
-        for change in plan.changes
+        {**change_as_json(each), "cause": _cause(plan, cause_in_plan(plan, each.change))}
+        for each in document.changes
     ]
     return {
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
-        **place_as_json(place_of(plan, service)),
+        **place_as_json(document.place),
         "new_service": not (plan.instance or plan.is_refused or plan.compared_with),
         "shard": str(plan.scope.shard) if plan.scope.shard else None,
-        "digest": None if plan.compared_with else plan_digest(plan),
+        "digest": document.digest or None,
         "summary": {**plan.summary._asdict(), "risks": sum(bool(c["risks"]) for c in changes)},
         "changes": changes,
         "owed": [owed_as_json(secret) for secret in plan.owed],
         "unmanaged": [_unmanaged(found) for found in plan.unmanaged],
         "inactive": [ref_as_json(ref) for ref in plan.inactive],
-        "diagnostics": [
-            finding_as_json(finding) for finding in (*findings, *plan.warnings, *plan.blocks)
-        ],
+        "diagnostics": [finding_as_json(finding) for finding in (*document.warnings, *plan.blocks)],
     }
 
 
-def change_as_json(plan: Plan, change: Change) -> JsonObject:
+def change_as_json(shown: Shown) -> JsonObject:
     """Return one change of a plan: its fields, its risks, what the service will say of it."""
-    held = None if plan.compared_with else held_of(change)
-    fields = field_changes(change)
+    plan = shown.plan
+    held = None if plan.compared_with else held_of(shown.change)
     return {
-        "ref": ref_as_json(ref_of(change)),
-        "change": word(change),
+        "ref": ref_as_json(shown.ref),
+        "change": shown.word,
         "id": held.id if held else None,
         "sequence": str(held.sequence) if held else None,
         "fields": [
@@ -58,16 +51,16 @@ def change_as_json(plan: Plan, change: Change) -> JsonObject:
                 **said,
                 "reset": field.reset,
                 "kept": field.kept,
-                "cause": _cause(plan, cause_of_field(plan, change, field.name)),
+                "cause": _cause(plan, cause_of_field(plan, shown.change, field.name)),
             }
-            for field, said in zip(fields, fields_as_json(fields), strict=True)
+            for field, said in zip(shown.fields, fields_as_json(shown.fields), strict=True)
         ],
         "risks": [
             {"class": risk.name, "field": risk.field or None, "message": risk.sentence}
-            for risk in risks_in(plan, change)
+            for risk in shown.risks
         ],
-        "carried": list(carried_fields(change)),
-        "problems": [{"key": key, "message": MESSAGES[key]} for key in expected_problems(change)],
+        "carried": list(shown.carried),
+        "problems": [{"key": key, "message": said} for key, said in shown.problems],
     }
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
+from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import APPLICATION
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
@@ -43,8 +44,16 @@ def applications_with_secret(
             yield held, owed.get(held.id)
 
 
-def secrets_as_text(listed: Sequence[Listed]) -> Iterator[str]:
+class SecretsDocument(NamedTuple):
+    """The applications that have a client secret, and the environment that was chosen."""
+
+    listed: Sequence[Listed]
+    environment: str
+
+
+def secrets_as_text(document: SecretsDocument) -> Iterator[str]:
     """Yield a line for each application, then how many there are."""
+    listed = document.listed
     width = max((len(visible(each.held.ref.path)) for each in listed), default=0)
     for each in listed:
         since = f"since {visible(each.since)}" if each.since else "since a time that is not known"
@@ -64,8 +73,9 @@ def _state(owed: OwedSecret | None) -> str:
     return f"owed to tree {owed.tree}" if owed.tree else "owed to no tree"
 
 
-def secrets_as_json(listed: Sequence[Listed], environment: str) -> Mapping[str, object]:
+def secrets_as_json(document: SecretsDocument) -> JsonObject:
     """Return the same as JSON-shaped fields."""
+    environment = document.environment
     return {
         "format_version": FORMAT_VERSION,
         **({"environment": environment} if environment else {}),
@@ -79,6 +89,6 @@ def secrets_as_json(listed: Sequence[Listed], environment: str) -> Mapping[str, 
                 "lost": each.owed is not None and each.owed.lost,
                 "tree": each.owed.tree if each.owed else None,
             }
-            for each in listed
+            for each in document.listed
         ],
     }

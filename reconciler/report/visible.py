@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, NamedTuple
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Letters and marks, by Unicode's categories, that nevertheless show nothing (most of them are its
@@ -74,6 +74,23 @@ class Style:
 
 
 PLAIN = Style()
+
+
+class Sentence(NamedTuple):
+    """A sentence about a whole report, whose first words have a look of their own."""
+
+    first: str
+    rest: str = ""
+    looks: tuple[str, ...] = ("bold",)
+
+    def __str__(self) -> str:
+        """Return it without colours."""
+        return self.first + self.rest
+
+    def drawn(self, style: Style) -> str:
+        """Return it in a style."""
+        return style(self.first, *self.looks) + self.rest
+
 
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 

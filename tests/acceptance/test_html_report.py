@@ -15,7 +15,6 @@ import pytest
 
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Plan
-from reconciler.report.html import plan_as_html
 from reconciler.resources.ref import Kind
 from tests.acceptance.conftest import Run, an_application, write
 from tests.builders import (
@@ -32,6 +31,7 @@ from tests.builders import (
 )
 from tests.builders import an_application as said
 from tests.devtools import Page, open_page
+from tests.drawings import plan_as_html
 from tests.hostile import PAYLOADS, hostile_plan
 
 PAGE = "/plan.html"

@@ -13,8 +13,6 @@ from reconciler.plan.model import Scope
 from reconciler.plan.planfile import PlanFile, plan_file_content, read_plan_file
 from reconciler.plan.planner import build_plan
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
-from reconciler.report.markdown import plan_as_markdown
-from reconciler.report.plan_text import plan_as_text
 from reconciler.resources.call import Call
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.http_messages import reply_of
@@ -23,6 +21,7 @@ from reconciler.service_client.port import ServiceClient
 from reconciler.service_client.wire import Answer, Wire, WireRefusal
 from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
 from tests.builders import GREET, PARTNER, WEB, declared, desired
+from tests.drawings import plan_as_markdown, plan_as_text
 from tests.examples import Clock
 from tests.memory_store import open_memory
 from tests.unit.service.asking import ADMIN, Asking

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 from google.protobuf.duration_pb2 import Duration
 
 from reconciler.kinds.oidc_application.compliance import oidc_problems
-from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.visible import LEAST, LIMIT, visible
 from reconciler.resources.fields import (
     ACTION_TIMEOUT,
@@ -30,6 +29,7 @@ from reconciler.validation.texts import (
     issuer_problems,
     redirect_uri_problems,
 )
+from tests.drawings import plan_as_markdown
 from tests.fuzz.services import service_takes
 from tests.hostile import hostile_findings, hostile_plan
 from tests.unit.report.test_markdown import check_only_ours

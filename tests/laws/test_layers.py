@@ -15,9 +15,9 @@ from reconciler.diagnostics import SourceLocation
 from reconciler.manifests.loader import load
 from reconciler.manifests.placeholders import Layers, VariableValue, escaped
 from reconciler.plan.digest import plan_digest
-from reconciler.report.plan_json import plan_as_json
 from reconciler.state import DesiredState
 from reconciler.validation.desired import judge
+from tests.drawings import plan_as_json
 from tests.effort import cases
 from tests.generators import as_yaml, manifest_sets
 from tests.laws.test_convergence import MANY, Bench, a_bench

@@ -16,10 +16,10 @@ import pytest
 from reconciler.apply.changes import ApplyReport, Outcome, Status
 from reconciler.apply.sink import Delivery
 from reconciler.plan.model import Create
-from reconciler.report.apply_report import report_as_json, report_as_text
 from reconciler.resources.secret import Secret
 from reconciler.service_client.port import Written
 from tests.builders import PLACE, WEB, declared
+from tests.drawings import report_as_json, report_as_text
 
 VALUE = "geheim" * 10
 SECRET = Secret(VALUE)

@@ -9,6 +9,7 @@ import pytest
 from reconciler.cli import observe
 from reconciler.errors import UsageError
 from reconciler.plan.drift import Drift
+from reconciler.report.layout import BARE
 from reconciler.resources.ref import ResourceRef
 from tests.builders import WEB, a_ref, held, observed
 
@@ -28,7 +29,7 @@ def test_the_variable_of_an_application_is_its_names(ref: ResourceRef, name: str
 def test_variables_are_quoted_for_a_shell() -> None:
     found = replace(held(WEB, object_id="7"), client_id="7@my shop")
 
-    assert list(observe._as_env([(WEB, found)])) == [
+    assert observe._as_env(observe.Outputs([(WEB, found)], ""), BARE).splitlines() == [
         "ACME_SHOP_STOREFRONT_ID=7",
         "ACME_SHOP_STOREFRONT_CLIENT_ID='7@my shop'",
     ]
@@ -36,11 +37,10 @@ def test_variables_are_quoted_for_a_shell() -> None:
 
 def test_two_applications_never_share_a_variable() -> None:
     twin = a_ref(name="web_")
+    twins = [(twin._replace(name="a b"), None), (twin._replace(name="a-b"), None)]
 
     with pytest.raises(UsageError, match="would share the variable ACME_SHOP_A_B"):
-        list(
-            observe._as_env([(twin._replace(name="a b"), None), (twin._replace(name="a-b"), None)])
-        )
+        observe._as_env(observe.Outputs(twins, ""), BARE)
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,6 @@ from reconciler.plan.planfile import (
     plan_file_content,
     read_plan_file,
 )
-from reconciler.report.plan_json import plan_as_json
-from reconciler.report.plan_text import plan_as_text
 from reconciler.resources.ref import Kind, Shard
 from reconciler.state import completed
 from tests.builders import (
@@ -41,6 +39,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.drawings import plan_as_json, plan_as_text
 from tests.rows import each_row
 
 PLACE = SourceLocation("shop.yaml", 3, 5)

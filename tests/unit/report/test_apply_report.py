@@ -16,12 +16,8 @@ from reconciler.plan.model import Adopt, Create, Delete, Update
 from reconciler.report.apply_report import (
     end_record,
     error_record,
-    plan_records,
     progress_bar,
     progress_line,
-    report_as_json,
-    report_as_text,
-    report_records,
     start_record,
     version_record,
 )
@@ -37,6 +33,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.drawings import plan_records, report_as_json, report_as_text, report_records
 from tests.hostile import COMMANDS, hostile_plan, payloads
 from tests.rows import each_row
 

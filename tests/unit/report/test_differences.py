@@ -15,9 +15,9 @@ from reconciler.report.differences import (
     unified,
     what_differs,
 )
-from reconciler.report.plan_json import plan_as_json
 from reconciler.report.visible import PLAIN
 from tests.builders import WEB, a_plan, declared, held
+from tests.drawings import plan_as_json
 from tests.rows import each_row
 
 URIS = [f"https://a.test/{number}" for number in range(9)]

@@ -12,17 +12,16 @@ from reconciler.plan.diff import FieldChange
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
 from reconciler.plan.history import Step
 from reconciler.plan.model import Cause, CauseKind
-from reconciler.report.drift_and_history import (
-    NO_HISTORY,
+from reconciler.report.drift_and_history import NO_HISTORY, DriftDocument
+from reconciler.state import ObjectEvent
+from tests.builders import GREET, PLACE, WEB, a_ref
+from tests.drawings import (
     drift_as_json,
     drift_as_markdown,
     drift_as_text,
-    drift_sentence,
     history_as_json,
     history_as_text,
 )
-from reconciler.state import ObjectEvent
-from tests.builders import GREET, PLACE, WEB, a_ref
 from tests.rows import each_row
 
 CAUSE = Cause(CauseKind.SERVICE, "ana", "2026-01-01T00:00:00Z", 43, "other")
@@ -52,7 +51,7 @@ UNJUDGED = Unjudged(WEB, Reason.NEVER_APPLIED)
 def test_one_sentence_says_how_much_drifted(changes: dict[str, Any], sentence: str) -> None:
     drift = replace(NOTHING, **changes)
 
-    assert drift_sentence(drift) == sentence
+    assert str(DriftDocument(drift, PLACE).sentence) == sentence
     assert drift_as_text(drift, PLACE).endswith(sentence)
 
 

@@ -13,15 +13,13 @@ from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, error, 
 from reconciler.report import findings as findings_module
 from reconciler.report.ci import findings_as_annotations, findings_as_junit, findings_as_sarif
 from reconciler.report.findings import (
-    Layout,
     counts,
     excerpt,
     finding_as_json,
     finding_as_text,
     findings_as_text,
-    fitted,
-    wrapped,
 )
+from reconciler.report.layout import Layout
 from reconciler.report.visible import Style
 from tests.builders import WEB
 from tests.effort import cases
@@ -316,29 +314,6 @@ def test_a_long_finding_is_broken_between_words_only() -> None:
     assert any(line.strip() == long for line in lines)
     assert all(len(line) <= 40 for line in lines if long not in line)
     assert " ".join(" ".join(lines).split()) == " ".join(finding_as_text(finding).split())
-    assert wrapped("a b", 0) == "a b"
-
-
-@pytest.mark.parametrize(
-    ("text", "width", "shown"),
-    [
-        pytest.param("one two three", 0, "one two three", id="no limit"),
-        pytest.param("one two three", 13, "one two three", id="it fits"),
-        pytest.param("one two three", 12, "one two\n    three", id="one too many"),
-        pytest.param("  + one two three", 12, "  + one two\n      three", id="an indent"),
-        pytest.param("one two\n\nthree four", 8, "one two\n\nthree\n    four", id="lines"),
-        pytest.param("  reconciler plan --full", 10, "  reconciler plan --full", id="a command"),
-        pytest.param("one x23456789 two", 10, "one x23456789\n    two", id="a word too long"),
-        pytest.param(
-            "\x1b[1mone\x1b[0m two three", 12, "\x1b[1mone\x1b[0m two\n    three", id="colour"
-        ),
-        pytest.param(
-            "\u5b57\u5b57 \u5b57\u5b57 a", 9, "\u5b57\u5b57 \u5b57\u5b57\n    a", id="wide"
-        ),
-    ],
-)
-def test_a_line_is_broken_at_spaces_only(text: str, width: int, shown: str) -> None:
-    assert fitted(text, width) == shown
 
 
 @pytest.mark.parametrize("column", [1, 40, 150, 300])

@@ -9,12 +9,13 @@ import pytest
 
 from reconciler.diagnostics import Diagnostic, error, note, warning
 from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Update, ref_of
-from reconciler.report.findings import Layout, findings_as_text
+from reconciler.report.findings import findings_as_text
 from reconciler.report.groups import grouped, in_short
-from reconciler.report.plan_parts import equal_together, in_plan_order, members_in_words
-from reconciler.report.plan_text import plan_as_text
+from reconciler.report.layout import Layout
+from reconciler.report.plan_document import PlanDocument, equal_together, members_in_words
 from reconciler.resources.ref import Kind, ResourceRef
 from tests.builders import NONE, a_plan, a_ref, an_action, an_application, declared, held
+from tests.drawings import plan_as_text
 from tests.rows import each_row
 
 
@@ -62,7 +63,9 @@ def moved(number: int, **spec: Any) -> Update:
 
 def sizes(changes: Sequence[Change], **more: Any) -> list[int]:
     """Return how many changes each group of a plan has."""
-    return [len(group) for group in equal_together(in_plan_order(a_plan(*changes, **more)))]
+    return [
+        len(group) for group in equal_together(PlanDocument(a_plan(*changes, **more), "").changes)
+    ]
 
 
 MOVED = [moved(number) for number in range(12)]
@@ -149,7 +152,7 @@ def test_names_are_sorted_and_made_visible() -> None:
     """Whatever the order of the plan."""
     names = ["b\x1b", "d", "c", "a"]
     (group,) = grouped([Create(declared(a_ref(name=name))) for name in names], type, 1)
-    shown = in_plan_order(a_plan(*group))
+    shown = PlanDocument(a_plan(*group), "").changes
 
     assert members_in_words(tuple(shown)) == (
         "acme/shop/a, acme/shop/b\\u{1b}, acme/shop/c and 1 more"

@@ -17,8 +17,8 @@ from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Update
 from reconciler.plan.risk import CLASSES, MEANINGS
-from reconciler.report.html import LIMIT, plan_as_html
-from reconciler.report.plan_parts import About
+from reconciler.report.html import LIMIT
+from reconciler.report.plan_document import About
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind
 from tests.builders import (
@@ -32,6 +32,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.drawings import plan_as_html
 from tests.effort import cases
 from tests.hostile import HTML, MARK, PAYLOADS, hostile_findings, hostile_plan, marked, payloads
 from tests.rows import each_row

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from reconciler.diagnostics import Diagnostic, error
-from reconciler.plan.model import Change, Create, Delete, Update
+from reconciler.plan.model import Cause, CauseKind, Change, Create, Delete, Update
 from reconciler.plan.risk import CLASSES, Risk, is_severe
-from reconciler.report.html_change import LINE, LINES, changed, shown_text, tag, tags, words
-from reconciler.report.plan_parts import Shown
-from tests.builders import ACME, GREET, SHOP, WEB, a_ref, an_action, declared, held
+from reconciler.report.html import LINE, LINES, changed, shown_text, tag, tags, words
+from tests.builders import ACME, GREET, SHOP, WEB, a_plan, a_ref, an_action, declared, held
+from tests.drawings import shown
 
 LESS = next(name for name in CLASSES if not is_severe(name))
 SEVERE, MILD = Risk("client-id-lost", "", "s"), Risk(LESS, "", "s")
@@ -39,7 +39,7 @@ def test_foreign_text_is_shown_and_never_obeyed(text: str, expected: str) -> Non
     ],
 )
 def test_a_card_says_its_change_its_kind_and_its_sign(change: Change, name: str, sign: str) -> None:
-    card = changed(Shown(change, (), ()), 3, is_open=False)
+    card = changed(shown(change, risks=()), 3, is_open=False)
 
     assert f'id="c3" data-c="{name}" data-k="Action" data-r=""><summary>' in card
     assert f'<span class="sign {name}">{sign}</span>' in card
@@ -53,37 +53,37 @@ def test_a_card_says_its_change_its_kind_and_its_sign(change: Change, name: str,
 def test_a_card_has_the_look_of_the_worst_that_is_said_of_it(
     risks: tuple[Risk, ...], blocks: tuple[Diagnostic, ...], look: str
 ) -> None:
-    shown = Shown(Create(declared(GREET)), risks, blocks)
+    card = changed(shown(Create(declared(GREET)), risks=risks, blocks=blocks), 1, is_open=True)
 
-    assert changed(shown, 1, is_open=True).startswith(f'<details class="{look}" id="c1"')
-    assert " open><summary>" in changed(shown, 1, is_open=True)
+    assert card.startswith(f'<details class="{look}" id="c1"')
+    assert " open><summary>" in card
 
 
 def test_blocks_risks_and_causes_are_told() -> None:
-    shown = Shown(Create(declared(GREET)), (SEVERE, SEVERE), (BLOCK,), ("by <ana>",))
+    causes = {GREET: {"script": Cause(CauseKind.SERVICE, "<ana>")}}
+    plan = a_plan(causes=causes)
+    each = shown(Create(declared(GREET)), plan=plan, risks=(SEVERE, SEVERE), blocks=(BLOCK,))
 
-    card = changed(shown, 1, is_open=False)
+    card = changed(each, 1, is_open=False)
 
-    assert tags(shown).count("tag severe") == 1, "each class of risk once"
+    assert tags(each).count("tag severe") == 1, "each class of risk once"
     assert "Allow &lt;it&gt;." in card
     assert "by &lt;ana&gt;" in card
     assert tag(LESS, "text") == '<span class="tag">text</span>'
 
 
 def test_a_delete_says_what_is_lost_for_good() -> None:
-    assert "lost for good: client id" in changed(Shown(Delete(held(WEB)), (), ()), 1, is_open=False)
+    assert "lost for good: client id" in changed(shown(Delete(held(WEB))), 1, is_open=False)
 
 
 def test_an_object_without_fields_says_so() -> None:
-    assert "it has no fields" in changed(Shown(Create(declared(ACME)), (), ()), 1, is_open=False)
-    assert "it sets no fields" in changed(Shown(Create(declared(SHOP)), (), ()), 1, is_open=False)
+    assert "it has no fields" in changed(shown(Create(declared(ACME))), 1, is_open=False)
+    assert "it sets no fields" in changed(shown(Create(declared(SHOP))), 1, is_open=False)
 
 
 def test_a_long_script_is_cut_by_lines() -> None:
     script = "\n".join(f"// {number}" for number in range(LINES + 5))
-    card = changed(
-        Shown(Create(declared(GREET, an_action(script=script))), (), ()), 1, is_open=False
-    )
+    card = changed(shown(Create(declared(GREET, an_action(script=script)))), 1, is_open=False)
 
     assert "5 more lines" in card
     assert f"// {LINES - 1}<" in card
@@ -93,4 +93,4 @@ def test_a_long_script_is_cut_by_lines() -> None:
 def test_a_name_is_text() -> None:
     ref = a_ref(GREET.kind, "<script>")
 
-    assert "<script>" not in changed(Shown(Create(declared(ref)), (), ()), 1, is_open=False)
+    assert "<script>" not in changed(shown(Create(declared(ref))), 1, is_open=False)

@@ -15,8 +15,7 @@ from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, Update
 from reconciler.plan.risk import CLASSES, MEANINGS
-from reconciler.report.markdown import plan_as_markdown
-from reconciler.report.plan_parts import About
+from reconciler.report.plan_document import About
 from reconciler.report.visible import LEAST, LIMIT
 from reconciler.resources.ref import Kind
 from tests.builders import (
@@ -31,6 +30,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.drawings import plan_as_markdown
 from tests.effort import cases
 from tests.hostile import FENCES, MARK, PAYLOADS, hostile_findings, hostile_plan, marked, payloads
 from tests.rows import each_row

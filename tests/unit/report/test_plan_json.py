@@ -12,9 +12,8 @@ from reconciler.diagnostics import SourceLocation, error, warning
 from reconciler.plan.diff import carried_fields
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Unmanaged, Update
-from reconciler.report.plan_json import change_as_json, plan_as_json
-from reconciler.report.plan_text import change_as_text
 from tests.builders import GREET, PARTNER, WEB, a_plan, an_application, declared, held
+from tests.drawings import change_as_text, plan_as_json
 
 APP_REF = {
     "kind": "OidcApplication", "organization": "acme", "project": "shop", "name": "storefront",
@@ -159,5 +158,6 @@ def test_what_an_update_sends_back_unseen_is_told() -> None:
 
     assert carried_fields(update) == ("later", "newer")
     assert "later, newer" in change_as_text(update)
-    assert change_as_json(a_plan(update), update)["carried"] == ["later", "newer"]
+    (told,) = plan_as_json(a_plan(update), "sqlite:x.db", [])["changes"]
+    assert told["carried"] == ["later", "newer"]
     assert carried_fields(Delete(found)) == carried_fields(Create(declared(WEB))) == ()

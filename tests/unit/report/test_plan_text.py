@@ -13,7 +13,7 @@ from reconciler.diagnostics import error
 from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Adopt, Change, Create, Delete, Summary, Unmanaged, Update, ref_of
-from reconciler.report.plan_text import change_as_text, plan_as_text, summary_sentence
+from reconciler.report.plan_document import summary_sentence
 from reconciler.report.visible import Style
 from reconciler.resources.ref import Kind
 from tests.builders import (
@@ -30,6 +30,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.drawings import change_as_text, plan_as_text
 from tests.effort import cases
 from tests.rows import each_row
 
@@ -344,7 +345,7 @@ def test_an_empty_plan_says_of_what_and_that_it_is_empty() -> None:
 )
 def test_the_counts_are_one_sentence(counts: tuple[int, int, int, int], sentence: str) -> None:
     """Adoptions are named where there are some; the other three always."""
-    assert summary_sentence(Summary(*counts, in_step=5, unmanaged=2, blocked=0)) == sentence
+    assert str(summary_sentence(Summary(*counts, in_step=5, unmanaged=2, blocked=0))) == sentence
 
 
 HOSTILE = st.text(st.sampled_from("a\n\r\t ::##[]\x1b\u202e\u200b\u2028\x85é\\u{}"), max_size=12)
@@ -390,7 +391,7 @@ def test_colour_changes_nothing_but_the_colour(change: Change) -> None:
     """What is piped into a file is what was on the screen."""
     plan = a_plan(change)
 
-    coloured = plan_as_text(plan, "sqlite:x.db", Style(colour=True))
+    coloured = plan_as_text(plan, "sqlite:x.db", style=Style(colour=True))
 
     assert re.sub(r"\x1b\[[0-9;]+m", "", coloured) == plan_as_text(plan, "sqlite:x.db")
     assert "\x1b[" in coloured

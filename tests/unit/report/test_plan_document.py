@@ -7,20 +7,23 @@ import pytest
 from reconciler.cli import plan as plan_command
 from reconciler.plan.model import Plan, Update
 from reconciler.plan.planfile import PlanFile, plan_file_content, read_plan_file
-from reconciler.report.html import plan_as_html
-from reconciler.report.markdown import plan_as_markdown
-from reconciler.report.plan_json import change_as_json, plan_as_json
-from reconciler.report.plan_parts import (
+from reconciler.report.place import (
     Place,
     place_as_code,
     place_as_json,
     place_as_marker,
     place_as_text,
 )
-from reconciler.report.plan_text import change_as_text, plan_as_text
 from reconciler.report.visible import without_credentials
 from reconciler.resources.ref import Shard
 from tests.builders import WEB, a_plan, an_owed_secret, declared, held
+from tests.drawings import (
+    change_as_text,
+    plan_as_html,
+    plan_as_json,
+    plan_as_markdown,
+    plan_as_text,
+)
 from tests.rows import each_row
 
 LINE = (
@@ -114,7 +117,8 @@ def test_a_new_secret_is_shown_as_a_field(before: object, words: str) -> None:
     for word in words.split(" -> "):
         assert f"     {word}\n" in comment
         assert f">{word}</td>" in page
-    (field,) = change_as_json(plan, change)["fields"]
+    (told,) = plan_as_json(plan, "sqlite:x.db", [])["changes"]
+    (field,) = told["fields"]
     assert (field["name"], field["before"], field["after"]) == ("clientSecret", before, True)
 
 

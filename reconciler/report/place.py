@@ -1,0 +1,112 @@
+"""The service and the tree of a run: the first line of every plan, question and report.
+
+A run that was pointed at the wrong service shows it there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import quote
+
+from reconciler.diagnostics import name_as_text
+from reconciler.report.visible import longest_ticks, visible, without_credentials
+from reconciler.resources.call import JsonObject
+from reconciler.resources.ref import Shard
+
+LONGEST = 400
+"""Characters of the line in Markdown, whose head has a limit."""
+
+NEW = "new: there is no store yet"
+NOT_ASKED = "not asked"
+
+
+class Place(NamedTuple):
+    """The service and the tree of a run.
+
+    Attributes:
+        service: The address as it was given.
+        instance: Id of the service; empty where there is none yet.
+        tree: Name of the body of manifests.
+        environment: Name of the environment of ``reconciler.yaml``; empty for none.
+        is_asked: Whether the service was asked; a refused plan is made without.
+        compared_with: Of a comparison, the environment it is compared with; empty otherwise. No
+            service is asked then.
+    """
+
+    service: str
+    instance: str
+    tree: str
+    environment: str = ""
+    is_asked: bool = True
+    compared_with: str = ""
+
+    @property
+    def instance_in_words(self) -> str:
+        """Return the id of the service, or why it is not known."""
+        return self.instance or (NEW if self.is_asked else NOT_ASKED)
+
+    @property
+    def address(self) -> str:
+        """Return the address without credentials."""
+        return name_as_text(without_credentials(self.service))
+
+
+def place_as_text(place: Place) -> str:
+    """Return the line for a terminal."""
+    if place.compared_with:
+        return visible(f"Environment {place.environment} compared with {place.compared_with}")
+    instance = f"instance {place.instance}" if place.instance else place.instance_in_words
+    head = f"Environment {place.environment}: service" if place.environment else "Service"
+    return visible(f"{head} {place.address} ({instance}), tree {place.tree}")
+
+
+def place_as_code(place: Place) -> str:
+    """Return the line for Markdown, as code that its text cannot leave."""
+    text = place_as_text(place)
+    if len(_as_code(text)) > LONGEST:
+        text = f"{text[: LONGEST // 3]} [cut]"  # its back-ticks come three times at most
+    return _as_code(text)
+
+
+def _as_code(text: str) -> str:
+    ticks = "`" * (1 + longest_ticks(text))
+    pad = " " if "`" in text else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def place_as_marker(place: Place, shard: Shard | None) -> str:
+    """Return the line by which the comment of a plan is found again.
+
+    Each environment, service and tree has a comment of its own, and each shard of a tree.
+    """
+    names = [f"environment={_encoded(place.environment)}"] if place.environment else []
+    if place.compared_with:
+        names.append(f"compared-with={_encoded(place.compared_with)}")
+        return f"<!-- reconciler-comparison {' '.join(names)} -->"
+    names += [f"service={_encoded(place.address)}", f"tree={_encoded(place.tree)}"]
+    names += [f"shard={shard}"] if shard is not None else []
+    return f"<!-- reconciler-plan {' '.join(names)} -->"
+
+
+def _encoded(name: str) -> str:
+    """Return a name that cannot end an HTML comment; of a long one, the start and a hash."""
+    encoded = quote(name, safe=":/@", errors="surrogatepass").replace("--", "-%2D")
+    if len(encoded) <= LONGEST // 2:
+        return encoded
+    import hashlib
+
+    return f"{encoded[: LONGEST // 4]}~{hashlib.sha256(encoded.encode()).hexdigest()[:16]}"
+
+
+def place_as_json(place: Place) -> JsonObject:
+    """Return the place in stable keys; ``instance`` is null where there is no store yet.
+
+    ``environment`` is there only if one was chosen, ``compared_with`` only in a comparison.
+    """
+    names = {"environment": place.environment, "compared_with": place.compared_with}
+    return {
+        **{key: name for key, name in names.items() if name},
+        "service": place.address or None,
+        "instance": place.instance or None,
+        "tree": place.tree,
+    }
