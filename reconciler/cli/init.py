@@ -28,8 +28,7 @@ from reconciler.errors import (
     InvalidConfigurationError,
     LocalFileError,
     UsageError,
-    remedy_of,
-    why_unwritten,
+    cannot_write,
 )
 from reconciler.manifests.files import CONFIGURATION_FILE
 from reconciler.report.visible import visible
@@ -133,10 +132,8 @@ def init_command(
         if not (chosen or environments):
             _write_starter(Path(directory))
     except OSError as failure:
-        raise LocalFileError(
-            f"cannot write {failure.filename or directory}: {why_unwritten(failure)}",
-            remedy=remedy_of(failure, "Name a folder this user may write to."),
-        ) from failure
+        what = f"write {failure.filename or directory}"
+        raise cannot_write(what, failure, "Name a folder this user may write to.") from failure
     if environments:
         click.echo("Next: reconciler validate, then plan --env staging, then apply --env staging.")
     elif chosen:

@@ -27,8 +27,8 @@ from reconciler.manifests.files import git_root
 from reconciler.manifests.loader import load
 from reconciler.plan.model import Scope
 from reconciler.report.plan_parts import EDITED
+from reconciler.resources.files import open_regular
 from reconciler.resources.ref import Shard
-from reconciler.resources.regular_file import open_regular
 from reconciler.state import DesiredState
 from reconciler.validation.desired import judge, unmet_needs
 

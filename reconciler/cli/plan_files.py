@@ -15,12 +15,11 @@ from typing import TypeVar
 import click
 
 from reconciler import __version__
-from reconciler.apply.durable import write_private_file
 from reconciler.cli.configured import configured
 from reconciler.cli.manifests import Made
 from reconciler.cli.output import age_in_words, hint, time_in_words
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
-from reconciler.errors import LocalFileError
+from reconciler.errors import LocalFileError, cannot_write
 from reconciler.loop import LocalFiles, preview
 from reconciler.manifests.discovery import (
     EXTENSIONS,
@@ -44,6 +43,7 @@ from reconciler.plan.planfile import (
 )
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
 from reconciler.report.visible import visible
+from reconciler.resources.files import write_private
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.state import DesiredState, ObservedState
 
@@ -114,7 +114,11 @@ def _save(path: str, content: bytes) -> None:
             f"{path} is not a regular file",
             remedy="Name a regular file or a new one: links, pipes and devices are not replaced.",
         )
-    write_private_file(target, content)
+    try:
+        write_private(target, content)
+    except OSError as failure:
+        remedy = "Make it a folder this user may write to, with room on the disk."
+        raise cannot_write(f"write into {target.parent}", failure, remedy) from failure
 
 
 def _opened(path: str, read: Callable[[bytes], T], remedy: str) -> T:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
-from reconciler.resources.regular_file import NotRegularError, open_regular
+from reconciler.resources.files import NotRegularError, open_regular
 
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
 

@@ -44,9 +44,9 @@ from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Growth, Manifest, Root
 from reconciler.manifests.placeholders import OPENING, tokens
 from reconciler.manifests.text import YamlValue, holds_text
+from reconciler.resources.files import open_regular
 from reconciler.resources.kinds import VERSIONS
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.resources.regular_file import open_regular
 from reconciler.resources.schemas import DEFAULTS
 from reconciler.state import Elsewhere, ObservedObject
 

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from reconciler.resources.regular_file import is_given_pipe, open_regular
+from reconciler.resources.files import is_given_pipe, open_regular
 from reconciler.service.transport.limits import LINGERING, RECEIVE_BYTES, Limits
 from reconciler.service.transport.observer import Observer
 
