@@ -23,6 +23,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.manifests.extent import CONFIGURATION
 from reconciler.manifests.placeholders import VariableValue
 from reconciler.report.visible import Style, visible
+from reconciler.resources.fields import NO_NUL
 from reconciler.resources.installation import schema_path
 from reconciler.resources.kinds import OVERLAID
 from reconciler.resources.nearest import nearest
@@ -51,7 +52,6 @@ LIMITS = {
     "maxLength": "at most {} characters",
     "pattern": "matches {}",
 }
-_ANY_TEXT = r"^[^\u0000]*$"
 
 LONGEST = 500
 """Characters of a value that are shown."""
@@ -259,7 +259,7 @@ def _facts(field: Schema) -> Iterator[str]:
     if "enum" in limits:
         yield from _words(limits["enum"], short)
     for limit, words in LIMITS.items():
-        if limit in limits and limits[limit] != _ANY_TEXT:
+        if limit in limits and limits[limit] != NO_NUL:
             yield words.format(limits[limit])
     if "default" in field:
         yield f"default: {json.dumps(_shortened(field['default'], short))}"

@@ -21,10 +21,9 @@ from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.resources.kinds import OVERLAID
 from reconciler.resources.nearest import NearNames, nearest
 from reconciler.resources.normal import SHORT
-from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef, fold
 
 _ABSENT, _PATCH = (each.name for each in OVERLAID)
-_KINDS = {kind.value: kind for kind in Kind}
 _IDENTITY = frozenset({"organization", "project", "name"})
 
 
@@ -169,7 +168,7 @@ def _merged(base: Manifest, patch: Manifest) -> Manifest:
     elif spec != {}:
         is_section = isinstance(spec, dict) and isinstance(document.get("spec", {}), dict)
         document["spec"] = section("spec", spec) if is_section else lay_over(("spec",), spec)
-    if gone := _displaced(_KINDS[document["kind"]], spec):
+    if gone := _displaced(KIND_NAMED[document["kind"]], spec):
         document["spec"] = {k: value for k, value in document["spec"].items() if k not in gone}
     return Manifest(document, base.file, base.index, origins)
 
@@ -184,7 +183,7 @@ def _displaced(kind: Kind, spec: YamlValue) -> set[str]:
 def _spelt(manifest: Manifest) -> YamlMapping:
     """Return a document with the words of its spec in their long spelling."""
     document, spec = manifest.document, _mapping(manifest.document, "spec")
-    short = SHORT[_KINDS[document["kind"]]]
+    short = SHORT[KIND_NAMED[document["kind"]]]
     words = {name: _long(spec[name], short[name]) for name in short.keys() & spec.keys()}
     return {**document, "spec": {**spec, **words}} if words else document
 
@@ -203,15 +202,15 @@ def _is_same(one: YamlValue, other: YamlValue) -> bool:
 def _ref(document: YamlValue) -> ResourceRef | None:
     """Return the ref of the object that a document declares; None if it names none."""
     kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in KIND_NAMED:
         return None
-    metadata, row = _mapping(document, "metadata"), KINDS[_KINDS[kind]]
+    metadata, row = _mapping(document, "metadata"), KINDS[KIND_NAMED[kind]]
     name = metadata.get("name")
     owners = {each.name: metadata.get(each.name) for each in row.owner}
     names = {"organization": name, "project": "", **owners, "name": name}
     if not all(isinstance(each, str) and each for each in (name, *owners.values())):
         return None
-    return ResourceRef(_KINDS[kind], *(str(each) for each in names.values()))
+    return ResourceRef(KIND_NAMED[kind], *(str(each) for each in names.values()))
 
 
 def _mapping(document: YamlValue, name: str) -> YamlMapping:

@@ -16,6 +16,7 @@ from reconciler.resources.ref import (
     ACTION,
     ACTION_FLOW,
     APPLICATION,
+    KIND_NAMED,
     PROJECT,
     Kind,
     ResourceRef,
@@ -124,7 +125,6 @@ def owner_of(fields: JsonObject) -> Owner:
     return id_of(fields), text_of(fields, "name")
 
 
-_KINDS = {kind.value: kind for kind in Kind}
 _TEXTS = ("organizationId", "projectId", "name", "clientId", "changedBy")
 
 
@@ -143,7 +143,7 @@ def observed_objects(
     projects = [fields for fields in listed if fields.get("kind") == PROJECT]
     names.update((id_of(fields), text_of(fields, "name")) for fields in projects)
     for fields in listed:
-        kind = _KINDS.get(text_of(fields, "kind"))
+        kind = KIND_NAMED.get(text_of(fields, "kind"))
         if kind is None:
             incomplete.append(f"{name} holds an object of a kind that is not known here: {UPGRADE}")
             continue
