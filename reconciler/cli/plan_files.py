@@ -28,7 +28,7 @@ from reconciler.manifests.discovery import (
     is_folder,
     is_json_manifest,
 )
-from reconciler.manifests.files import OpeningError, open_folder, read_file
+from reconciler.manifests.files import OpeningError, read_path
 from reconciler.plan.causes import causes_not_read
 from reconciler.plan.digest import declared_digest
 from reconciler.plan.guards import Allowances
@@ -61,7 +61,7 @@ def is_plan_file(path: str) -> bool:
         return True
     is_json = path.endswith(JSON)
     try:
-        content = _content(path)
+        content = read_path(path, MAX_SIZE)
     except OpeningError:
         return is_json
     return not is_json_manifest(content) if is_json else looks_like_plan_file(content)
@@ -123,19 +123,13 @@ def _save(path: str, content: bytes) -> None:
 
 def _opened(path: str, read: Callable[[bytes], T], remedy: str) -> T:
     try:
-        return read(_content(path))
+        return read(read_path(path, MAX_SIZE))
     except OpeningError as fault:
         raise LocalFileError(f"{path} {fault}", remedy=remedy) from None
     except SavedFileError as fault:
         raise LocalFileError(
             f"{path} cannot be used: it {fault}", remedy=f"{remedy} Nothing was written."
         ) from None
-
-
-def _content(path: str) -> bytes:
-    folder, name = os.path.split(path)
-    with open_folder(folder or ".", follow=True) as handle:
-        return read_file(name, handle, MAX_SIZE)
 
 
 NOT_REPEATED = {

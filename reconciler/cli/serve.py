@@ -23,7 +23,7 @@ from reconciler.diagnostics import warning
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.installation import how_to_install, missing_modules
-from reconciler.resources.origin import is_loopback_host
+from reconciler.resources.origin import in_url, is_loopback_host
 from reconciler.resources.process import collect_seldom, return_large_memory
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
@@ -146,10 +146,9 @@ def _warn_of_plain(place: Place, log_format: str) -> None:
     host, port = place
     if is_loopback_host(host):
         return
-    shown = f"[{host}]" if ":" in host else host
     finding = warning(
         "SERVE-PLAIN",
-        f"calls to {visible(shown)}:{port} are not encrypted",
+        f"calls to {visible(in_url(host))}:{port} are not encrypted",
         "Give --tls-cert and --tls-key, or say --behind-proxy if a proxy in front of this server "
         "speaks TLS and nothing else reaches this address.",
     )

@@ -55,6 +55,17 @@ def read_file(name: str, folder: int, limit: int) -> bytes:
         raise _opening_error(fault, name, folder) from None
 
 
+def read_path(path: str, limit: int) -> bytes:
+    """Return the bytes of a regular file. Folders on the way to it may be links.
+
+    Raises:
+        OpeningError: it cannot be read, is no regular file, or is larger than the limit.
+    """
+    folder, name = os.path.split(path)
+    with open_folder(folder or ".", follow=True) as handle:
+        return read_file(name, handle, limit)
+
+
 def _read_regular(handle: int, limit: int) -> bytes:
     size = os.fstat(handle).st_size
     if size > limit:

@@ -115,6 +115,11 @@ def parse_port(digits: str) -> int:
     return int(digits)
 
 
+def in_url(host: str) -> str:
+    """Return a host as it stands in a URL: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def is_loopback_host(host: str) -> bool:
     """Return whether a host is ``localhost`` or a loopback address, of IPv6 in brackets or not."""
     if host == "localhost":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from reconciler.errors import UsageError
-from reconciler.resources.origin import DEFAULT_PORTS, is_loopback_host
+from reconciler.resources.origin import DEFAULT_PORTS, in_url, is_loopback_host
 
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|[0-9a-f:.]+", re.ASCII)
 _PROXY_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)  # names of containers have a "_"
@@ -65,10 +65,8 @@ def parse_endpoint(address: str) -> Endpoint:
     # Only the names and addresses of this machine: 0.0.0.0 and private networks do not count.
     if parts.scheme == "http" and not is_loopback_host(host):
         raise _wrong(f"http to {host} would send the token unencrypted")
-    # urlsplit takes the brackets of an IPv6 address away.
-    shown = f"[{host}]" if ":" in host else host
     at = f":{port}" if port is not None else ""
-    return Endpoint(f"{parts.scheme}://{shown}{at}", parts.path.rstrip("/"))
+    return Endpoint(f"{parts.scheme}://{in_url(host)}{at}", parts.path.rstrip("/"))
 
 
 def parse_proxy(address: str, endpoint: Endpoint) -> str | None:
