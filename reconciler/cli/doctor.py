@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 
 import click
 
 from reconciler.cli.clients import secrets_option, takes_connection
 from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.doctor_checks import CHECKS
-from reconciler.cli.doctor_line import Line, Status, examine
+from reconciler.cli.doctor_line import Status, Told, examine
 from reconciler.cli.doctor_service import Setup
 from reconciler.cli.options import TolerantCommand, format_option, tree_option
 from reconciler.cli.output import print_json, stdout_style, width_of
@@ -49,45 +49,45 @@ def doctor_command(connection: Connection, tree: str, secrets_to: str | None, fo
     """
     context = click.get_current_context()
     with Setup(context, connection, tree, secrets_to) as setup:
-        lines = examine(CHECKS, setup)
+        found = examine(CHECKS, setup)
     if form == "json":
-        print_json(_as_json(lines))
+        print_json(_as_json(found))
     else:
         style, width = stdout_style(), width_of(sys.stdout)
-        for line in lines:
-            click.echo(_as_text(line, style, width))
-        click.echo(_counted(lines))
-    return ExitCode.ERROR if _has_failed(lines) else ExitCode.DONE
+        for name, told in found.items():
+            click.echo(_as_text(name, told, style, width))
+        click.echo(_counted(found.values()))
+    return ExitCode.ERROR if _has_failed(found.values()) else ExitCode.DONE
 
 
-def _has_failed(lines: Sequence[Line]) -> bool:
-    return any(line.status is Status.FAILED for line in lines)
+def _has_failed(found: Iterable[Told]) -> bool:
+    return any(told.status is Status.FAILED for told in found)
 
 
-def _as_text(line: Line, style: Style, width: int) -> str:
-    remedy = f". {line.remedy}" if line.remedy else ""
-    head = f"{line.status:<{_STATUS_WIDTH}}{line.name:<{_NAME_WIDTH}}"
-    text = wrapped(visible(f"{head}{line.text}{remedy}"), width, " " * len(head))
-    return style(text[: len(line.status)], _COLOURS[line.status]) + text[len(line.status) :]
+def _as_text(name: str, told: Told, style: Style, width: int) -> str:
+    remedy = f". {told.remedy}" if told.remedy else ""
+    head = f"{told.status:<{_STATUS_WIDTH}}{name:<{_NAME_WIDTH}}"
+    text = wrapped(visible(f"{head}{told.text}{remedy}"), width, " " * len(head))
+    return style(text[: len(told.status)], _COLOURS[told.status]) + text[len(told.status) :]
 
 
-def _counted(lines: Sequence[Line]) -> str:
-    counts = Counter(line.status for line in lines)
+def _counted(found: Iterable[Told]) -> str:
+    counts = Counter(told.status for told in found)
     return ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
 
 
-def _as_json(lines: Sequence[Line]) -> JsonObject:
+def _as_json(found: Mapping[str, Told]) -> JsonObject:
     return {
         "format_version": FORMAT_VERSION,
-        "healthy": not _has_failed(lines),
+        "healthy": not _has_failed(found.values()),
         "checks": [
             {
-                "name": line.name,
-                "status": line.status.value.replace(" ", "_"),
-                "text": line.text,
-                "remedy": line.remedy,
-                "facts": line.facts,
+                "name": name,
+                "status": told.status.value.replace(" ", "_"),
+                "text": told.text,
+                "remedy": told.remedy,
+                "facts": told.facts,
             }
-            for line in lines
+            for name, told in found.items()
         ],
     }
