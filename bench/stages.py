@@ -32,7 +32,7 @@ PARTS = {
     "reconciler/service_client/": "client: calls, replies, observation",
     "reconciler/apply/journal.py": "journal",
     "reconciler/apply/sink.py": "secrets: a file for each",
-    "reconciler/apply/durable.py": "secrets: a file for each",
+    "reconciler/apply/secret_folder.py": "secrets: a file for each",
     "reconciler/apply/": "executor: orders, outcomes",
     "reconciler/plan/": "plans: comparing, digest",
     "reconciler/report/": "output",

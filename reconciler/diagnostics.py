@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,11 +9,9 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from reconciler.resources.ref import ResourceRef
-from reconciler.resources.strict_json import Count
+from reconciler.resources.strict_json import HALF, Count
 
 MAX_SHOWN = 60  # characters of a value in a sentence
-
-_HALVES = re.compile("[\ud800-\udfff]")
 
 
 class Severity(StrEnum):
@@ -30,7 +27,7 @@ def name_as_text(name: str) -> str:
 
     Python has half a character for each, which no encoding and no JSON parser takes.
     """
-    return _HALVES.sub(lambda half: f"\\u{{{ord(half.group()):x}}}", name)
+    return HALF.sub(lambda half: f"\\u{{{ord(half.group()):x}}}", name)
 
 
 def cut(value: object) -> str:

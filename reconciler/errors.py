@@ -54,19 +54,6 @@ class UsageError(ReconcilerError):
     """The command cannot be carried out as it was given."""
 
 
-def why_unwritten(failure: OSError) -> str:
-    """Return why a file cannot be written; of a full disk, in words that a user looks for."""
-    return _FULL.get(failure.errno or 0) or failure.strerror or str(failure)
-
-
-def remedy_of(failure: OSError, otherwise: str) -> str:
-    """Return what to do about a file that cannot be written."""
-    return "Free some space, then run the command again." if failure.errno in _FULL else otherwise
-
-
-_FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}
-
-
 class InvalidManifestsError(ReconcilerError):
     """The manifests cannot be used as they are; ``diagnostics`` holds every finding."""
 
@@ -101,6 +88,21 @@ class StalePlanError(PlanError):
 
 class LocalFileError(ReconcilerError):
     """A file of ours cannot be read or written."""
+
+
+def cannot_write(what: str, failure: OSError, remedy: str) -> LocalFileError:
+    """Return the error that a file or folder cannot be written or made, of ``cannot WHAT``.
+
+    Of a full disk it has the words that a user looks for, and a remedy of its own.
+    """
+    full = _FULL.get(failure.errno or 0)
+    return LocalFileError(
+        f"cannot {what}: {full or failure.strerror or failure}",
+        remedy="Free some space, then run the command again." if full else remedy,
+    )
+
+
+_FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}
 
 
 class OutputError(ReconcilerError):

@@ -14,8 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from reconciler.apply.durable import remove, sync_folder
-from reconciler.apply.secret_folder import NewFile, SecretFolder, make_private_folder
+from reconciler.apply.secret_folder import (
+    NewFile,
+    SecretFolder,
+    make_private_folder,
+    remove,
+)
 from reconciler.apply.sink import (
     Application,
     Delivery,
@@ -30,8 +34,8 @@ from reconciler.apply.sink import (
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.call import JsonObject
+from reconciler.resources.files import read_start, sync
 from reconciler.resources.ref import ResourceRef
-from reconciler.resources.regular_file import open_regular
 from reconciler.resources.secret import Secret
 
 _Search: TypeAlias = Callable[[], Mapping[str, Sequence[Path]]]
@@ -135,7 +139,7 @@ class FolderSink(ABC):
         try:
             with self._folder.locked():
                 followed = [work(item) for item in items]
-                sync_folder(self.folder)
+                sync(self.folder)
         except LocalFileError as failure:
             return [failure for _ in items]
         return followed
@@ -244,12 +248,8 @@ def file_name(ref: ResourceRef, client_id: str = "", suffix: str = FileSink.suff
 def _read(path: Path) -> JsonObject:
     """Return the content of a file of a secret; nothing if it is not one. Follow no link."""
     try:
-        descriptor = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
-        try:
-            size = os.fstat(descriptor).st_size
-            content = json.loads(os.read(descriptor, size)) if size <= MAX_BYTES else None
-        finally:
-            os.close(descriptor)
+        read, status = read_start(path, MAX_BYTES, os.O_NOFOLLOW)
+        content = json.loads(read) if status.st_size <= MAX_BYTES else None
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

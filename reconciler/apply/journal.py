@@ -8,7 +8,6 @@ secret. Where a run was cut short, the last line may be torn; it is then taken a
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import uuid
@@ -18,13 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
-from reconciler.apply.durable import make_folder, sync_folder
 from reconciler.errors import LocalFileError, LockHeldError
 from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Spec
+from reconciler.resources.files import make_folder, open_locked, open_regular, sync
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef, fold
-from reconciler.resources.regular_file import open_regular
 from reconciler.resources.strict_json import read_as
 
 FORMAT = 1
@@ -237,27 +235,21 @@ def _damaged(path: Path, line: int) -> LocalFileError:
 
 def _open_locked(path: Path) -> int:
     """Return the open file, locked for this process alone."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     with _told_of(path):
         make_folder(path.parent)
-        descriptor = open_regular(path, flags)
         try:
-            _lock(descriptor, path)
-            sync_folder(path.parent)
+            descriptor = open_locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        except BlockingIOError:
+            raise LockHeldError(
+                f"another apply of this tree is using {path}",
+                remedy="Wait until it is done, then run the command again.",
+            ) from None
+        try:
+            sync(path.parent)
         except BaseException:
             os.close(descriptor)
             raise
     return descriptor
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise LockHeldError(
-            f"another apply of this tree is using {path}",
-            remedy="Wait until it is done, then run the command again.",
-        ) from None
 
 
 @contextmanager

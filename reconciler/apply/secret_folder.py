@@ -15,22 +15,23 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.apply.durable import (
-    cannot_write,
-    make_folder,
-    remove,
-    sync_folder,
-    write_synced,
-)
 from reconciler.apply.sink import Application, Kept
 from reconciler.diagnostics import Diagnostic, warning
-from reconciler.errors import LocalFileError
+from reconciler.errors import LocalFileError, cannot_write
+from reconciler.resources.files import (
+    is_open_to_others,
+    make_folder,
+    new_private,
+    sync,
+    write_whole,
+)
 from reconciler.resources.process import crashpoint
 
+AT_ONCE = 8  # files
 LOCK_SECONDS = 30.0
 PAUSE_SECONDS = 0.02
 # On a file system without locks, a temporary file this old counts as left by a killed run.
@@ -47,14 +48,14 @@ def make_private_folder(folder: Path) -> None:
     """
     try:
         make_folder(folder)
-        mode = folder.stat().st_mode
+        status = folder.stat()
     except OSError as failure:
-        raise cannot_write(folder, failure, "make the folder") from failure
-    if not stat.S_ISDIR(mode):
+        raise _unwritten(f"make the folder {folder}", failure) from failure
+    if not stat.S_ISDIR(status.st_mode):
         raise LocalFileError(f"{folder} is not a folder", remedy="Name a folder for the secrets.")
-    if mode & 0o077:
+    if is_open_to_others(status):
         raise LocalFileError(
-            f"{folder} can be read by others (mode {mode & 0o777:04o})",
+            f"{folder} can be read by others (mode {status.st_mode & 0o777:04o})",
             # The new folder comes first: chmod of a folder such as /tmp would harm the machine.
             remedy="Secrets go there: name a new folder, which is made for its owner alone. If "
             f"this one is for secrets alone, run `chmod 700 {folder}`.",
@@ -97,7 +98,7 @@ class SecretFolder:
             finally:
                 os.close(descriptor)
         except OSError as failure:
-            raise cannot_write(self.path, failure) from failure
+            raise _unwritten(f"write into {self.path}", failure) from failure
 
     def prove(self, content: bytes) -> None:
         """Write a file the way a secret is written, and remove it.
@@ -112,7 +113,7 @@ class SecretFolder:
             try:
                 _name(temporary, probe)
                 crashpoint("C9")
-                sync_folder(self.path)
+                sync(self.path)
             finally:
                 remove(temporary)
                 remove(probe)
@@ -129,7 +130,7 @@ class SecretFolder:
                 finally:
                     for path in temporary:
                         remove(path)
-                sync_folder(self.path)
+                sync(self.path)
         except LocalFileError as failure:
             return [failure for _ in files]
         return placed
@@ -147,7 +148,7 @@ class SecretFolder:
         except FileNotFoundError:
             return ()
         except OSError as failure:
-            raise cannot_write(self.path, failure) from failure
+            raise _unwritten(f"write into {self.path}", failure) from failure
         return [self.path / name for name in sorted(names) if not name.startswith(".")]
 
     def rename(self, source: Path, names: Sequence[str]) -> Path:
@@ -186,7 +187,7 @@ class SecretFolder:
                 if _name(temporary, target):
                     return Kept(str(target), self.notes_on(file.application, target, file.names))
         except OSError as failure:
-            return cannot_write(self.path, failure)
+            return _unwritten(f"write into {self.path}", failure)
         return _taken(self.path / file.names[-1])
 
     def notes_on(
@@ -242,12 +243,42 @@ def _staged(folder: Path, contents: Sequence[bytes]) -> list[Path]:
     run = secrets.token_hex(8)
     paths = [folder / f".secret-{run}-{number}.tmp" for number in range(len(contents))]
     try:
-        write_synced(list(zip(paths, contents, strict=True)))
+        _write_synced(list(zip(paths, contents, strict=True)))
     except OSError:
         for path in paths:
             remove(path)
         raise
     return paths
+
+
+def _write_synced(files: Sequence[tuple[Path, bytes]]) -> None:
+    """Write new files, several at once: each wait for the disk is shared by all that are waiting.
+
+    Raises:
+        OSError: one cannot be written; what was written of the others stays.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    shares = [files[start::AT_ONCE] for start in range(min(AT_ONCE, len(files)))]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(_write_share, shares))
+
+
+def _write_share(files: Sequence[tuple[Path, bytes]]) -> None:
+    for path, content in files:
+        descriptor = new_private(path)
+        try:
+            write_whole(descriptor, content)
+            crashpoint("C7")
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Remove a file of no use, if that is possible."""
+    with suppress(OSError):
+        path.unlink()
 
 
 def _name(source: Path, target: Path) -> bool:
@@ -266,11 +297,16 @@ def _name(source: Path, target: Path) -> bool:
 def _name_without_links(source: Path, target: Path) -> bool:
     """Do the same where the file system has no hard links: the file loses its first name."""
     try:
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        os.close(new_private(target))
     except FileExistsError:
         return False
     source.replace(target)
     return True
+
+
+def _unwritten(what: str, failure: OSError) -> LocalFileError:
+    remedy = "Make it a folder this user may write to, with room on the disk."
+    return cannot_write(what, failure, remedy)
 
 
 def _taken(target: Path) -> LocalFileError:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from reconciler.apply.durable import make_folder
 from reconciler.apply.sink import Delivery, Kept, SecretSink, Stops, never
 from reconciler.apply.sinks import KINDS, open_sink
 from reconciler.cli.configuration_options import service_option
@@ -36,9 +35,10 @@ from reconciler.cli.settings import (
     store_is_there,
 )
 from reconciler.diagnostics import warning
-from reconciler.errors import LocalFileError, LockHeldError, remedy_of, why_unwritten
+from reconciler.errors import LocalFileError, LockHeldError, cannot_write
 from reconciler.plan.model import Plan, makes_secret
 from reconciler.report.visible import visible
+from reconciler.resources.files import make_folder
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import this_process
@@ -235,10 +235,8 @@ def _make_folder(folder: Path) -> None:
     try:
         make_folder(folder)
     except OSError as failure:
-        raise LocalFileError(
-            f"cannot make the folder {folder}: {why_unwritten(failure)}",
-            remedy=remedy_of(failure, "Run the command in a folder this user may write to."),
-        ) from failure
+        remedy = "Run the command in a folder this user may write to."
+        raise cannot_write(f"make the folder {folder}", failure, remedy) from failure
 
 
 @contextmanager

@@ -8,14 +8,14 @@ probe of a sink, which is removed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 
 import click
 
 from reconciler.cli.clients import secrets_option, takes_connection
 from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.doctor_checks import CHECKS
-from reconciler.cli.doctor_line import Line, Status, examine
+from reconciler.cli.doctor_line import Status, Told, examine
 from reconciler.cli.doctor_service import Setup
 from reconciler.cli.options import TolerantCommand, format_option, tree_option
 from reconciler.cli.output import draw
@@ -36,41 +36,41 @@ _STATUS_WIDTH = max(len(status) for status in Status) + 2
 _NAME_WIDTH = max(len(check.name) for check in CHECKS) + 2
 
 
-def _has_failed(lines: Sequence[Line]) -> bool:
-    return any(line.status is Status.FAILED for line in lines)
+def _has_failed(found: Iterable[Told]) -> bool:
+    return any(told.status is Status.FAILED for told in found)
 
 
-def _as_text(lines: Sequence[Line], layout: Layout) -> str:
-    counts = Counter(line.status for line in lines)
+def _as_text(found: Mapping[str, Told], layout: Layout) -> str:
+    counts = Counter(told.status for told in found.values())
     counted = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
-    return "\n".join([*(_line(line, layout) for line in lines), counted])
+    return "\n".join([*(_line(name, told, layout) for name, told in found.items()), counted])
 
 
-def _line(line: Line, layout: Layout) -> str:
-    remedy = f". {line.remedy}" if line.remedy else ""
-    head = f"{line.status:<{_STATUS_WIDTH}}{line.name:<{_NAME_WIDTH}}"
-    text = wrapped(visible(f"{head}{line.text}{remedy}"), layout.width, " " * len(head))
-    return layout.style(text[: len(line.status)], _COLOURS[line.status]) + text[len(line.status) :]
+def _line(name: str, told: Told, layout: Layout) -> str:
+    remedy = f". {told.remedy}" if told.remedy else ""
+    head = f"{told.status:<{_STATUS_WIDTH}}{name:<{_NAME_WIDTH}}"
+    text = wrapped(visible(f"{head}{told.text}{remedy}"), layout.width, " " * len(head))
+    return layout.style(text[: len(told.status)], _COLOURS[told.status]) + text[len(told.status) :]
 
 
-def _as_json(lines: Sequence[Line]) -> JsonObject:
+def _as_json(found: Mapping[str, Told]) -> JsonObject:
     return {
         "format_version": FORMAT_VERSION,
-        "healthy": not _has_failed(lines),
+        "healthy": not _has_failed(found.values()),
         "checks": [
             {
-                "name": line.name,
-                "status": line.status.value.replace(" ", "_"),
-                "text": line.text,
-                "remedy": line.remedy,
-                "facts": line.facts,
+                "name": name,
+                "status": told.status.value.replace(" ", "_"),
+                "text": told.text,
+                "remedy": told.remedy,
+                "facts": told.facts,
             }
-            for line in lines
+            for name, told in found.items()
         ],
     }
 
 
-_FORMS: Forms[Sequence[Line]] = {"text": _as_text, "json": in_json(_as_json)}
+_FORMS: Forms[Mapping[str, Told]] = {"text": _as_text, "json": in_json(_as_json)}
 
 
 @click.command("doctor", cls=TolerantCommand)
@@ -86,6 +86,6 @@ def doctor_command(connection: Connection, tree: str, secrets_to: str | None, fo
     """
     context = click.get_current_context()
     with Setup(context, connection, tree, secrets_to) as setup:
-        lines = examine(CHECKS, setup)
-    draw(_FORMS[form], lines)
-    return ExitCode.ERROR if _has_failed(lines) else ExitCode.DONE
+        found = examine(CHECKS, setup)
+    draw(_FORMS[form], found)
+    return ExitCode.ERROR if _has_failed(found.values()) else ExitCode.DONE

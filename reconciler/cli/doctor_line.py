@@ -52,17 +52,6 @@ class Check(Generic[T]):
     needs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """The result of a check. Failed where it raised, with its problem as the text."""
-
-    name: str
-    status: Status
-    text: str
-    remedy: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
 def not_checked(why: str, **facts: Any) -> Told:
     """Return that there is nothing to look at, and why."""
     return Told(why, facts, Status.NOT_CHECKED)
@@ -71,33 +60,32 @@ def not_checked(why: str, **facts: Any) -> Told:
 _LACKING = (Status.FAILED, Status.NOT_CHECKED)
 
 
-def examine(checks: Sequence[Check[T]], about: T) -> Sequence[Line]:
-    """Make every check, and return what each found, in their order."""
-    done: dict[str, Line] = {}
+def examine(checks: Sequence[Check[T]], about: T) -> Mapping[str, Told]:
+    """Make every check, and return what each found by its name, in their order."""
+    done: dict[str, Told] = {}
     for check in checks:
         missing = [name for name in check.needs if done[name].status in _LACKING]
         done[check.name] = (
-            Line(check.name, Status.NOT_CHECKED, _needs(done[missing[0]]))
-            if missing
-            else _line(check, about)
+            not_checked(_needs(missing[0], done[missing[0]])) if missing else _looked(check, about)
         )
-    return [*done.values()]
+    return done
 
 
-def _needs(line: Line) -> str:
+def _needs(name: str, told: Told) -> str:
     """Return why a check was not made that needs another one; its own reason, where it has one."""
-    return f"see {line.name}" if line.status is Status.FAILED else line.text
+    return f"see {name}" if told.status is Status.FAILED else told.text
 
 
-def _line(check: Check[T], about: T) -> Line:
+def _looked(check: Check[T], about: T) -> Told:
+    """Return what a check found. Failed where it raised, with its problem as the text."""
     try:
-        told = check.look(about)
+        return check.look(about)
     except (ReconcilerError, click.UsageError) as failure:
-        return Line(check.name, Status.FAILED, *in_words(failure))
+        text, remedy = in_words(failure)
     except OSError as failure:
         text = f"cannot look at {failure.filename}: {failure.strerror}"
-        return Line(check.name, Status.FAILED, text, "Let this user read it.")
-    return Line(check.name, told.status, told.text, told.remedy, told.facts)
+        remedy = "Let this user read it."
+    return Told(text, status=Status.FAILED, remedy=remedy)
 
 
 def in_words(failure: ReconcilerError | click.UsageError) -> tuple[str, str]:

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
-from reconciler.apply.durable import keep_out_of_git, make_folder
 from reconciler.cli.output import timed
 from reconciler.cli.process import chosen
 from reconciler.cli.settings import (
@@ -18,8 +17,9 @@ from reconciler.cli.settings import (
     require_seal_key,
     store_path,
 )
-from reconciler.errors import ServiceError, remedy_of, why_unwritten
+from reconciler.errors import ServiceError, cannot_write
 from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.files import keep_out_of_git, make_folder
 from reconciler.service.build import (
     IdentityService,
     open_postgres,
@@ -29,7 +29,7 @@ from reconciler.service.build import (
 )
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
-from reconciler.service.eventstore.files import is_there
+from reconciler.service.eventstore.sqlite_files import is_there
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request, request_of
@@ -178,10 +178,5 @@ def _make_folder(folder: Path) -> None:
         if make_folder(folder):
             keep_out_of_git(folder)
     except OSError as failure:
-        raise ServiceError(
-            f"cannot make the folder {folder}: {why_unwritten(failure)}",
-            remedy=remedy_of(
-                failure,
-                "Name a store in a folder this user may write to (--service sqlite:PATH).",
-            ),
-        ) from failure
+        remedy = "Name a store in a folder this user may write to (--service sqlite:PATH)."
+        raise cannot_write(f"make the folder {folder}", failure, remedy) from failure

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -24,8 +23,10 @@ from reconciler.kinds.fields import KINDS
 from reconciler.manifests.extent import CONFIGURATION
 from reconciler.manifests.placeholders import VariableValue
 from reconciler.report.visible import Style, visible
+from reconciler.resources.fields import NO_NUL
 from reconciler.resources.installation import schema_path
 from reconciler.resources.kinds import OVERLAID
+from reconciler.resources.nearest import nearest
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import (
     DEFAULTS,
@@ -51,7 +52,6 @@ LIMITS = {
     "maxLength": "at most {} characters",
     "pattern": "matches {}",
 }
-_ANY_TEXT = r"^[^\u0000]*$"
 
 LONGEST = 500
 """Characters of a value that are shown."""
@@ -145,18 +145,17 @@ def _kind_named(text: str) -> Kind:
     """Return the kind of this name, in upper or lower case."""
     found = _KINDS.get(text.lower())
     if found is None:
-        names = {each: kind.value for each, kind in _KINDS.items()}
         listed = f"The kinds are {', '.join(Kind)}."
-        raise _unknown(f"{text!r} is not a kind", text.lower(), names, listed)
+        raise _unknown(f"{text!r} is not a kind", text, Kind, listed)
     return found
 
 
 def _unknown(
-    problem: str, written: str, known: Mapping[str, str], otherwise: str
+    problem: str, written: str, known: Iterable[str], otherwise: str
 ) -> click.BadParameter:
     """Return the error for a name; it ends with the nearest known one, or else ``otherwise``."""
-    close = difflib.get_close_matches(written, known, n=1)
-    hint = f"Did you mean {known[close[0]]}?" if close else otherwise
+    meant = nearest(written, known)
+    hint = f"Did you mean {meant}?" if meant else otherwise
     return click.BadParameter(f"{problem}. {hint}")
 
 
@@ -175,7 +174,7 @@ def _code(written: str, style: Style) -> Sequence[str]:
         return [title, as_sentence(RISKS.get(name) or PROBLEMS[name])]
     if "-" in written:
         listed = "docs/codes.md lists all."
-        raise _unknown(f"there is no code {written!r}", written.lower(), names, listed)
+        raise _unknown(f"there is no code {written!r}", written, names.values(), listed)
     return []
 
 
@@ -185,8 +184,7 @@ def _document(path: str, schema: Schema, steps: Sequence[str], style: Style) -> 
         fields = _fields_within(schema)
         if step not in fields:
             listed = f"The fields are {', '.join(fields)}." if fields else "It has no fields."
-            known = dict(zip(fields, fields, strict=True))
-            raise _unknown(f"there is no field {step!r}", step, known, listed)
+            raise _unknown(f"there is no field {step!r}", step, fields, listed)
         schema = fields[step]
     yield style(path, "bold")
     yield from _facts(schema) if steps else [schema["description"]]
@@ -242,8 +240,7 @@ def _find(schema: Schema, steps: list[str]) -> tuple[str, Schema]:
     name = steps[0]
     if len(steps) > 1 or name not in tops:
         listed = f"The fields are {', '.join(tops)}."
-        known = dict(zip(tops, tops, strict=True))
-        raise _unknown(f"there is no field {'.'.join(steps)!r}", steps[-1], known, listed)
+        raise _unknown(f"there is no field {'.'.join(steps)!r}", steps[-1], tops, listed)
     return name, tops[name]
 
 
@@ -262,7 +259,7 @@ def _facts(field: Schema) -> Iterator[str]:
     if "enum" in limits:
         yield from _words(limits["enum"], short)
     for limit, words in LIMITS.items():
-        if limit in limits and limits[limit] != _ANY_TEXT:
+        if limit in limits and limits[limit] != NO_NUL:
             yield words.format(limits[limit])
     if "default" in field:
         yield f"default: {json.dumps(_shortened(field['default'], short))}"

@@ -20,8 +20,8 @@ from reconciler.cli.parameter_types import RefType
 from reconciler.cli.plan_files import save_snapshot
 from reconciler.cli.render import (
     as_files,
-    cannot_write,
     check_folder,
+    folder_unwritten,
     write_files,
     write_manifests,
 )
@@ -195,7 +195,7 @@ def _finish(folder: Path, export: Export) -> None:
         found = (path for path in folder.rglob("*") if path.suffix in {".yaml", ".yml", ".js"})
         names = {path.relative_to(folder).as_posix() for path in found if path.is_file()}
     except OSError as failure:
-        raise cannot_write(folder, failure) from failure
+        raise folder_unwritten(folder, failure) from failure
     for name in sorted(names - as_files(export.manifests).keys()):
         say(f"left alone, because it is not part of this export: {visible(name)}", err=True)
 

@@ -28,8 +28,7 @@ from reconciler.errors import (
     InvalidConfigurationError,
     LocalFileError,
     UsageError,
-    remedy_of,
-    why_unwritten,
+    cannot_write,
 )
 from reconciler.manifests.files import CONFIGURATION_FILE
 from reconciler.report.visible import visible
@@ -121,22 +120,20 @@ def init_command(
         ("--github or --gitlab", github or gitlab, ci_flags),
         ("--git-hooks", git_hooks, {"--env": environment}),
     )
-    asked = (github, gitlab, git_hooks)
-    chosen = [name for name, is_asked in zip(TARGETS, asked, strict=True) if is_asked]
+    unreviewed = on_unreviewed or ANSWERS[0]
+    answers = (unreviewed, unreviewed, environment)
+    asked = zip(TARGETS, (github, gitlab, git_hooks), answers, strict=True)
+    chosen = {name: answer for name, is_asked, answer in asked if is_asked}
     try:
         if environments:
             _write_new(_files_of(TWO, Path()) | _files_of(schema_folder(), Path(SCHEMAS)))
         if chosen:
-            tool = partial(install_files, source, is_published=published)
-            files = _files_for(chosen, tool, environment)
-            _write_new(_deciding(files, on_unreviewed or ANSWERS[0]))
+            _write_new(_chosen(chosen, partial(install_files, source, is_published=published)))
         if not (chosen or environments):
             _write_starter(Path(directory))
     except OSError as failure:
-        raise LocalFileError(
-            f"cannot write {failure.filename or directory}: {why_unwritten(failure)}",
-            remedy=remedy_of(failure, "Name a folder this user may write to."),
-        ) from failure
+        what = f"write {failure.filename or directory}"
+        raise cannot_write(what, failure, "Name a folder this user may write to.") from failure
     if environments:
         click.echo("Next: reconciler validate, then plan --env staging, then apply --env staging.")
     elif chosen:
@@ -163,35 +160,38 @@ def _files_of(folder: Path, target: Path) -> dict[Path, bytes]:
     return {target / path.relative_to(folder): path.read_bytes() for path in paths}
 
 
-def _files_for(
-    chosen: Sequence[str],
-    tool: Callable[[], Mapping[str, bytes]],
-    environment: str | None,
+def _chosen(
+    answers: Mapping[str, str | None], tool: Callable[[], Mapping[str, bytes]]
 ) -> Mapping[Path, bytes]:
-    """Return each file that the chosen set-ups need, by path."""
+    """Return the files of the set-ups that have an answer here, with the tool where jobs run it."""
     files: dict[Path, bytes] = {}
     place = place_here()
     configuration = _configuration(place)
-    for name in chosen:
-        target = TARGETS[name]
-        made = _files_of(TEMPLATES / name, target)
-        if name == HOOKS_NAME:
-            files |= _hooks(made, configuration, environment, place.folder or ".")
-            continue
-        made = _of_place(made, configuration, place)
-        made |= {target / TOOL / file: text for file, text in tool().items()}
-        files |= {place.top / path: text for path, text in made.items()}
+    for name, answer in answers.items():
+        files |= _set_up(name, answer, place, configuration)
+        if name != HOOKS_NAME:
+            folder = place.top / TARGETS[name] / TOOL
+            files |= {folder / file: content for file, content in tool().items()}
     return files
 
 
-def _of_place(
-    files: Mapping[Path, bytes], configuration: Configuration | None, place: Place
+def _set_up(
+    name: str, answer: str | None, place: Place, configuration: Configuration | None
 ) -> dict[Path, bytes]:
-    """Return CI files for the environments and the folder of a tree."""
-    made = dict(files)
+    """Return the files of a set-up, paths from the current folder.
+
+    ``answer`` is the environment of Git hooks, or what jobs do with a push that was not reviewed.
+    """
+    made = _files_of(TEMPLATES / name, TARGETS[name])
+    if name == HOOKS_NAME:
+        return _hooks(made, configuration, answer, place.folder or ".")
     if configuration is not None and configuration.environments:
         made = for_environments(made, configuration)
-    return at_place(made, place)
+    decided = f"ON_UNREVIEWED: {answer}".encode()
+    return {
+        place.top / path: content.replace(b"ON_UNREVIEWED: stop", decided)
+        for path, content in at_place(made, place).items()
+    }
 
 
 class SetUp(NamedTuple):
@@ -214,17 +214,12 @@ def set_ups() -> Iterator[SetUp]:
     """
     place = place_here()
     configuration = _configuration(place)
-    named = configuration.environments if configuration else [None]
+    environments = configuration.environments if configuration else [None]
     for name, target in TARGETS.items():
-        made = _files_of(TEMPLATES / name, target)
-        if name == HOOKS_NAME:
-            folder = place.folder or "."
-            yield SetUp(name, target, [_hooks(made, configuration, each, folder) for each in named])
-        else:
-            made = _of_place(made, configuration, place)
-            made = {place.top / path: text for path, text in made.items()}
-            forms = [_deciding(made, answer) for answer in ANSWERS]
-            yield SetUp(name, place.top / target, forms)
+        is_hooks = name == HOOKS_NAME
+        answers = environments if is_hooks else ANSWERS
+        forms = [_set_up(name, answer, place, configuration) for answer in answers]
+        yield SetUp(name, target if is_hooks else place.top / target, forms)
 
 
 def _hooks(
@@ -264,15 +259,6 @@ def _hooks(
         for old, new in said:
             made[path] = made[path].replace(old, new.encode())
     return made
-
-
-def _deciding(files: Mapping[Path, bytes], on_unreviewed: str) -> Mapping[Path, bytes]:
-    """Return files whose jobs do this with a push that no pull request was merged by."""
-    answer = f"ON_UNREVIEWED: {on_unreviewed}".encode()
-    return {
-        path: content.replace(b"ON_UNREVIEWED: stop", answer) if path.suffix == ".yml" else content
-        for path, content in files.items()
-    }
 
 
 def _configuration(place: Place) -> Configuration | None:

@@ -7,9 +7,8 @@ is left out.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,8 +26,8 @@ from reconciler.manifests.files import git_root
 from reconciler.manifests.loader import load
 from reconciler.plan.model import Scope
 from reconciler.report.plan_document import EDITED
+from reconciler.resources.files import read_start
 from reconciler.resources.ref import Shard
-from reconciler.resources.regular_file import open_regular
 from reconciler.state import DesiredState
 from reconciler.validation.desired import judge, unmet_needs
 
@@ -145,21 +144,12 @@ def _is_edited(first: Path, paths: Sequence[str]) -> bool:
 
 def commit_of(path: Path) -> str:
     """Return the commit that is checked out where a path is, or nothing."""
-    try:
-        git = _git_folder(path.resolve())
-        return _head(git) if git else ""
-    except (OSError, ValueError):
-        return ""
+    return _told(path, _head)
 
 
 def branch_of(path: Path) -> str:
     """Return the branch that is checked out where a path is; empty for none, or without Git."""
-    try:
-        git = _git_folder(path.resolve())
-        found = _REF.fullmatch(_read(git / "HEAD").strip()) if git else None
-    except (OSError, ValueError):
-        return ""
-    return found.group(1).removeprefix("refs/heads/") if found else ""
+    return _told(path, _branch)
 
 
 _HEADS = "ref: refs/heads/"
@@ -172,11 +162,21 @@ def default_branch(path: Path) -> str:
     It is the one that ``origin`` was cloned with, else ``main`` or ``master`` if there is one, else
     the branch that is checked out.
     """
+    return _told(path, _default_branch)
+
+
+def _told(path: Path, tell: Callable[[Path], str]) -> str:
+    """Return what the folder of Git for a path tells; nothing where it cannot be read."""
     try:
         git = _git_folder(path.resolve())
-        return _default_branch(git) if git else ""
+        return tell(git) if git else ""
     except (OSError, ValueError):
         return ""
+
+
+def _branch(git: Path) -> str:
+    found = _REF.fullmatch(_read(git / "HEAD").strip())
+    return found.group(1).removeprefix("refs/heads/") if found else ""
 
 
 def _default_branch(git: Path) -> str:
@@ -230,5 +230,5 @@ def _packed(path: Path, ref: str) -> str:
 
 
 def _read(path: Path, most: int = 4096) -> str:
-    with os.fdopen(open_regular(path), encoding="utf-8", errors="replace") as file:
-        return file.read(most)
+    content, _ = read_start(path, most)
+    return content.decode("utf-8", "replace")

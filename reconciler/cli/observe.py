@@ -42,9 +42,8 @@ from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Kind, ResourceRef, Shard, fold
 from reconciler.service_client.port import ReadOnlyService
+from reconciler.service_client.wire import is_id
 from reconciler.state import ObservedObject, ObservedState
-
-_ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
 
 
 def _declared(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -64,7 +63,7 @@ def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> 
     """
     text = " ".join(ref).strip()
     with open_reader(connection) as reader:
-        found = _Found(text) if _ID.fullmatch(text) else _find(reader, _ref(text))
+        found = _Found(text) if is_id(text) else _find(reader, _ref(text))
         object_id = found.id
         if found.organization_id:
             events = history_of(reader, object_id, found.organization_id, found.names)

@@ -20,7 +20,7 @@ from reconciler.cli.process import chosen, lost_output
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.errors import ReconcilerError
 from reconciler.manifests.discovery import MAX_FILE
-from reconciler.manifests.files import OpeningError, open_folder, read_file
+from reconciler.manifests.files import OpeningError, read_path
 from reconciler.report.findings import findings_as_text
 from reconciler.report.layout import Document, Drawing, Layout, fitted, json_as_text, wrapped
 from reconciler.report.visible import LIMIT, Style, style_of, visible
@@ -155,10 +155,8 @@ class SourceLines:
 
 
 def _lines_of(path: str) -> list[str]:
-    folder, name = os.path.split(path)
     try:
-        with open_folder(folder or ".", follow=True) as handle:
-            data = read_file(name, handle, MAX_FILE)
+        data = read_path(path, MAX_FILE)
     except OpeningError:
         return []
     return data.decode("utf-8", errors="replace").removeprefix(_BOM).split("\n")

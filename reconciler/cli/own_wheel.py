@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from reconciler import __version__
 from reconciler.errors import LocalFileError, UsageError
-from reconciler.manifests.files import OpeningError, open_folder, read_file
+from reconciler.manifests.files import OpeningError, read_path
 from reconciler.report.visible import visible
 from reconciler.resources.installation import DISTRIBUTION, WHEEL, is_checkout
 from reconciler.resources.origin import is_loopback_host
@@ -111,14 +111,13 @@ def _read(path: Path, remedy: str) -> _Wheel:
             remedy=remedy,
         )
     try:
-        with open_folder(str(path.parent), follow=True) as folder:
-            content = read_file(WHEEL, folder, MAX_WHEEL)
-            sums = _sums(folder)
+        content = read_path(str(path), MAX_WHEEL)
     except OpeningError as failure:
         raise LocalFileError(
             f"there is no wheel to read at {visible(str(path))}: {failure}", remedy=remedy
         ) from None
     digest = hashlib.sha256(content).hexdigest()
+    sums = _sums(path.parent)
     if sums is not None and sums.get(WHEEL) != digest:
         raise LocalFileError(
             f"{visible(str(path))} is not the wheel that {SUMS} beside it names", remedy=remedy
@@ -128,10 +127,10 @@ def _read(path: Path, remedy: str) -> _Wheel:
     return _Wheel(digest, content)
 
 
-def _sums(folder: int) -> Mapping[str, str] | None:
+def _sums(folder: Path) -> Mapping[str, str] | None:
     """Return each SHA-256 of ``SHA256SUMS`` by the name of the file; None where it is missing."""
     try:
-        text = read_file(SUMS, folder, MAX_WHEEL).decode(errors="replace")
+        text = read_path(str(folder / SUMS), MAX_WHEEL).decode(errors="replace")
     except OpeningError:
         return None
     lines = (line.split() for line in text.splitlines())

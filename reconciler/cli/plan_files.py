@@ -15,12 +15,11 @@ from typing import TypeVar
 import click
 
 from reconciler import __version__
-from reconciler.apply.durable import write_private_file
 from reconciler.cli.configured import configured
 from reconciler.cli.manifests import Made
 from reconciler.cli.output import age_in_words, hint, time_in_words
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
-from reconciler.errors import LocalFileError
+from reconciler.errors import LocalFileError, cannot_write
 from reconciler.loop import LocalFiles, preview
 from reconciler.manifests.discovery import (
     EXTENSIONS,
@@ -29,7 +28,7 @@ from reconciler.manifests.discovery import (
     is_folder,
     is_json_manifest,
 )
-from reconciler.manifests.files import OpeningError, open_folder, read_file
+from reconciler.manifests.files import OpeningError, read_path
 from reconciler.plan.causes import causes_not_read
 from reconciler.plan.digest import declared_digest
 from reconciler.plan.guards import Allowances
@@ -44,6 +43,7 @@ from reconciler.plan.planfile import (
 )
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
 from reconciler.report.visible import visible
+from reconciler.resources.files import write_private
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.state import DesiredState, ObservedState
 
@@ -61,7 +61,7 @@ def is_plan_file(path: str) -> bool:
         return True
     is_json = path.endswith(JSON)
     try:
-        content = _content(path)
+        content = read_path(path, MAX_SIZE)
     except OpeningError:
         return is_json
     return not is_json_manifest(content) if is_json else looks_like_plan_file(content)
@@ -114,24 +114,22 @@ def _save(path: str, content: bytes) -> None:
             f"{path} is not a regular file",
             remedy="Name a regular file or a new one: links, pipes and devices are not replaced.",
         )
-    write_private_file(target, content)
+    try:
+        write_private(target, content)
+    except OSError as failure:
+        remedy = "Make it a folder this user may write to, with room on the disk."
+        raise cannot_write(f"write into {target.parent}", failure, remedy) from failure
 
 
 def _opened(path: str, read: Callable[[bytes], T], remedy: str) -> T:
     try:
-        return read(_content(path))
+        return read(read_path(path, MAX_SIZE))
     except OpeningError as fault:
         raise LocalFileError(f"{path} {fault}", remedy=remedy) from None
     except SavedFileError as fault:
         raise LocalFileError(
             f"{path} cannot be used: it {fault}", remedy=f"{remedy} Nothing was written."
         ) from None
-
-
-def _content(path: str) -> bytes:
-    folder, name = os.path.split(path)
-    with open_folder(folder or ".", follow=True) as handle:
-        return read_file(name, handle, MAX_SIZE)
 
 
 NOT_REPEATED = {

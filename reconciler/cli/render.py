@@ -14,13 +14,13 @@ from reconciler.cli.configured import configured
 from reconciler.cli.manifests import read_offline
 from reconciler.cli.options import option, paths_argument
 from reconciler.cli.output import hint, show_warnings
-from reconciler.errors import LocalFileError, remedy_of, why_unwritten
+from reconciler.errors import LocalFileError, cannot_write
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.export import Written, manifest_resolved, order_of
 from reconciler.report.visible import visible
+from reconciler.resources.files import NotRegularError, open_regular
 from reconciler.resources.installation import SCHEMAS, schema_folder, schema_path
 from reconciler.resources.ref import Kind
-from reconciler.resources.regular_file import NotRegularError, open_regular
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
@@ -101,7 +101,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
                 remedy="Name another folder, or give --overwrite to write into this one.",
             )
     except OSError as failure:
-        raise cannot_write(folder, failure) from failure
+        raise folder_unwritten(folder, failure) from failure
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
@@ -124,7 +124,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
             with os.fdopen(open_regular(path, _FLAGS, mode=0o666), "wb") as file:
                 file.write(content.encode())
     except OSError as failure:
-        raise cannot_write(folder, failure) from failure
+        raise folder_unwritten(folder, failure) from failure
 
 
 def _check_links(folder: Path, names: Iterable[str]) -> None:
@@ -137,14 +137,10 @@ def _check_links(folder: Path, names: Iterable[str]) -> None:
             )
 
 
-def cannot_write(folder: Path, failure: OSError) -> LocalFileError:
+def folder_unwritten(folder: Path, failure: OSError) -> LocalFileError:
     """Return the error that a folder cannot be written, or a file that has another's name."""
     if isinstance(failure, NotRegularError):
-        return LocalFileError(
-            f"cannot write {failure.filename}: {failure.strerror}",
-            remedy="Remove it, or name another folder.",
+        return cannot_write(
+            f"write {failure.filename}", failure, "Remove it, or name another folder."
         )
-    return LocalFileError(
-        f"cannot write into {folder}: {why_unwritten(failure)}",
-        remedy=remedy_of(failure, "Name a folder this user may write to."),
-    )
+    return cannot_write(f"write into {folder}", failure, "Name a folder this user may write to.")

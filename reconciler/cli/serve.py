@@ -23,13 +23,13 @@ from reconciler.diagnostics import warning
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.installation import how_to_install, missing_modules
+from reconciler.resources.origin import in_url, is_loopback_host
 from reconciler.resources.process import collect_seldom, return_large_memory
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.port import RemoteStore
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import all_tokens
-from reconciler.service_client.endpoint import is_loopback
 
 if TYPE_CHECKING:
     import socket
@@ -144,12 +144,11 @@ class Listening(NamedTuple):
 def _warn_of_plain(place: Place, log_format: str) -> None:
     """Warn where tokens and secrets would cross a network in plain text."""
     host, port = place
-    if is_loopback(host):
+    if is_loopback_host(host):
         return
-    shown = f"[{host}]" if ":" in host else host
     finding = warning(
         "SERVE-PLAIN",
-        f"calls to {visible(shown)}:{port} are not encrypted",
+        f"calls to {visible(in_url(host))}:{port} are not encrypted",
         "Give --tls-cert and --tls-key, or say --behind-proxy if a proxy in front of this server "
         "speaks TLS and nothing else reaches this address.",
     )

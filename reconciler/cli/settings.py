@@ -118,7 +118,7 @@ def store_is_there(service: str) -> bool:
         UsageError: the address names no such file.
     """
     from reconciler.service.eventstore.errors import StoreError
-    from reconciler.service.eventstore.files import is_there
+    from reconciler.service.eventstore.sqlite_files import is_there
 
     try:
         return is_there(store_path(service))

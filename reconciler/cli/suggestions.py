@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import click
 from click.exceptions import NoSuchCommand, NoSuchOption
 
+from reconciler.resources.nearest import nearest
+
 
 def in_words(failure: click.ClickException, typed: Sequence[str]) -> click.ClickException:
     """Return a failure of click's with a hint that misleads to nothing.
@@ -222,9 +224,5 @@ _LIKENESS = 0.7
 
 def near(written: str, known: Iterable[str]) -> str | None:
     """Return the harmless name that a misspelt option or command is nearly the same as, or None."""
-    from difflib import get_close_matches
-
-    # Dashes are the same in all, and would make short names alike.
-    harmless = {bare: name for name in known if (bare := name.lstrip("-")) not in HARMFUL}
-    found = get_close_matches(written.lstrip("-"), harmless, n=1, cutoff=_LIKENESS)
-    return harmless[found[0]] if found else None
+    harmless = [name for name in known if name.lstrip("-") not in HARMFUL]
+    return nearest(written, harmless, _LIKENESS)

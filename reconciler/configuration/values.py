@@ -8,7 +8,6 @@ variables cannot name each other.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from math import isfinite
@@ -18,12 +17,12 @@ from reconciler.configuration.model import Configuration, Environment, Variable,
 from reconciler.diagnostics import Diagnostic, SourceLocation, cut, error
 from reconciler.manifests.placeholders import VariableValue
 from reconciler.resources.nearest import nearest
+from reconciler.resources.strict_json import HALF
 from reconciler.validation.schema import PatternError, matcher
 
 MAX_VALUE = 64 * 1024
 """Characters of a value that is given outside of the file; that of a text in YAML."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair: from a byte that is not UTF-8, or an escape in JSON. UTF-8 has none."""
 
 _HINTS = {
@@ -133,7 +132,7 @@ def _text_problem(name: str, texts: Sequence[str]) -> Diagnostic | None:
         )
     if any("\0" in text for text in texts):
         return error("SCHEMA-NUL", f"{name} contains NUL", "Remove the NUL character.")
-    if any(map(_SURROGATE.search, texts)):
+    if any(map(HALF.search, texts)):
         summary = f"the value of {name} is not valid UTF-8"
         return error("CONFIG-VALUE", summary, "Write it in UTF-8, without lone surrogates.")
     return None

@@ -15,7 +15,7 @@ from reconciler.diagnostics import Diagnostic, error
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.manifest import Growth, Manifest, Origin, Path
 from reconciler.manifests.placeholders import size_of
-from reconciler.manifests.text import YamlMapping, YamlValue
+from reconciler.manifests.text import YamlMapping, YamlValue, mapping_in
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import DEFAULTS
 
@@ -141,9 +141,9 @@ def _nearer(outer: _Given | None, manifest: Manifest, kind: str) -> _Given | Non
 
 
 def _own(manifest: Manifest, kind: str) -> _Given:
-    metadata = _mapping(manifest.document, "metadata")
+    metadata = mapping_in(manifest.document, "metadata")
     owners = {name: value for name, value in metadata.items() if name in _OWNERS[kind]}
-    spec = _mapping(_mapping(manifest.document, "spec"), kind)
+    spec = mapping_in(mapping_in(manifest.document, "spec"), kind)
     paths = {
         **{("metadata", name): ("metadata", name) for name in owners},
         **{("spec", name): ("spec", kind, name) for name in spec},
@@ -152,11 +152,6 @@ def _own(manifest: Manifest, kind: str) -> _Given:
         path: Origin(manifest.file, manifest.index, written) for path, written in paths.items()
     }
     return _Given(owners, spec, origins, size_of(owners) + size_of(spec))
-
-
-def _mapping(values: YamlMapping, name: str) -> YamlMapping:
-    value = values.get(name)
-    return value if isinstance(value, dict) else {}
 
 
 def _taken(kind: str, spec: Mapping[str, YamlValue]) -> Collection[str]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
-from reconciler.resources.regular_file import NotRegularError, open_regular
+from reconciler.resources.files import NotRegularError, open_regular
 
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
 
@@ -53,6 +53,17 @@ def read_file(name: str, folder: int, limit: int) -> bytes:
             os.close(handle)
     except (OSError, ValueError) as fault:
         raise _opening_error(fault, name, folder) from None
+
+
+def read_path(path: str, limit: int) -> bytes:
+    """Return the bytes of a regular file. Folders on the way to it may be links.
+
+    Raises:
+        OpeningError: it cannot be read, is no regular file, or is larger than the limit.
+    """
+    folder, name = os.path.split(path)
+    with open_folder(folder or ".", follow=True) as handle:
+        return read_file(name, handle, limit)
 
 
 def _read_regular(handle: int, limit: int) -> bytes:

@@ -17,14 +17,13 @@ from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_te
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.defaults import FolderDefaults
 from reconciler.manifests.manifest import Manifest, Origin, Path
-from reconciler.manifests.text import YamlMapping, YamlValue
+from reconciler.manifests.text import YamlMapping, YamlValue, mapping_in
 from reconciler.resources.kinds import OVERLAID
 from reconciler.resources.nearest import NearNames, nearest
 from reconciler.resources.normal import SHORT
-from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef, fold
 
 _ABSENT, _PATCH = (each.name for each in OVERLAID)
-_KINDS = {kind.value: kind for kind in Kind}
 _IDENTITY = frozenset({"organization", "project", "name"})
 
 
@@ -65,7 +64,7 @@ class Overlay:
         """Return whether a document may be about a manifest of the base, going by its name."""
         if not self._names:
             return False
-        metadata = _mapping(manifest.document, "metadata")
+        metadata = mapping_in(manifest.document, "metadata")
         name = metadata.get("name")
         return isinstance(name, str) and fold(name) in self._names
 
@@ -102,7 +101,7 @@ class Overlay:
 
     def _whole(self, manifest: Manifest) -> Manifest:
         filled = self._defaults.fill(manifest)
-        metadata = _mapping(filled.document, "metadata")
+        metadata = mapping_in(filled.document, "metadata")
         flags = [name for name in (_ABSENT, _PATCH) if metadata.get(name) is False]
         if not flags:
             return filled
@@ -160,7 +159,7 @@ def _merged(base: Manifest, patch: Manifest) -> Manifest:
                 fields[key] = lay_over((name, key), value)
         return fields
 
-    marks = _mapping(patch.document, "metadata").items()
+    marks = mapping_in(patch.document, "metadata").items()
     own = {key: value for key, value in marks if key not in {*_IDENTITY, _ABSENT, _PATCH}}
     document["metadata"] = section("metadata", own)
     spec = patch.document.get("spec", {})
@@ -169,7 +168,7 @@ def _merged(base: Manifest, patch: Manifest) -> Manifest:
     elif spec != {}:
         is_section = isinstance(spec, dict) and isinstance(document.get("spec", {}), dict)
         document["spec"] = section("spec", spec) if is_section else lay_over(("spec",), spec)
-    if gone := _displaced(_KINDS[document["kind"]], spec):
+    if gone := _displaced(KIND_NAMED[document["kind"]], spec):
         document["spec"] = {k: value for k, value in document["spec"].items() if k not in gone}
     return Manifest(document, base.file, base.index, origins)
 
@@ -183,8 +182,8 @@ def _displaced(kind: Kind, spec: YamlValue) -> set[str]:
 
 def _spelt(manifest: Manifest) -> YamlMapping:
     """Return a document with the words of its spec in their long spelling."""
-    document, spec = manifest.document, _mapping(manifest.document, "spec")
-    short = SHORT[_KINDS[document["kind"]]]
+    document, spec = manifest.document, mapping_in(manifest.document, "spec")
+    short = SHORT[KIND_NAMED[document["kind"]]]
     words = {name: _long(spec[name], short[name]) for name in short.keys() & spec.keys()}
     return {**document, "spec": {**spec, **words}} if words else document
 
@@ -203,29 +202,24 @@ def _is_same(one: YamlValue, other: YamlValue) -> bool:
 def _ref(document: YamlValue) -> ResourceRef | None:
     """Return the ref of the object that a document declares; None if it names none."""
     kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in KIND_NAMED:
         return None
-    metadata, row = _mapping(document, "metadata"), KINDS[_KINDS[kind]]
+    metadata, row = mapping_in(document, "metadata"), KINDS[KIND_NAMED[kind]]
     name = metadata.get("name")
     owners = {each.name: metadata.get(each.name) for each in row.owner}
     names = {"organization": name, "project": "", **owners, "name": name}
     if not all(isinstance(each, str) and each for each in (name, *owners.values())):
         return None
-    return ResourceRef(_KINDS[kind], *(str(each) for each in names.values()))
-
-
-def _mapping(document: YamlValue, name: str) -> YamlMapping:
-    value = document.get(name) if isinstance(document, dict) else None
-    return value if isinstance(value, dict) else {}
+    return ResourceRef(KIND_NAMED[kind], *(str(each) for each in names.values()))
 
 
 def _flag(manifest: Manifest, name: str) -> bool:
-    return _mapping(manifest.document, "metadata").get(name) is True
+    return mapping_in(manifest.document, "metadata").get(name) is True
 
 
 def _names_a_file(patch: Manifest) -> bool:
     """Return whether a patch names a file: the same name can mean another file in the base."""
-    spec = _mapping(patch.document, "spec")
+    spec = mapping_in(patch.document, "spec")
     files = {other.name for row in KINDS.values() for other in row.instead.values()}
     return not files.isdisjoint(spec)
 

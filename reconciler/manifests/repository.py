@@ -44,13 +44,12 @@ from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Growth, Manifest, Root
 from reconciler.manifests.placeholders import OPENING, tokens
 from reconciler.manifests.text import YamlValue, holds_text
+from reconciler.resources.files import open_regular
 from reconciler.resources.kinds import VERSIONS
-from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.resources.regular_file import open_regular
+from reconciler.resources.ref import KIND_NAMED, ResourceRef
 from reconciler.resources.schemas import DEFAULTS
 from reconciler.state import Elsewhere, ObservedObject
 
-_KINDS = {kind.value: kind for kind in Kind}
 _SEARCHED = 64 * 1024 * 1024  # bytes of a file that is too large to be read as a manifest
 
 
@@ -357,13 +356,13 @@ def _declared_ids(document: YamlValue, wanted: _Wanted) -> Iterator[str]:
     kind = document.get("kind")
     if not isinstance(version, str) or not version.startswith(VERSIONS):
         return
-    if not isinstance(metadata, dict) or not isinstance(kind, str) or kind not in _KINDS:
+    if not isinstance(metadata, dict) or not isinstance(kind, str) or kind not in KIND_NAMED:
         return
     if metadata.get("absent") is True:
         return  # a document of an overlay that takes the object out
     names = [metadata.get(name, "") for name in ("organization", "project", "name")]
     if all(isinstance(name, str) for name in names):
-        yield from wanted.ids_of(ResourceRef(_KINDS[kind], *names).key)
+        yield from wanted.ids_of(ResourceRef(KIND_NAMED[kind], *names).key)
     pinned = metadata.get("id")
     if isinstance(pinned, str):
         yield from wanted.pinned(pinned)

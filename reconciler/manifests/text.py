@@ -112,6 +112,12 @@ _UNREADABLE = (
 Fault = tuple[str, str, str, Mark]
 
 
+def mapping_in(document: YamlValue, name: str) -> YamlMapping:
+    """Return the mapping that a document has under a name; an empty one where it has none."""
+    value = document.get(name) if isinstance(document, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
 class TextError(Exception):
     """The bytes are no text we read; ``fault`` says code, summary, remedy and place."""
 

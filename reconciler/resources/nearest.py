@@ -10,12 +10,15 @@ from reconciler.resources.ref import ORGANIZATION, PROJECT, Kind, ResourceRef, f
 MOST_HINTS = 100
 
 
-def nearest(written: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like a written one, or None where none is."""
+def nearest(written: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """Return the known name that is most like a written one, or None where none is.
+
+    ``likeness`` is the least that counts, from 0 for any name to 1 for the same letters.
+    """
     from difflib import get_close_matches
 
     byletters = {letters(name): name for name in known}
-    found = get_close_matches(letters(written[:100]), byletters, n=1, cutoff=0.6)
+    found = get_close_matches(letters(written[:100]), byletters, n=1, cutoff=likeness)
     return byletters[found[0]] if found else None
 
 

@@ -7,7 +7,7 @@ and not in a browser is a hole (reliability-security 3.7). So nothing is repaire
 from __future__ import annotations
 
 import re
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -115,13 +115,18 @@ def parse_port(digits: str) -> int:
     return int(digits)
 
 
+def in_url(host: str) -> str:
+    """Return a host as it stands in a URL: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def is_loopback_host(host: str) -> bool:
-    """Return whether a host as it stands in a URL is ``localhost`` or a loopback address."""
+    """Return whether a host is ``localhost`` or a loopback address, of IPv6 in brackets or not."""
     if host == "localhost":
         return True
     try:
         if host.startswith("["):
             return IPv6Address(host[1:-1]).is_loopback
-        return IPv4Address(host).is_loopback
-    except AddressValueError:
+        return ip_address(host).is_loopback
+    except ValueError:
         return False

@@ -30,6 +30,7 @@ class Kind(StrEnum):
 
 # Before Python 3.12 an enum answers for a member ten times as slowly as a module for a name.
 ORGANIZATION, PROJECT, PROVIDER, APPLICATION, ACTION, ACTION_FLOW = Kind
+KIND_NAMED = {kind.value: kind for kind in Kind}
 
 
 def fold(name: str) -> str:

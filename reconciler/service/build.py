@@ -139,9 +139,9 @@ def open_sqlite(
     Raises:
         StoreError: the file is no sound store, or cannot be used so.
     """
-    from reconciler.service.eventstore.files import is_there
     from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
     from reconciler.service.eventstore.sqlite_files import create as create_file
+    from reconciler.service.eventstore.sqlite_files import is_there
     from reconciler.service.seal import KeyFile
 
     seals = KeyFile(seal_key_file or seal_key_beside(path))

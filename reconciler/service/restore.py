@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from reconciler.resources.files import publish, publish_over, temporary_file
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service.eventstore import sqlite_files
@@ -19,7 +20,6 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnusableError,
 )
-from reconciler.service.eventstore.files import is_there, publish, publish_over, temporary_file
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
@@ -58,7 +58,7 @@ def restore(
         raise StoreUnusableError(
             f"{backup} is damaged: {findings[0]}", "Restore another backup. Nothing was changed."
         )
-    approve(_lost(backup, path) if is_there(path) else None)
+    approve(_lost(backup, path) if sqlite_files.is_there(path) else None)
     return _replace(backup, path)
 
 
@@ -116,13 +116,13 @@ def _replace(backup: Path, target: Path) -> Path | None:
         StoreError: the target is in use, is not a store of ours, or cannot be written. It was
             not touched.
     """
-    if is_there(target) and not sqlite_files.is_ours(target):
+    if sqlite_files.is_there(target) and not sqlite_files.is_ours(target):
         raise StoreUnusableError(
             f"{target} is not a store of the identity service",
             "Name another file. This one was left as it is.",
         )
     try:
-        with temporary_file(target) as unfinished:
+        with temporary_file(target) as (unfinished, _):
             # A crash leaves one whole store: the copy is complete before the old file gets its
             # second name, and then takes its place in one step.
             with closing(sqlite_files.connect_to_read(backup)) as source:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -16,16 +14,21 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.resources.regular_file import is_given_pipe
+from reconciler.resources.files import (
+    NotRegularError,
+    is_given_pipe,
+    is_open_to_others,
+    publish,
+    read_start,
+    write_private,
+)
 from reconciler.resources.secret import Secret
 from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
-from reconciler.service.eventstore.files import publish, temporary_file
 
 if TYPE_CHECKING:
     import pyrage
 
 LOG = logging.getLogger("reconciler.service")
-OPEN_TO_OTHERS = 0o077
 LONGEST = 10_000  # characters of a file with a key; a key has 75
 _PUT_BACK = "Put the key back, or name another file with --seal-key-file."
 
@@ -157,14 +160,13 @@ class KeyFile:
     def _written(self) -> str:
         if is_given_pipe(self._path):
             return _read_once(self._path)
-        # Without waiting: opening a pipe without a writer would wait for ever.
-        with open(self._path, encoding="ascii", opener=_open_at_once) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise self._unusable("is not a regular file", _PUT_BACK)
-            if status.st_mode & OPEN_TO_OTHERS:
-                raise self._unusable("may be read by others", "Allow it to its owner only: 0600.")
-            return file.read(LONGEST)
+        try:
+            content, status = read_start(self._path, LONGEST)
+        except NotRegularError:
+            raise self._unusable("is not a regular file", _PUT_BACK) from None
+        if is_open_to_others(status):
+            raise self._unusable("may be read by others", "Allow it to its owner only: 0600.")
+        return content.decode("ascii")
 
     def make(self) -> SealingKey:
         """Make the file with a new key, unless another process is making it.
@@ -176,10 +178,8 @@ class KeyFile:
 
         identity = pyrage.x25519.Identity.generate()
         try:
-            with temporary_file(self._path) as unfinished:
-                unfinished.write_text(f"{identity}\n", encoding="ascii")
-                with suppress(FileExistsError):
-                    publish(unfinished, self._path)
+            with suppress(FileExistsError):
+                write_private(self._path, f"{identity}\n".encode(), publish)
         except OSError as error:
             raise self._unusable(
                 f"cannot be made: {error.strerror}", "Make its folder writable for this user."
@@ -198,10 +198,6 @@ def _read_once(pipe: Path) -> str:
     """Return what a pipe holds; the key is tried first and used later."""
     with pipe.open(encoding="ascii") as file:
         return file.read(LONGEST)
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 class NoKey:

@@ -25,8 +25,8 @@ from reconciler.errors import (
     UsageError,
 )
 from reconciler.resources.call import JsonObject
+from reconciler.resources.files import is_open_to_others, read_start
 from reconciler.resources.installation import how_to_install, missing_modules
-from reconciler.resources.regular_file import open_regular
 from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.endpoint import Endpoint
@@ -125,13 +125,8 @@ def read_private(path: Path, *, own: bool = False) -> str:
     Raises:
         LocalFileError: it cannot be read, or others may read it.
     """
-    flags = os.O_RDONLY | (os.O_NOFOLLOW if own else 0)
     try:
-        # The open file is checked, as its name may be given to another one meanwhile.
-        descriptor = open_regular(path, flags)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            content = file.read(MAX_FILE + 1)
+        content, status = read_start(path, MAX_FILE + 1, os.O_NOFOLLOW if own else 0)
     except OSError as failure:
         raise LocalFileError(
             f"cannot read {path}: {failure.strerror or failure}",
@@ -143,7 +138,7 @@ def read_private(path: Path, *, own: bool = False) -> str:
         raise LocalFileError(
             f"{path} is not this user's own file", remedy="Remove it, then log in again."
         )
-    if status.st_mode & 0o077:
+    if is_open_to_others(status):
         raise LocalFileError(
             f"{path} can be read by others (mode {status.st_mode & 0o777:04o})",
             remedy=f"It holds a secret: run `chmod 600 {path}`.",

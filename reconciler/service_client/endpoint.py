@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from reconciler.errors import UsageError
+from reconciler.resources.origin import DEFAULT_PORTS, in_url, is_loopback_host
 
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|[0-9a-f:.]+", re.ASCII)
 _PROXY_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)  # names of containers have a "_"
 _PRINTABLE = re.compile(r"[!-~]+", re.ASCII)
-_IMPLIED_PORTS = {"http": 80, "https": 443}
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)*/?", re.ASCII)
 
 
@@ -42,7 +41,7 @@ class Endpoint:
     def same_origin(self) -> str:
         """Return the origin as it is compared: without the port that its scheme implies."""
         scheme, _, _ = self.origin.partition(":")
-        return self.origin.removesuffix(f":{_IMPLIED_PORTS[scheme]}")
+        return self.origin.removesuffix(f":{DEFAULT_PORTS[scheme]}")
 
 
 def parse_endpoint(address: str) -> Endpoint:
@@ -64,12 +63,10 @@ def parse_endpoint(address: str) -> Endpoint:
     if parts.scheme not in {"http", "https"} or not _HOST.fullmatch(host):
         raise _wrong("the address of the service cannot be read")
     # Only the names and addresses of this machine: 0.0.0.0 and private networks do not count.
-    if parts.scheme == "http" and not is_loopback(host):
+    if parts.scheme == "http" and not is_loopback_host(host):
         raise _wrong(f"http to {host} would send the token unencrypted")
-    # urlsplit takes the brackets of an IPv6 address away.
-    shown = f"[{host}]" if ":" in host else host
     at = f":{port}" if port is not None else ""
-    return Endpoint(f"{parts.scheme}://{shown}{at}", parts.path.rstrip("/"))
+    return Endpoint(f"{parts.scheme}://{in_url(host)}{at}", parts.path.rstrip("/"))
 
 
 def parse_proxy(address: str, endpoint: Endpoint) -> str | None:
@@ -102,16 +99,6 @@ def parse_proxy(address: str, endpoint: Endpoint) -> str | None:
             "supported.",
         )
     return whole
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine by its very name."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _wrong(problem: str) -> UsageError:

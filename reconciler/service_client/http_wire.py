@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ from typing import NamedTuple, TypeAlias
 import httpx
 
 from reconciler import __version__
-from reconciler.errors import ServiceError, ungrouped_interruption
+from reconciler.errors import LocalFileError, ServiceError, ungrouped_interruption
 from reconciler.resources.call import WRITE_BATCH, Call, Code
 from reconciler.service_client.credentials import Credentials, Response
 from reconciler.service_client.endpoint import Endpoint
@@ -41,7 +42,6 @@ from reconciler.service_client.http_messages import (
     reply_of_stranger,
     target_of,
 )
-from reconciler.service_client.trust import trust_for
 from reconciler.service_client.wire import (
     Answer,
     Reply,
@@ -170,7 +170,7 @@ class HttpWire:
         self._credentials = credentials
         self._limits = limits or Limits()
         self._runner = asyncio.Runner()
-        trust = trust_for(endpoint)
+        trust = _trust_for(endpoint)
         self._connections = [
             httpx.AsyncHTTPTransport(
                 verify=trust,
@@ -420,6 +420,28 @@ class HttpWire:
     async def _close(self) -> None:
         for connection in self._connections:
             await connection.aclose()
+
+
+def _trust_for(endpoint: Endpoint) -> ssl.SSLContext:
+    """Return what certificates are checked against: those of the machine, or none at all.
+
+    ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name others, as for every program that uses OpenSSL.
+    An address without TLS needs none, and reading those of a machine takes 0.1 s of processor.
+
+    Raises:
+        LocalFileError: SSLKEYLOGFILE names a file that cannot be written.
+    """
+    if not endpoint.origin.startswith("https:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # whatever had TLS all the same is refused
+    try:
+        return ssl.create_default_context()
+    except OSError as failure:
+        if failure.filename is None:  # OpenSSL reads the certificates, and names no file
+            raise
+        raise LocalFileError(
+            f"the file in SSLKEYLOGFILE cannot be written: {failure.strerror}",
+            remedy="Unset SSLKEYLOGFILE, or name a file that may be written.",
+        ) from failure
 
 
 async def _read(response: httpx.Response, size: int) -> Response:

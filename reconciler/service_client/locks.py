@@ -7,7 +7,6 @@ process holds a lock, and to see that a process of this machine has died.
 
 from __future__ import annotations
 
-import fcntl
 import getpass
 import json
 import os
@@ -30,8 +29,8 @@ from reconciler.errors import (
     UnseenOrganizationError,
 )
 from reconciler.resources.call import Call, Code, JsonObject
+from reconciler.resources.files import open_locked, read_start
 from reconciler.resources.ref import fold
-from reconciler.resources.regular_file import open_regular
 from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal, service_error
 
 # Leases are renewed at most every 30 s, so four renewals may fail before one runs out.
@@ -302,6 +301,9 @@ class LocalLock:
         self._holder = holder
         self._descriptor = -1
 
+    def _path(self, instance: str) -> Path:
+        return self._folder / f"lock-{instance}"
+
     def acquire(self, instance: str) -> None:
         """Take the lock of a service.
 
@@ -311,22 +313,16 @@ class LocalLock:
         """
         if self._descriptor >= 0:
             return
-        path = self._folder / f"lock-{instance}"
+        path = self._path(instance)
         try:
-            descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+            descriptor = open_locked(path, os.O_RDWR | os.O_CREAT)
+        except BlockingIOError:
+            raise _held("the service", *_text_and_time(path)) from None
         except OSError as failure:
             raise LocalFileError(
                 f"cannot make the lock file {path}: {failure.strerror or failure}",
                 remedy="Make its folder one this user may write to. Nothing was written.",
             ) from failure
-        # The kernel releases the lock with its process, however that ends; the file stays.
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(descriptor, _MAX_HOLDER, 0).decode("utf-8", "replace")
-            since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
-            os.close(descriptor)
-            raise _held("the service", holder, f"{since:%Y-%m-%dT%H:%M:%SZ}") from None
         with suppress(OSError):  # who holds it is told to others; the lock is the kernel's
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, self._holder.text.encode(), 0)
@@ -338,23 +334,26 @@ class LocalLock:
         The lock itself is not touched, so that no run is refused for that. A process that still
         lives may have given it back.
         """
-        path = self._folder / f"lock-{instance}"
         try:
-            descriptor = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
+            text, since = _text_and_time(self._path(instance))
         except OSError:
             return ""
-        with os.fdopen(descriptor, "rb") as file:
-            text = file.read(_MAX_HOLDER).decode("utf-8", "replace")
-            since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
         if not text or self._holder.knows_dead(text):
             return ""
-        return f"{holder_in_words(text)} since {since:%Y-%m-%dT%H:%M:%SZ}"
+        return f"{holder_in_words(text)} since {since}"
 
     def release(self) -> None:
         """Give the lock back, if it was taken."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _text_and_time(path: Path) -> tuple[str, str]:
+    """Return what a lock file holds, and when it was written."""
+    content, status = read_start(path, _MAX_HOLDER, os.O_NOFOLLOW)
+    since = datetime.fromtimestamp(status.st_mtime, UTC)
+    return content.decode("utf-8", "replace"), f"{since:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _held(what: str, holder: str, since: object) -> LockHeldError:

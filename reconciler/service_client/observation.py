@@ -14,7 +14,7 @@ from reconciler.kinds.calls import CALLS
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.kinds import IN_PROJECT
-from reconciler.resources.ref import PROJECT, Kind, ResourceRef, fold
+from reconciler.resources.ref import KIND_NAMED, PROJECT, Kind, ResourceRef, fold
 from reconciler.service_client.answers import (
     MOST_PAGES,
     PAGE,
@@ -119,7 +119,6 @@ def owner_of(fields: JsonObject) -> Owner:
     return id_of(fields), text_of(fields, "name")
 
 
-_KINDS = {kind.value: kind for kind in Kind}
 _IN_PROJECT = frozenset(kind for kind, row in KINDS.items() if row.owner == IN_PROJECT)
 _TEXTS = ("organizationId", "projectId", "name", "clientId", "changedBy")
 
@@ -139,7 +138,7 @@ def observed_objects(
     projects = [fields for fields in listed if fields.get("kind") == PROJECT]
     names.update((id_of(fields), text_of(fields, "name")) for fields in projects)
     for fields in listed:
-        kind = _KINDS.get(text_of(fields, "kind"))
+        kind = KIND_NAMED.get(text_of(fields, "kind"))
         if kind is None:
             incomplete.append(f"{name} holds an object of a kind that is not known here: {UPGRADE}")
             continue

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.errors import NoHistoryError, ObjectNotFoundError
 from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.ref import KIND_NAMED, ResourceRef, fold
 from reconciler.service_client.answers import (
     MOST_PAGES,
     PAGE,
@@ -39,8 +39,6 @@ from reconciler.service_client.wire import (
     service_error,
 )
 from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSecret, Removal
-
-_KINDS = {kind.value: kind for kind in Kind}
 
 
 class ReadOnlyWire:
@@ -152,7 +150,7 @@ class OperationsReader:
         for page in self._pages("ListRemovals", {"organizationId": organization_id}, "cursor"):
             for removed in objects_of(page, "removals"):
                 project = names.get(text_of(removed, "projectId"), "")
-                kind = _KINDS.get(text_of(removed, "kind"))
+                kind = KIND_NAMED.get(text_of(removed, "kind"))
                 if kind is not None:
                     ref = ResourceRef(kind, organization, project, text_of(removed, "name"))
                     trees = frozenset(map(str, removed.get("trees", ())))

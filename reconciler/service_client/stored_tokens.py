@@ -8,14 +8,13 @@ Each token is a file of its own, and a file is replaced whole: there is nothing 
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from reconciler.errors import LocalFileError
+from reconciler.resources.files import is_open_to_others, make_folder, write_private
 from reconciler.resources.secret import Secret
 from reconciler.service_client.credentials import read_private, token_of
 from reconciler.service_client.endpoint import parse_endpoint
@@ -59,11 +58,9 @@ def store_token(origin: str, token: Secret, environ: Mapping[str, str]) -> Path:
         )
     path = folder / _name(origin)
     try:
-        for each in (*reversed(folder.parents), folder):
-            if not each.exists():
-                each.mkdir(mode=0o700, exist_ok=True)
+        make_folder(folder)
         _check_private(folder)
-        _replace(path, token.reveal().encode() + b"\n")
+        write_private(path, token.reveal().encode() + b"\n")
     except OSError as failure:
         raise LocalFileError(
             f"cannot write {path}: {failure.strerror or failure}",
@@ -120,24 +117,8 @@ def _check_private(folder: Path) -> None:
             f"{folder} is not a folder of this user's own",
             remedy="Tokens are stored there: move away what is there, then log in again.",
         )
-    if status.st_mode & 0o077:
+    if is_open_to_others(status):
         raise LocalFileError(
             f"{folder} is open to others (mode {status.st_mode & 0o777:04o})",
             remedy=f"Tokens are stored there: run `chmod 700 {folder}`.",
         )
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file for its owner alone: whole, or not at all."""
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise

@@ -18,7 +18,15 @@ from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.nearest import NearNames, NearOwners, nearest, one_of
 from reconciler.resources.normal import normal_form
 from reconciler.resources.process import collector_paused
-from reconciler.resources.ref import ACTION, ACTION_FLOW, Kind, ResourceRef, fold, owner_of
+from reconciler.resources.ref import (
+    ACTION,
+    ACTION_FLOW,
+    KIND_NAMED,
+    Kind,
+    ResourceRef,
+    fold,
+    owner_of,
+)
 from reconciler.resources.schemas import DEFAULTS, Judged, Patch
 from reconciler.state import DesiredState, Need, Resource
 from reconciler.validation.schema import accepts, faults
@@ -203,7 +211,6 @@ def resource_of(kind: Kind, manifest: Manifest) -> Resource:
     )
 
 
-_KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind}
 _SHAPE = "Every manifest needs apiVersion, kind and metadata, and most kinds a spec."
 
 
@@ -212,7 +219,7 @@ def kind_of(document: Any) -> Kind | None:
     if isinstance(document, dict):
         kind = document.get("kind")
         if isinstance(kind, str):
-            return _KINDS.get(kind)
+            return KIND_NAMED.get(kind)
     return None
 
 
@@ -230,12 +237,12 @@ def _envelope_findings(manifest: Manifest) -> Iterator[Diagnostic]:
         else:
             summary, place = f"unknown apiVersion {cut(version)}", manifest.place("apiVersion")
         yield error("MANIFEST-API-VERSION", summary, remedy, place)
-    write = f"Write kind: {one_of(_KINDS)}."
+    write = f"Write kind: {one_of(KIND_NAMED)}."
     if "kind" not in document:
         yield error("MANIFEST-KIND", "the manifest has no kind", write, manifest.place())
         return
     kind = document["kind"]
-    meant = nearest(kind, _KINDS) if isinstance(kind, str) else None
+    meant = nearest(kind, KIND_NAMED) if isinstance(kind, str) else None
     yield error(
         "MANIFEST-KIND",
         f"unknown kind {cut(kind)}" if kind else "the kind is empty",

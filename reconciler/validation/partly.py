@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from reconciler.diagnostics import Diagnostic
 from reconciler.manifests.manifest import Manifest, Path
 from reconciler.manifests.text import YamlMapping
+from reconciler.resources.fields import NO_NUL
 from reconciler.resources.nearest import nearest
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import Schema, spellings
@@ -26,7 +27,6 @@ MOST = 12
 _ABSENT: Any = object()
 _TEXTS = ("https://one.example.com/callback", "com.example.two:/callback", "authorization")
 _SECTIONS = ("metadata", "spec")
-_ANY_TEXT = r"^[^\u0000]*$"
 
 
 class Partly(NamedTuple):
@@ -162,7 +162,7 @@ def _of_type(field: Schema) -> Sequence[Any]:
         return [[value] for value in _of_type(field["items"])]
     if field["type"] != "string":
         return []
-    return _TEXTS if field.get("pattern", _ANY_TEXT) == _ANY_TEXT else field.get("examples", [])
+    return _TEXTS if field.get("pattern", NO_NUL) == NO_NUL else field.get("examples", [])
 
 
 def _with_values(document: YamlMapping, values: Iterator[tuple[Path, Any]]) -> YamlMapping:

@@ -48,7 +48,7 @@ def a_link_to_nowhere(path: Path) -> None:
 UNUSABLE = [
     (no_key, "holds no key"),
     (open_to_others, "may be read by others"),
-    (a_folder, "cannot be read: Is a directory"),
+    (a_folder, "is not a regular file"),
     (a_pipe, "is not a regular file"),
 ]
 

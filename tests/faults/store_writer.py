@@ -15,9 +15,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from reconciler.resources import files
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.eventstore import files, sqlite_files
+from reconciler.service.eventstore import sqlite_files
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from tests.faults.catalogue import must

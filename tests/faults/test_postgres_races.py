@@ -18,7 +18,7 @@ from reconciler.resources.secret import Secret
 from reconciler.service.build import IdentityService, open_postgres
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import StoreConflictError
-from reconciler.service.eventstore.postgres_unit import SENT_AT_ONCE
+from reconciler.service.eventstore.postgres_transaction import SENT_AT_ONCE
 from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups, Record, SealRow, TokenRow
 from reconciler.service.operations.callers import all_tokens, make_token, revoke_token
 from reconciler.service.operations.dispatch import Incoming

@@ -39,7 +39,7 @@ from reconciler.service.eventstore.postgres_connection import (
     place_of,
 )
 from reconciler.service.eventstore.postgres_errors import read_only, store_errors
-from reconciler.service.eventstore.postgres_writes import PostgresTransaction
+from reconciler.service.eventstore.postgres_transaction import PostgresTransaction
 from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.writers import WRITERS_VERSION

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from reconciler.resources.files import publish, temporary_file
 from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import sqlite_files as files
 from reconciler.service.eventstore.errors import (
@@ -19,7 +20,6 @@ from reconciler.service.eventstore.errors import (
     StoreMovedError,
     StoreReadOnlyError,
 )
-from reconciler.service.eventstore.files import publish, temporary_file
 from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite_files import INDEX, LOG, store_errors
@@ -64,7 +64,7 @@ class _OpenStore:
             StoreError: the file exists or cannot be written.
         """
         try:
-            with temporary_file(target) as unfinished:
+            with temporary_file(target) as (unfinished, _):
                 files.copy_into(unfinished, self._path, self._connection)
                 publish(unfinished, target)
         except FileExistsError as error:

@@ -13,8 +13,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from reconciler.resources.files import publish, read_start, temporary_file
 from reconciler.resources.process import crashpoint
-from reconciler.resources.regular_file import open_regular
 from reconciler.service.eventstore.errors import (
     StoreBusyError,
     StoreError,
@@ -22,7 +22,6 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnusableError,
 )
-from reconciler.service.eventstore.files import is_there, publish, temporary_file, unopened
 from reconciler.service.eventstore.sqlite_tables import (
     ADD_META,
     APPLICATION_ID,
@@ -46,6 +45,28 @@ PROGRAM = 68
 MAGIC = b"SQLite format 3\0"
 
 
+def is_there(path: Path) -> bool:
+    """Return whether a store has its file, sound or not.
+
+    Raises:
+        StoreUnusableError: it is not known, such as in a folder that only another user may enter.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise _unopened(path, error) from error
+    return True
+
+
+def _unopened(path: Path, error: OSError) -> StoreUnusableError:
+    return StoreUnusableError(
+        f"{path} cannot be opened: {error.strerror}",
+        "Check that it is a file, and that this user may read it.",
+    )
+
+
 def create(path: Path) -> None:
     """Make an empty store, whole or not at all. A store that was made meanwhile is kept.
 
@@ -62,7 +83,7 @@ def create(path: Path) -> None:
             f" store, remove {log} first: it holds what was written last.",
         )
     try:
-        with temporary_file(path) as unfinished:
+        with temporary_file(path) as (unfinished, _):
             with store_errors(path):
                 _fill(unfinished)
             crashpoint("S11")
@@ -93,15 +114,14 @@ def recognise(path: Path) -> None:
         StoreUnusableError: it is something else, which the message names.
     """
     try:
-        with os.fdopen(open_regular(path), "rb") as file:
-            header = file.read(HEADER)
-            size = os.fstat(file.fileno()).st_size
+        header, status = read_start(path, HEADER)
     except OSError as error:
-        raise unopened(path, error) from error
+        raise _unopened(path, error) from error
     if not header.startswith(MAGIC):
         raise _not_ours(path, "is not a database")
     if len(header) < HEADER or (
-        size < _number(header, PAGE_COUNT) * _page_size(header) and not _log_has_the_rest(path)
+        status.st_size < _number(header, PAGE_COUNT) * _page_size(header)
+        and not _log_has_the_rest(path)
     ):
         raise StoreUnusableError(
             f"{path} is cut short",
@@ -127,8 +147,7 @@ def _log_has_the_rest(path: Path) -> bool:
 def is_ours(path: Path) -> bool:
     """Return whether a file was a store of ours once, even if it is damaged now."""
     try:
-        with os.fdopen(open_regular(path), "rb") as file:
-            header = file.read(HEADER)
+        header, _ = read_start(path, HEADER)
     except OSError:
         return False
     return header.startswith(MAGIC) and _number(header, PROGRAM) == APPLICATION_ID
@@ -247,7 +266,7 @@ def fingerprint(path: Path) -> tuple[int, int, int, bool]:
     try:
         found = path.stat()
     except OSError as error:
-        raise unopened(path, error) from error
+        raise _unopened(path, error) from error
     return found.st_ino, found.st_mtime_ns, found.st_size, has_log(path)
 
 

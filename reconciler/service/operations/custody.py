@@ -6,9 +6,7 @@ seal of their own: it is kept longer, and is sealed again without each secret wh
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from reconciler.resources.ref import Kind
@@ -33,6 +31,7 @@ from reconciler.service.operations.operation import Effect, light_operation
 from reconciler.service.operations.request import Fields, Request
 from reconciler.service.operations.runtime import Batch, Runtime, SealDraft
 from reconciler.service.operations.session import Reading, Writing
+from reconciler.service.projections.objects import tree_of
 
 KEPT = 24 * 60 * 60 * MICROSECONDS  # answers under an idempotency key
 SHOWN_ONCE = "clientSecret"
@@ -100,17 +99,11 @@ def _owed_row(request: Request, answer: Answer, place: Place, expires_at: int) -
         details["resourceOwner"],
         int(details["sequence"]),
         request.caller.name,
-        _tree(request.context),
+        tree_of(request.context),
         request.custody,
         *place,
         expires_at,
     )
-
-
-@lru_cache(maxsize=16)
-def _tree(context: str) -> str:
-    tree = json.loads(context).get("tree") if context else ""
-    return tree if isinstance(tree, str) else ""
 
 
 def unsealed(tx: Transaction, place: Place, batch: Batch, runtime: Runtime) -> Secret:

@@ -31,7 +31,7 @@ from reconciler.service.operations.batch import (
 )
 from reconciler.service.operations.callers import valid_token
 from reconciler.service.operations.commit import TRIES, Commit, answered, in_the_way, permitted
-from reconciler.service.operations.request import Request, is_id
+from reconciler.service.operations.request import Request, is_encodable, is_id
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.table import operation_of, operations, writes
 
@@ -286,6 +286,4 @@ def _objects(requests: Sequence[Request]) -> Iterator[str]:
 
 def _can_be(text: str) -> bool:
     """Return whether a store could hold a text: no NUL, no lone surrogate, not endless."""
-    if not 0 < len(text) <= LONGEST_LOOKED_UP or "\0" in text:
-        return False
-    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+    return 0 < len(text) <= LONGEST_LOOKED_UP and "\0" not in text and is_encodable(text)

@@ -216,7 +216,7 @@ class Fields:
             raise self.wrong(name, f"must be at most {limit} characters long")
         if required and not value:
             raise self.wrong(name, "is required")
-        if "\0" in value or not _is_encodable(value):
+        if "\0" in value or not is_encodable(value):
             raise self.wrong(name, "must be text without NUL")
         return value
 
@@ -289,12 +289,13 @@ class Fields:
 
 
 def shown(name: object) -> str:
-    """Return the name of a field, which the caller chose, as a refusal may show it."""
+    """Return a name that the caller chose as a refusal or a log may show it."""
     text = str(name)[:64]
     return text if text.isascii() and text.isprintable() else ascii(text)
 
 
-def _is_encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
+    """Return whether UTF-8 can say a text: it has no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -159,10 +159,8 @@ class Texts:
     """
 
     def __init__(self, limit: int = MAX_TEXTS_BYTES) -> None:
-        # Two generations: a text not asked for since the last turnover is dropped at the next.
-        self._recent: dict[Name | AnswerName, bytes] = {}
-        self._earlier: dict[Name | AnswerName, bytes] = {}
-        self._most = limit // 2
+        self._texts: dict[Name | AnswerName, bytes] = {}
+        self._limit = limit
         self._bytes = 0
         self._lock = Lock()
 
@@ -175,9 +173,9 @@ class Texts:
         """
         names = list(zip(repeat(view), keys))
         # A page has hundreds of objects, so that this is the hottest place of every list.
-        recent = list(map(self._recent.get, names))
-        if None not in recent:
-            yield cast("list[bytes]", recent)
+        known = list(map(self._texts.get, names))
+        if None not in known:
+            yield cast("list[bytes]", known)
             return
         for first in range(0, len(keys), READ_AT_ONCE):
             yield self._of_part(names[first : first + READ_AT_ONCE], look_up)
@@ -190,28 +188,20 @@ class Texts:
         ``encode`` belongs to one transport, and to operations that show an object in one way.
         """
         name = (encode, (row.id, row.sequence))
-        body = self._known(name)
+        body = self._texts.get(name)
         if body is None:
             body = encode(answer())
             self._keep(name, body)
         return EncodedAnswer(body)
 
     def _of_part(self, names: Sequence[Name], look_up: LookUp) -> Sequence[bytes]:
-        known = list(map(self._known, names))
+        known = list(map(self._texts.get, names))
         missing = [key[0] for (_, key), text in zip(names, known, strict=True) if text is None]
         rows = {row.id: row for row in look_up(missing)} if missing else {}
         return [
             self._made(view, rows[key[0]]) if text is None else text
             for (view, key), text in zip(names, known, strict=True)
         ]
-
-    def _known(self, name: Name | AnswerName) -> bytes | None:
-        text = self._recent.get(name)
-        if text is None:
-            text = self._earlier.get(name)
-            if text is not None:
-                self._keep(name, text)
-        return text
 
     def _made(self, view: View, row: ObjectRow) -> bytes:
         text = json_bytes(view(row))
@@ -223,7 +213,8 @@ class Texts:
             return
         with self._lock:
             size = len(text) + ENTRY_BYTES
-            if self._bytes + size > self._most:
-                self._earlier, self._recent, self._bytes = self._recent, {}, 0
-            self._recent[name] = text
+            # All go at once: that is seldom, and what is asked for again is soon made again.
+            if self._bytes + size > self._limit:
+                self._texts, self._bytes = {}, 0
+            self._texts[name] = text
             self._bytes += size

@@ -24,7 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from reconciler.resources.regular_file import is_given_pipe, open_regular
+from reconciler.resources.files import is_given_pipe, open_regular
+from reconciler.resources.origin import in_url
 from reconciler.service.transport.limits import LINGERING, RECEIVE_BYTES, Limits
 from reconciler.service.transport.observer import Observer
 
@@ -272,8 +273,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
 def address_of(listening: socket.socket, *, is_tls: bool) -> str:
     """Return the address at which a socket is reached."""
     host, port = listening.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    return f"{'https' if is_tls else 'http'}://{shown}:{port}"
+    return f"{'https' if is_tls else 'http'}://{in_url(host)}:{port}"
 
 
 MakeProtocol = Callable[[Place], asyncio.Protocol]

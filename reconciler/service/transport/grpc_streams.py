@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError, Message
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reconciler.service.domain.refusal import Code, Refusal, invalid
+from reconciler.service.scheduling.batching import ENDING
 from reconciler.service.scheduling.shares import (
     Shares,
     too_many_calls,
@@ -53,7 +54,6 @@ SERVING, NOT_SERVING, SERVICE_UNKNOWN = 1, 2, 3  # HealthCheckResponse.ServingSt
 MOST_ASKED = 1000  # questions of one call of reflection
 LONGEST_ASKED = 4 * KIB
 OK = b""
-ENDING = Refusal(Code.UNAVAILABLE, "the service is about to stop; ask again", "service.ending")
 UNKNOWN_SERVICE = Refusal(Code.NOT_FOUND, "there is no such service", "service.unknown")
 
 

@@ -27,11 +27,10 @@ from starlette.routing import Route
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.batch import ANSWERS, DONE
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.operations.request import ORGANIZATION, Headers
+from reconciler.service.operations.request import ORGANIZATION, Headers, shown
 
 LOG = logging.getLogger("reconciler.requests")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_LONGEST_SHOWN = 64
 QUIET_SECONDS = 1.0  # between two lines about refused connections
 # Upper bounds of a histogram, in seconds.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -163,8 +162,7 @@ def organization_of(headers: Headers) -> str:
     for name in ORGANIZATION:
         values = headers.get(name)
         if values:
-            text = values[0][:_LONGEST_SHOWN]
-            return text if text.isascii() and text.isprintable() else ascii(text)
+            return shown(values[0])
     return ""
 
 

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from reconciler.service.build import open_sqlite
+from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
 from tests.faults import store_writer
 from tests.faults.catalogue import Row, ViolationError, must
@@ -41,6 +42,8 @@ def check_image(image: Path, acknowledged: str) -> None:
             service.call(request(len(answers), answers))
     except StoreError as error:
         raise ViolationError("I9", error.problem) from error
+    except Refusal as refusal:  # the key that sealed a secret is gone
+        raise ViolationError("I3", refusal.message) from refusal
 
 
 @contextmanager

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply import secret_folder
-from reconciler.apply.durable import AT_ONCE
 from reconciler.apply.folder_sinks import (
     FileSink,
 )
-from reconciler.apply.secret_folder import make_private_folder
+from reconciler.apply.secret_folder import AT_ONCE, make_private_folder
 from reconciler.apply.sink import Application, Kept, content_of
 from reconciler.errors import LocalFileError
 from tests.builders import WEB, a_ref
@@ -31,7 +30,7 @@ from tests.unit.apply.secret_files import (
     delivery,
     secrets_in,
 )
-from tests.unit.apply.test_durable import mode_of
+from tests.unit.resources.test_files import mode_of
 
 
 def no_locks(*_: object) -> bool:

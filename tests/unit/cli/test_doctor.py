@@ -62,7 +62,7 @@ def test_what_needs_a_check_that_failed_is_not_made_and_all_others_are() -> None
         Check("g", lambda _: Told("g"), ("f",)),
     ]
 
-    lines = [(line.name, line.status, line.text) for line in examine(checks, None)]
+    lines = [(name, told.status, told.text) for name, told in examine(checks, None).items()]
 
     assert lines == [
         ("a", Status.FAILED, "it is wrong"),

@@ -111,3 +111,14 @@ def test_a_regular_file_is_replaced(tmp_path: Path) -> None:
     plan_files._save(str(path), b"{}")
 
     assert path.read_bytes() == b"{}"
+
+
+def test_what_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
+    """The plan was made and shown; only its file is missing."""
+    folder = tmp_path / "missing"
+
+    with pytest.raises(LocalFileError) as refused:
+        plan_files._save(str(folder / "plan.bin"), b"{}")
+
+    assert refused.value.problem == f"cannot write into {folder}: No such file or directory"
+    assert refused.value.remedy == "Make it a folder this user may write to, with room on the disk."

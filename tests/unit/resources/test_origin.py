@@ -138,6 +138,12 @@ def test_what_is_no_port_is_told_by_its_digits(digits: str, shown: str) -> None:
         parse_port(digits)
 
 
+def test_an_address_without_brackets_is_loopback_too() -> None:
+    """Parsers of URLs and options take them away."""
+    assert is_loopback_host("::1")
+    assert not is_loopback_host("::2")
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.9.9.9", "[::1]"])
 def test_the_machine_itself_is_loopback(host: str) -> None:
     assert is_loopback_host(host)

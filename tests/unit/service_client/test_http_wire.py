@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import signal
 import ssl
+from pathlib import Path
 from unittest.mock import Mock
 
 import anyio
 import httpx
 import pytest
 
-from reconciler.errors import InterruptedRunError
+from reconciler.errors import InterruptedRunError, LocalFileError
 from reconciler.resources.call import Call
 from reconciler.resources.secret import Secret
 from reconciler.service_client.credentials import FixedToken
 from reconciler.service_client.endpoint import parse_endpoint
-from reconciler.service_client.http_wire import HttpWire
+from reconciler.service_client.http_wire import HttpWire, _trust_for
 from tests.http_clients import http_wire
 
 
@@ -53,3 +54,27 @@ def test_without_tls_no_certificate_is_trusted(monkeypatch: pytest.MonkeyPatch) 
 
     assert (trust.verify_mode, trust.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert not trust.get_ca_certs()
+
+
+def test_a_key_log_that_cannot_be_written_is_an_error_of_that_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library raises the error of the system, from which nobody could tell the variable."""
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "missing" / "keys"))
+
+    with pytest.raises(LocalFileError) as refused:
+        _trust_for(parse_endpoint("https://id.example.com"))
+
+    assert refused.value.problem == (
+        "the file in SSLKEYLOGFILE cannot be written: No such file or directory"
+    )
+
+
+def test_the_key_log_is_not_blamed_for_an_error_of_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only the error of the key log names a file."""
+    monkeypatch.setattr(ssl, "create_default_context", Mock(side_effect=ssl.SSLError("no room")))
+
+    with pytest.raises(ssl.SSLError, match="no room"):
+        _trust_for(parse_endpoint("https://id.example.com"))

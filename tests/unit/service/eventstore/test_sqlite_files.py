@@ -29,6 +29,7 @@ from reconciler.service.eventstore.sqlite_files import (
     CACHE_KIB,
     READER_CACHE_KIB,
     create,
+    is_there,
     store_error,
     store_errors,
 )
@@ -444,3 +445,28 @@ def test_a_disk_without_room_for_shared_memory_is_full_and_does_not_fail(
     failure.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
 
     assert type(store_error(path, failure)) is kind
+
+
+def test_a_file_is_there_or_it_is_not(tmp_path: Path) -> None:
+    """Also where a link leads to nothing, or a file stands in the place of the folder."""
+    (tmp_path / "identity.db").touch()
+    (tmp_path / "link").symlink_to("missing")
+
+    assert is_there(tmp_path / "identity.db")
+    assert not is_there(tmp_path / "missing" / "identity.db")
+    assert not is_there(tmp_path / "link")
+    assert not is_there(tmp_path / "identity.db" / "identity.db")
+
+
+def test_a_file_that_cannot_be_looked_for_is_not_taken_for_a_missing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan against an empty store in its place would create everything a second time."""
+
+    def stat(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", stat)
+
+    with pytest.raises(StoreUnusableError, match="cannot be opened: Permission denied"):
+        is_there(tmp_path / "identity.db")

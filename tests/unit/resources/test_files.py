@@ -1,4 +1,4 @@
-"""Files that hold secrets: whole or as they were, for their owner alone."""
+"""Files that appear whole or not at all, for their owner alone, and stay."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
-from reconciler.apply import durable
-from reconciler.apply.durable import make_folder, write_private_file, write_synced
-from reconciler.errors import LocalFileError
+from reconciler.resources.files import (
+    make_folder,
+    publish,
+    publish_over,
+    temporary_file,
+    write_private,
+)
 from tests.on_disk import files_of_at_most, watch_the_disk
 
 
@@ -33,8 +36,8 @@ def test_files_are_written_whole_and_for_their_owner_alone(folder: Path) -> None
     contents = {"a": b"one", "b": b"x" * 100_000, "c": b""}
     before = os.umask(0)
     try:
-        write_private_file(folder / "a", contents["a"])
-        write_synced([(folder / name, contents[name]) for name in "bc"])
+        for name, content in contents.items():
+            write_private(folder / name, content)
     finally:
         os.umask(before)
 
@@ -50,9 +53,40 @@ def test_a_file_is_on_the_disk_before_it_has_its_name_and_then_the_name(
     """A power cut must find it under its name, and whole."""
     seen = watch_the_disk(monkeypatch)
 
-    write_private_file(folder / "a", b"one")
+    write_private(folder / "a", b"one")
 
-    assert seen == [("synced", ".a.tmp"), ("named", "a"), ("synced", "secrets")]
+    temporary = seen[0][1]
+    assert temporary.startswith(".a.")
+    assert seen == [("synced", temporary), ("named", "a"), ("synced", "secrets")]
+
+
+@pytest.mark.parametrize("put", [publish, publish_over])
+def test_a_finished_file_has_its_name_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, put: Callable[[Path, Path], None]
+) -> None:
+    """Its content is on the disk before it has the name, and the name before anybody is told."""
+    target = tmp_path / "identity.db"
+    with temporary_file(target) as (unfinished, _):
+        unfinished.write_bytes(b"whole")
+        seen = watch_the_disk(monkeypatch)
+        put(unfinished, target)
+
+    assert seen == [
+        ("synced", unfinished.name),
+        ("named", "identity.db"),
+        ("synced", tmp_path.name),
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["identity.db"]
+
+
+def test_a_new_file_takes_no_name_that_is_taken(folder: Path) -> None:
+    """Of two processes that make a key at once, both use the one that was there first."""
+    write_private(folder / "a", b"first", publish)
+
+    with pytest.raises(FileExistsError):
+        write_private(folder / "a", b"second", publish)
+
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"a": b"first"}
 
 
 def test_a_file_that_others_could_read_is_replaced_by_one_they_cannot(folder: Path) -> None:
@@ -61,57 +95,60 @@ def test_a_file_that_others_could_read_is_replaced_by_one_they_cannot(folder: Pa
     old.write_bytes(b"a much longer one")
     old.chmod(0o644)
     with old.open("rb") as reader:
-        write_private_file(folder / "a", b"new")
+        write_private(folder / "a", b"new")
 
         assert reader.read() == b"a much longer one", "who has it open sees all of the old one"
     assert (old.read_bytes(), mode_of(old)) == (b"new", 0o600)
 
 
-def test_what_a_crash_left_behind_is_written_over(folder: Path) -> None:
+def test_what_a_crash_left_behind_is_removed(folder: Path) -> None:
     """No copy of a secret stays in a file that nobody looks at, nor in one that others can read."""
-    left = folder / ".a.tmp"
+    left = folder / ".a.0123456789abcdef"
     left.write_bytes(b"half of a secret, and longer than the new one")
     left.chmod(0o644)
 
-    write_private_file(folder / "a", b"new")
+    write_private(folder / "a", b"new")
 
     assert [(path.name, path.read_bytes(), mode_of(path)) for path in folder.iterdir()] == [
         ("a", b"new", 0o600)
     ]
 
 
-def test_two_that_write_the_same_file_do_so_one_after_the_other(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two jobs may save their plan under one name. Both write to the same temporary file."""
-    second = Thread(target=write_private_file, args=(folder / "a", b"second"))
+def test_two_that_write_the_same_file_do_not_disturb_each_other(folder: Path) -> None:
+    """Two jobs may save their plan under one name."""
+    with temporary_file(folder / "a") as (unfinished, _):
+        unfinished.write_bytes(b"first, and longer")
+        write_private(folder / "a", b"second")
+        publish_over(unfinished, folder / "a")
 
-    def meanwhile(point: str) -> None:
-        if point == "C8" and not second.ident:
-            second.start()
-            second.join(0.2)  # long enough to spoil the first, were it not kept waiting
-
-    monkeypatch.setattr(durable, "crashpoint", meanwhile)
-    write_private_file(folder / "a", b"first, and longer")
-    second.join()
-
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"a": b"second"}
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "a": b"first, and longer"
+    }
 
 
-@pytest.mark.parametrize("name", ["a", ".a.tmp"], ids=["in its place", "in the way"])
-def test_a_link_is_not_followed(folder: Path, tmp_path: Path, name: str) -> None:
+def test_a_link_is_not_followed(folder: Path, tmp_path: Path) -> None:
     """Whoever could place one would choose the file that a secret goes to."""
     target = tmp_path / "elsewhere"
     target.write_bytes(b"precious")
-    (folder / name).symlink_to(target)
+    (folder / "a").symlink_to(target)
 
-    if name == "a":
-        write_private_file(folder / "a", b"new")
-        assert ((folder / "a").is_symlink(), (folder / "a").read_bytes()) == (False, b"new")
-    else:
-        with pytest.raises(LocalFileError, match="cannot write into"):
-            write_private_file(folder / "a", b"new")
+    write_private(folder / "a", b"new")
+
+    assert ((folder / "a").is_symlink(), (folder / "a").read_bytes()) == (False, b"new")
     assert target.read_bytes() == b"precious"
+
+
+def test_what_cannot_be_removed_keeps_nothing_else_that_was_left_behind(tmp_path: Path) -> None:
+    """A pipe, and in a shared folder a file of another user, have such a name as well."""
+    names = [tmp_path / f".identity.db.{name * 16}" for name in "0123456789"]
+    pipes = {path.name for path in (names[0], names[-1])}  # folders are listed in any order
+    for path in names:
+        (os.mkfifo if path.name in pipes else Path.touch)(path)
+
+    with temporary_file(tmp_path / "identity.db"):
+        pass
+
+    assert {path.name for path in tmp_path.iterdir()} == pipes
 
 
 def is_a_folder(folder: Path) -> None:
@@ -123,28 +160,25 @@ def is_gone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [is_a_folder, is_gone])
-def test_what_cannot_be_written_is_a_clear_error_and_leaves_nothing_half(
+def test_what_cannot_be_written_is_an_error_and_leaves_nothing_half(
     folder: Path, spoil: Callable[[Path], None]
 ) -> None:
     """The journal keeps the create open, so that the next run delivers its secret."""
     spoil(folder)
 
-    with pytest.raises(LocalFileError) as refused:
-        write_private_file(folder / "a", b"new")
+    with pytest.raises((IsADirectoryError, FileNotFoundError)):
+        write_private(folder / "a", b"new")
 
-    assert refused.value.problem.startswith(f"cannot write into {folder}: ")
-    assert refused.value.remedy == "Make it a folder this user may write to, with room on the disk."
-    assert list(folder.parent.rglob("*.tmp")) == []
+    assert list(folder.parent.rglob(".a.*")) == []
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(folder: Path) -> None:
     """Half a secret would replace a whole one."""
-    write_private_file(folder / "a", b"old")
+    write_private(folder / "a", b"old")
 
-    with files_of_at_most(1000), pytest.raises(LocalFileError) as refused:
-        write_private_file(folder / "a", b"x" * 5000)
+    with files_of_at_most(1000), pytest.raises(OSError, match="File too large"):
+        write_private(folder / "a", b"x" * 5000)
 
-    assert refused.value.problem == f"cannot write into {folder}: File too large"
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"a": b"old"}
 
 

@@ -1,4 +1,4 @@
-"""What waits in a unit of work: undone in memory, and sent when it must be."""
+"""What a transaction knows already is not looked up; what waits is undone here, or sent."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 
 from reconciler.service.eventstore import postgres_statements as statements
-from reconciler.service.eventstore.postgres_writes import PostgresTransaction
+from reconciler.service.eventstore.postgres_transaction import PostgresTransaction
 from reconciler.service.eventstore.rows import (
+    NO_LOOKUPS,
+    Author,
     Lookups,
+    NewEvent,
     OwedRow,
     SealRow,
+    StreamAt,
 )
 from tests.postgres_double import Database
 
@@ -24,9 +28,9 @@ def database() -> Any:
     return Database()
 
 
-def begun(database: Any) -> PostgresTransaction:
+def begun(database: Any, asked: Lookups = NO_LOOKUPS) -> PostgresTransaction:
     """Return a transaction that has begun, and forget what it sent for that."""
-    transaction = PostgresTransaction(database, "here", lambda: 0, lambda _: False)
+    transaction = PostgresTransaction(database, "here", lambda: 0, lambda _: False, asked)
     database.sent.clear()
     return transaction
 
@@ -107,3 +111,49 @@ def test_a_read_in_a_block_makes_the_savepoint_between_what_came_before_and_sinc
         "DELETE FROM reconciler_owed WHERE",
         "INSERT INTO reconciler_owed",
     ]
+
+
+def test_what_was_looked_up_is_not_looked_up_again() -> None:
+    """Also where nothing was found: that is known by then."""
+    database = Database()
+    organizations, records = frozenset({"9"}), frozenset({("ci", "k")})
+    asked = Lookups(organizations, records, organizations, frozenset({"a"}), 1)
+    unit = begun(database, asked)
+
+    assert unit.record("ci", "k") is None
+    assert unit.get_object("9") is None
+    assert unit.find_object("Action", "9", "a") is None
+    assert database.sent == []
+
+
+def test_what_was_not_announced_and_a_record_that_is_asked_for_again_are_looked_up() -> None:
+    """Another writer may have been done meanwhile."""
+    database = Database()
+    unit = begun(database)
+    for _ in range(2):
+        unit.record("ci", "k")
+        unit.find_object("Action", "9", "b")
+
+    assert [
+        statement.partition("FROM ")[2].partition(" ")[0] for statement, _ in database.sent
+    ] == ["reconciler_records", "reconciler_objects", "reconciler_records"]
+
+
+def test_the_first_stream_of_an_organization_waits_for_no_head() -> None:
+    """Its id is new, and so is every name in it."""
+    database = Database()
+    unit = begun(database)
+    unit._positions.extend([7])
+
+    unit.append(StreamAt("9", "9", 0), (NewEvent("t", "{}"),), Author("us", ""))
+    assert unit.find_object("Project", "9", "shop") is None
+    assert database.sent == []
+    unit.finish(1)
+
+    assert database.words() == [
+        "INSERT INTO reconciler_events",
+        "INSERT INTO reconciler_heads",
+        statements.REQUIRE_CURRENT,
+        "COMMIT",
+    ]
+    assert not any("ON CONFLICT" in statement for statement, _ in database.sent)
