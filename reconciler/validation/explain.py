@@ -14,17 +14,16 @@ from typing import Any
 from reconciler.diagnostics import Diagnostic, cut, error
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.fields import (
-    ACTION_TIMEOUT,
-    CLOCK_SKEW,
     NANOSECONDS,
     format_duration,
     parse_duration,
 )
 from reconciler.resources.nearest import letters, nearest, one_of
+from reconciler.resources.normal import LIMITS
 from reconciler.resources.schemas import DEFAULTS, Judged, spellings
 from reconciler.validation.schema import MAX_FAULTS, SchemaFault, schema_of, unshown
 
-_LONGEST = {limits.pattern: limits.longest for limits in (CLOCK_SKEW, ACTION_TIMEOUT)}
+_LONGEST = {limits.pattern: limits.longest for limits in LIMITS}
 
 # Fields that people look for, by their letters alone, and what to do instead.
 _NOT_WRITTEN = {

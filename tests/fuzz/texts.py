@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 from google.protobuf.duration_pb2 import Duration
 
+from reconciler.kinds.action.fields import TIMEOUT
 from reconciler.kinds.oidc_application.compliance import oidc_problems
+from reconciler.kinds.oidc_application.fields import CLOCK_SKEW
 from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.visible import LEAST, LIMIT, visible
 from reconciler.resources.fields import (
-    ACTION_TIMEOUT,
-    CLOCK_SKEW,
     format_duration,
     normal_duration,
     parse_duration,
@@ -139,7 +139,7 @@ def duration(data: bytes) -> bool:
         total = parse_duration(text)
     except ValueError:
         total = -1
-    in_skew, in_timeout = 0 <= total <= CLOCK_SKEW.longest, 0 <= total <= ACTION_TIMEOUT.longest
+    in_skew, in_timeout = 0 <= total <= CLOCK_SKEW.longest, 0 <= total <= TIMEOUT.longest
     assert _is_declarable(clockSkew=text) == in_skew
     assert service_takes("AddOIDCApp", clockSkew=text) == in_skew
     assert service_takes("CreateAction", timeout=text) == in_timeout
