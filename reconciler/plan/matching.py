@@ -11,8 +11,8 @@ from itertools import chain
 
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.kinds.fields import KINDS
-from reconciler.plan.flows import compared_by_names
 from reconciler.plan.model import Pair
+from reconciler.plan.references import compared_by_names
 from reconciler.resources.nearest import NearOwners
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from reconciler.errors import InvalidManifestsError
+from reconciler.kinds.rules import RULES
 from reconciler.plan.diff import field_changes
-from reconciler.plan.flows import flows_not_run
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, ref_of
 from reconciler.resources.nearest import MOST_HINTS
 from reconciler.resources.ref import Kind
+from reconciler.rules.form import Planned
 from reconciler.state import ObservedObject, Resource
 from tests.builders import (
     GREET,
@@ -23,6 +24,7 @@ from tests.builders import (
     a_ref,
     an_action,
     declared,
+    desired,
     held,
     observed,
     plan_of,
@@ -244,13 +246,17 @@ def test_actions_that_may_never_run_are_told_once(
 ) -> None:
     trigger = "POST_AUTHENTICATION" if name != "COMPLEMENT_TOKEN" else USERINFO
     ref = a_ref(Kind.ACTION_FLOW, name)
-    change = Create(declared(ref, {trigger: ["greet"]}))
+    flow = declared(ref, {trigger: ["greet"]})
     state = replace(observed(), keeps_history=service == "ours")
 
-    found = [each.summary for each in flows_not_run([change, change], state)]
+    def told(*written: Resource) -> list[str]:
+        planned = Planned([(each, None) for each in written], [held(ref)])
+        advice = RULES[Kind.ACTION_FLOW].advice
+        assert advice is not None
+        return [each.summary for each in advice(planned, desired(), state)]
 
-    assert found == expected
-    assert list(flows_not_run([Create(declared(ref, {})), Delete(held(ref))], state)) == []
+    assert told(flow, flow) == expected
+    assert told(declared(ref, {})) == []
 
 
 OTHER_SCRIPT = declared(GREET, an_action(script="function greet() { return 2; }"))

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.validation.texts import is_ordinary, name_problems, redirect_uri_problems
+from reconciler.kinds.oidc_application.redirect_uris import redirect_uri_problems
+from reconciler.rules.texts import is_ordinary, name_problems
 from tests.rows import each_row
 
 # The corpus of B13 that is ours: the class of the input is in the id.
