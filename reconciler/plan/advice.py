@@ -127,7 +127,7 @@ def second_objects(
 
 
 def _second_object(resource: Resource, twin: ObservedObject) -> Diagnostic:
-    has_clients = KINDS[twin.ref.kind].has_secret is not None
+    has_clients = KINDS[twin.ref.kind].secrets is not None
     return warning(
         "PLAN-SECOND-OBJECT",
         "a second object of the same content would be created",

@@ -120,9 +120,9 @@ def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
 
 
 def signs_in_with_secret(resource: Resource | ObservedObject) -> bool:
-    """Return whether something is an application that signs in with a client secret."""
-    has_secret = KINDS[resource.ref.kind].has_secret
-    return has_secret is not None and bool(has_secret(resource.spec))
+    """Return whether something signs in with a client secret."""
+    secrets = KINDS[resource.ref.kind].secrets
+    return secrets is not None and secrets.has(resource.spec)
 
 
 def makes_secret(change: Change) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from reconciler.resources.fields import Field, Form, Spec, flag, text
 
@@ -14,6 +15,18 @@ API_VERSION = f"{VERSIONS}1"
 MAX_NAME = 200
 
 _NAME = text("name", "Name in the service, unique ignoring case.", shortest=1, longest=MAX_NAME)
+
+
+class ClientSecrets(NamedTuple):
+    """The objects of a kind that sign in with a client secret.
+
+    Attributes:
+        has: Returns whether one of these fields does.
+        said_by: What a manifest says of them, in words.
+    """
+
+    has: Callable[[Spec], bool]
+    said_by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +45,7 @@ class KindRow:
         has_state: Whether an object of this kind can be inactive.
         gone_when_empty: Whether the service holds no object whose fields are all empty.
         verb: What it does with those that its fields refer to.
-        has_secret: Whether an object of these fields signs in with a client secret; None for a kind
-            that has no client ids.
+        secrets: Of a kind with client ids: which of them come with a client secret.
         reading: Metadata that says how a manifest is read; reading takes it out.
         fields: The fields of its spec, in the order in which differences are shown.
         instead: A field that a manifest may write in place of one of the spec, by the name of that
@@ -51,7 +63,7 @@ class KindRow:
     has_state: bool = False
     gone_when_empty: bool = False
     verb: str = ""
-    has_secret: Callable[[Spec], bool] | None = None
+    secrets: ClientSecrets | None = None
     reading: tuple[Field, ...] = ()
     fields: tuple[Field, ...] = ()
     instead: Mapping[str, Field] = field(default_factory=dict)

@@ -29,7 +29,8 @@ class Kind(StrEnum):
 
 
 # Before Python 3.12 an enum answers for a member ten times as slowly as a module for a name.
-ORGANIZATION, PROJECT, PROVIDER, APPLICATION, ACTION, ACTION_FLOW = Kind
+ORGANIZATION, PROJECT = Kind.ORGANIZATION, Kind.PROJECT
+APPLICATION, ACTION, ACTION_FLOW = Kind.OIDC_APPLICATION, Kind.ACTION, Kind.ACTION_FLOW
 
 
 IN_PROJECT = frozenset({APPLICATION})
@@ -96,11 +97,6 @@ def organization_ref(name: str) -> ResourceRef:
 def project_ref(organization: str, name: str) -> ResourceRef:
     """Return the ref of a project."""
     return ResourceRef(PROJECT, organization, "", name)
-
-
-def action_ref(organization: str, name: str) -> ResourceRef:
-    """Return the ref of an action."""
-    return ResourceRef(ACTION, organization, "", name)
 
 
 def owner_of(ref: ResourceRef) -> ResourceRef | None:

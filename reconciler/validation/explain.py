@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from reconciler.diagnostics import Diagnostic, cut, error
+from reconciler.kinds.fields import KINDS
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.fields import (
     NANOSECONDS,
@@ -21,9 +22,17 @@ from reconciler.resources.fields import (
 from reconciler.resources.nearest import letters, nearest, one_of
 from reconciler.resources.normal import LIMITS
 from reconciler.resources.schemas import DEFAULTS, Judged, spellings
-from reconciler.validation.schema import MAX_FAULTS, SchemaFault, schema_of, unshown
+from reconciler.validation.schema import (
+    MAX_FAULTS,
+    SchemaFault,
+    names_required,
+    schema_of,
+    unshown,
+)
 
 _LONGEST = {limits.pattern: limits.longest for limits in LIMITS}
+
+_INSTEAD = [(kind, *names) for kind, row in KINDS.items() for names in row.alternatives]
 
 # Fields that people look for, by their letters alone, and what to do instead.
 _NOT_WRITTEN = {
@@ -88,7 +97,7 @@ def _findings(judged: Judged, manifest: Manifest, fault: SchemaFault) -> Iterato
             if name not in fault.value:
                 yield _missing(fault, name).at(manifest.place_of_key(*fault.path))
     elif fault.keyword in {"oneOf", "not"}:
-        yield _script(fault).at(manifest.place_of_key(*fault.path))
+        yield _one_of_two(fault).at(manifest.place_of_key(*fault.path))
     else:
         words = _WORDS.get(fault.keyword, rule_broken)
         yield words(fault).at(manifest.place(*fault.path))
@@ -135,17 +144,21 @@ def _missing(fault: SchemaFault, name: str) -> Diagnostic:
     )
 
 
-def _script(fault: SchemaFault) -> Diagnostic:
-    if "script" in fault.value:
+def _one_of_two(fault: SchemaFault) -> Diagnostic:
+    """Return why a field and the path of its file are not both given, or neither."""
+    kind, field, other = next(
+        each for each in _INSTEAD if set(each[1:]) == set(names_required(fault))
+    )
+    if field in fault.value:
         return error(
             "SCHEMA-SCRIPT",
-            "both script and scriptFile are given",
-            "Keep one of them: the script itself, or the path of its file.",
+            f"both {field} and {other} are given",
+            f"Keep one of them: the {field} itself, or the path of its file.",
         )
     return error(
         "SCHEMA-SCRIPT",
-        "the action has no script",
-        "Write script with the JavaScript itself, or scriptFile with the path of its file.",
+        f"the {KINDS[kind].noun} has no {field}",
+        f"Write {field} with the JavaScript itself, or {other} with the path of its file.",
     )
 
 

@@ -15,7 +15,7 @@ from reconciler.resources.fields import (
     texts,
     variant,
 )
-from reconciler.resources.kinds import IN_PROJECT, KindRow
+from reconciler.resources.kinds import IN_PROJECT, ClientSecrets, KindRow
 
 CLOCK_SKEW = DurationRange(5 * NANOSECONDS, r"^(?:[0-4](?:\.[0-9]{1,9})?|5(?:\.0{1,9})?)s$")
 
@@ -139,5 +139,5 @@ ROW = KindRow(
     owner=IN_PROJECT,
     has_state=True,
     fields=_FIELDS,
-    has_secret=has_client_secret,
+    secrets=ClientSecrets(has_client_secret, "authMethodType BASIC or POST"),
 )
