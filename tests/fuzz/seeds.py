@@ -40,7 +40,12 @@ from tests.examples import JWT, SCRIPT
 from tests.fuzz.clients import true_answers
 from tests.fuzz.services import ODD_NAMES
 from tests.hostile import PAYLOADS, marked
-from tests.unit.rules.test_texts import ERRORS, FINE, NATIVE_ERRORS, NATIVE_FINE
+from tests.unit.kinds.oidc_application.test_redirect_uris import (
+    ERRORS,
+    FINE,
+    NATIVE_ERRORS,
+    NATIVE_FINE,
+)
 from tests.unit.validation.documents import ACTION, APPLICATION, IDP, ORGANIZATION, PROJECT
 
 EXAMPLES = Path(__file__).parents[2] / "manifests"

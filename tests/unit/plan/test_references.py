@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reconciler.errors import InvalidManifestsError
-from reconciler.kinds.rules import RULES
 from reconciler.plan.diff import field_changes
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, ref_of
 from reconciler.resources.nearest import MOST_HINTS
 from reconciler.resources.ref import Kind
-from reconciler.rules.form import Planned
 from reconciler.state import ObservedObject, Resource
 from tests.builders import (
     GREET,
@@ -24,9 +21,7 @@ from tests.builders import (
     a_ref,
     an_action,
     declared,
-    desired,
     held,
-    observed,
     plan_of,
 )
 
@@ -227,36 +222,6 @@ def test_a_flow_that_no_manifest_declares_loses_pruned_actions() -> None:
 
     (found,) = [each for each in plan.warnings if each.code == "PLAN-ACTION-IN-USE"]
     assert "ActionFlow acme/COMPLEMENT_TOKEN, which runs greet:" in found.remedy
-
-
-@pytest.mark.parametrize(
-    ("name", "service", "expected"),
-    [
-        ("COMPLEMENT_TOKEN", "ours", ["this service stores the actions of flows and runs none"]),
-        ("COMPLEMENT_TOKEN", "zitadel", []),
-        (
-            "INTERNAL_AUTHENTICATION",
-            "zitadel",
-            ["Login V2 does not run the actions of an authentication flow"],
-        ),
-    ],
-)
-def test_actions_that_may_never_run_are_told_once(
-    name: str, service: str, expected: list[str]
-) -> None:
-    trigger = "POST_AUTHENTICATION" if name != "COMPLEMENT_TOKEN" else USERINFO
-    ref = a_ref(Kind.ACTION_FLOW, name)
-    flow = declared(ref, {trigger: ["greet"]})
-    state = replace(observed(), keeps_history=service == "ours")
-
-    def told(*written: Resource) -> list[str]:
-        planned = Planned([(each, None) for each in written], [held(ref)])
-        advice = RULES[Kind.ACTION_FLOW].advice
-        assert advice is not None
-        return [each.summary for each in advice(planned, desired(), state)]
-
-    assert told(flow, flow) == expected
-    assert told(declared(ref, {})) == []
 
 
 OTHER_SCRIPT = declared(GREET, an_action(script="function greet() { return 2; }"))

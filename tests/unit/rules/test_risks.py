@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.kinds.action_flow.rules import RULES
 from reconciler.kinds.oidc_application.rules import is_stronger, is_weaker
-from reconciler.plan.risk import is_severe
 from reconciler.rules.risks import (
     Test,
     Value,
@@ -76,18 +74,3 @@ def test_a_test_compares_two_values(
 def test_where_a_uri_leads(uri: str, authority: str, *, is_plain: bool) -> None:
     """Read as whoever is deceived most easily would read it."""
     assert (authority_of(uri), is_plain_http(uri)) == (authority, is_plain)
-
-
-def test_what_weakens_a_protection_is_severe_and_an_order_is_not() -> None:
-    """In this order, at each trigger."""
-    assert {rule.name: is_severe(rule.name) for rule in RULES.risks} == {
-        "trigger-emptied": True,
-        "trigger-action-removed": True,
-        "trigger-action-added": True,
-        "trigger-order-changed": False,
-    }
-
-
-def test_a_new_flow_is_told_for_what_it_runs_only() -> None:
-    """What it does not run was never there."""
-    assert {rule.name for rule in RULES.risks if rule.also_new} == {"trigger-action-added"}

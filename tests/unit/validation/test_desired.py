@@ -17,7 +17,7 @@ from reconciler.validation.desired import (
 )
 from tests.builders import ACME, GREET, SHOP, WEB
 from tests.rows import each_row
-from tests.unit.validation.conftest import Judge
+from tests.unit.conftest import Judge
 from tests.unit.validation.documents import (
     ACTION,
     ACTION_FLOW,

@@ -13,7 +13,7 @@ from reconciler.rules.form import CompileError
 from reconciler.validation.desired import judge
 from reconciler.validation.script import ScriptCompiler
 from tests.rows import each_row
-from tests.unit.validation.conftest import Judge
+from tests.unit.conftest import Judge
 from tests.unit.validation.documents import ACTION, text_of, with_metadata, with_spec
 
 
