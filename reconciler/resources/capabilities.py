@@ -20,59 +20,34 @@ SOURCE = "source"
 """Name of the capabilities of this project's own service."""
 
 
-class Extra(NamedTuple):
-    """A field that the source does not have, or a value of one of its fields.
-
-    Attributes:
-        word: The value; empty for the field as a whole.
-    """
-
-    kind: Kind
-    field: str
-    word: str = ""
-
-
-EXTRAS: tuple[Extra, ...] = tuple(
-    Extra(kind, field.name, word)
-    for kind, row in KINDS.items()
-    for field in row.fields
-    for word in (*field.newer, *([""] if field.since else []))
-)
-"""Every field and value beyond the source."""
-
-
 class Capabilities(NamedTuple):
     """What one kind of service takes.
 
     Attributes:
         title: The service, for sentences.
-        extras: The fields and values that it takes beyond the source.
-        unit: In which it counts a text that it limits in another way than the source does:
-            characters (code points), or bytes in UTF-8.
+        is_newer: Whether it takes the fields and values beyond the source, and limits long texts by
+            bytes in UTF-8 and not by characters (code points).
         refuses_empty: Whether it refuses texts that may be empty by the source.
     """
 
     name: str
     title: str
-    extras: frozenset[Extra]
-    unit: str = "characters"
+    is_newer: bool = False
     refuses_empty: bool = False
 
     def takes(self, use: Use) -> bool:
         """Return whether the service takes what a manifest uses."""
-        if use.extra is not None:
-            return use.extra in self.extras
-        if not use.text:
-            return not self.refuses_empty
-        return self.size_of(use.text) <= self.most(use.field)
+        if use.text:
+            return self.size_of(use.text) <= self.most(use.field)
+        return not self.refuses_empty if use.is_empty else self.is_newer
 
     def size_of(self, text: str) -> int:
         """Return the size of a long text as the service counts it."""
-        return len(text) if self.unit == "characters" else len(text.encode())
+        return len(text.encode()) if self.is_newer else len(text)
 
     def most(self, field: Field) -> int:
         """Return the greatest size of a text that services limit in different ways."""
-        return field.of_source if self.unit == "characters" else field.longest
+        return field.longest if self.is_newer else field.of_source
 
 
 class Use(NamedTuple):
@@ -80,24 +55,25 @@ class Use(NamedTuple):
 
     Attributes:
         path: Where it stands in the manifest.
-        extra: None for a text.
-        text: The text; empty for one that is written empty, which the source allows.
+        word: The value.
+        text: The long text.
+        is_empty: Whether it is a text that is written empty, which the source allows.
     """
 
     path: tuple[str | int, ...]
     field: Field
-    extra: Extra | None = None
+    word: str = ""
     text: str = ""
+    is_empty: bool = False
 
 
 # The releases 3 and 4 differ in how they behave (docs/zitadel.md), not in what they take.
-_OF_ZITADEL = (frozenset(EXTRAS), "bytes", True)
 CAPABILITIES: Mapping[str, Capabilities] = {
     each.name: each
     for each in (
-        Capabilities(SOURCE, "this project's own service", frozenset()),
-        Capabilities("zitadel-3", "ZITADEL 3", *_OF_ZITADEL),
-        Capabilities("zitadel-4", "ZITADEL 4", *_OF_ZITADEL),
+        Capabilities(SOURCE, "this project's own service"),
+        Capabilities("zitadel-3", "ZITADEL 3", is_newer=True, refuses_empty=True),
+        Capabilities("zitadel-4", "ZITADEL 4", is_newer=True, refuses_empty=True),
     )
 }
 """The capabilities of each kind of service, by the name that a configuration gives them."""
@@ -106,7 +82,7 @@ CAPABILITIES: Mapping[str, Capabilities] = {
 def capabilities_of(generation: int | None, present: str) -> str:
     """Return the name of what a ZITADEL of a generation takes.
 
-    ``present`` stays where the generation cannot be told, and for one too old for any extra.
+    ``present`` stays where the generation cannot be told, and for one too old for anything newer.
     """
     name = f"zitadel-{generation}"
     return name if present != SOURCE and name in CAPABILITIES else present
@@ -130,17 +106,17 @@ def uses(kind: Kind, spec: Spec) -> Iterator[Use]:
 def _uses(kind: Kind, field: Field, value: SpecValue) -> Iterator[Use]:
     path = ("spec", field.name)
     if field.since:
-        yield Use(path, field, Extra(kind, field.name))
+        yield Use(path, field)
     elif field.newer:
         for position, word in enumerate(wire_spelling(kind, field.name, value)):
             if word in field.newer:
-                yield Use((*path, position), field, Extra(kind, field.name, word))
+                yield Use((*path, position), field, word)
     elif field.of_source:
         # A shorter one has fewer bytes than any service takes, too.
         if value and len(value) > field.of_source:
             yield Use(path, field, text=value)
     elif value == "":
-        yield Use(path, field)
+        yield Use(path, field, is_empty=True)
 
 
 class Refusal(NamedTuple):
@@ -157,17 +133,18 @@ def refusal(use: Use, service: Capabilities, *, is_chosen: bool) -> Refusal:
     ``is_chosen`` says that the capabilities were chosen, and are not those of a service at hand.
     """
     name, most = use.field.name, service.most(use.field)
-    if use.extra is None and not use.text:
+    if use.is_empty:
         summary = f"{service.title} does not take an empty {name}"
         remedy = f"Write {use.field.for_empty}: empty means the same."
         return Refusal("CAPABILITY-VALUE", summary, remedy)
-    if use.extra is None:
+    if use.text:
         code = "SCHEMA-TOO-LONG"
-        summary = f"{name} is longer than {most} {service.unit}"
+        unit = "bytes" if service.is_newer else "characters"
+        summary = f"{name} is longer than {most} {unit}"
         instead = f"It has {service.size_of(use.text)}; shorten it to at most {most}."
-    elif use.extra.word:
+    elif use.word:
         code = "CAPABILITY-VALUE"
-        summary = f"{service.title} does not take {use.extra.word}"
+        summary = f"{service.title} does not take {use.word}"
         instead = "Remove it."
     else:
         code = "CAPABILITY-FIELD"
@@ -185,25 +162,22 @@ def _takers(use: Use, *, is_chosen: bool) -> str:
 
 
 BEYOND: Mapping[Kind, frozenset[str]] = {
-    kind: frozenset(each.field for each in EXTRAS if each.kind is kind and not each.word)
-    for kind in KINDS
+    kind: frozenset(field.name for field in row.fields if field.since)
+    for kind, row in KINDS.items()
 }
 """The names of the fields of each kind that the source does not have."""
 
 
 def fields_taken(kind: Kind, service: Capabilities) -> tuple[Field, ...]:
     """Return the fields of a kind as a service takes them."""
+    fields = KINDS[kind].fields
+    if service.is_newer:
+        return fields
     return tuple(
-        _taken(kind, each, service)
-        for each in KINDS[kind].fields
-        if not each.since or Extra(kind, each.name) in service.extras
+        each._replace(
+            words=tuple(word for word in each.words if word not in each.newer),
+            longest=each.of_source or each.longest,
+        )
+        for each in fields
+        if not each.since
     )
-
-
-def _taken(kind: Kind, field: Field, service: Capabilities) -> Field:
-    if field.newer:
-        missing = {
-            each for each in field.newer if Extra(kind, field.name, each) not in service.extras
-        }
-        return field._replace(words=tuple(each for each in field.words if each not in missing))
-    return field._replace(longest=service.most(field)) if field.of_source else field

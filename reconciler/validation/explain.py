@@ -21,6 +21,7 @@ from reconciler.resources.fields import (
 )
 from reconciler.resources.nearest import letters, nearest, one_of
 from reconciler.resources.normal import LIMITS
+from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import DEFAULTS, Judged, spellings
 from reconciler.validation.schema import (
     MAX_FAULTS,
@@ -31,8 +32,6 @@ from reconciler.validation.schema import (
 )
 
 _LONGEST = {limits.pattern: limits.longest for limits in LIMITS}
-
-_INSTEAD = [(kind, *names) for kind, row in KINDS.items() for names in row.alternatives]
 
 # Fields that people look for, by their letters alone, and what to do instead.
 _NOT_WRITTEN = {
@@ -97,7 +96,7 @@ def _findings(judged: Judged, manifest: Manifest, fault: SchemaFault) -> Iterato
             if name not in fault.value:
                 yield _missing(fault, name).at(manifest.place_of_key(*fault.path))
     elif fault.keyword in {"oneOf", "not"}:
-        yield _one_of_two(fault).at(manifest.place_of_key(*fault.path))
+        yield _one_of_two(judged, fault).at(manifest.place_of_key(*fault.path))
     else:
         words = _WORDS.get(fault.keyword, rule_broken)
         yield words(fault).at(manifest.place(*fault.path))
@@ -144,11 +143,9 @@ def _missing(fault: SchemaFault, name: str) -> Diagnostic:
     )
 
 
-def _one_of_two(fault: SchemaFault) -> Diagnostic:
-    """Return why a field and the path of its file are not both given, or neither."""
-    kind, field, other = next(
-        each for each in _INSTEAD if set(each[1:]) == set(names_required(fault))
-    )
+def _one_of_two(judged: Judged, fault: SchemaFault) -> Diagnostic:
+    """Return why a field and the path of its file cannot both be left out, nor both be given."""
+    field, other = names_required(fault)
     if field in fault.value:
         return error(
             "SCHEMA-SCRIPT",
@@ -157,7 +154,7 @@ def _one_of_two(fault: SchemaFault) -> Diagnostic:
         )
     return error(
         "SCHEMA-SCRIPT",
-        f"the {KINDS[kind].noun} has no {field}",
+        f"the {KINDS[Kind(str(judged))].noun} has no {field}",
         f"Write {field} with the JavaScript itself, or {other} with the path of its file.",
     )
 

@@ -10,7 +10,6 @@ from reconciler.kinds.action.fields import MAX_SCRIPT
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.capabilities import (
     CAPABILITIES,
-    EXTRAS,
     SOURCE,
     fields_taken,
     refusal,
@@ -31,8 +30,7 @@ def takers(kind: Kind, spec: dict[str, Any]) -> list[str]:
 
 def test_the_source_is_what_every_service_takes() -> None:
     assert [*CAPABILITIES] == [SOURCE, *NEWER]
-    assert CAPABILITIES[SOURCE].extras == frozenset()
-    assert {each.field for each in EXTRAS} == {"grantTypes", "backChannelLogoutUri", "loginVersion"}
+    assert not CAPABILITIES[SOURCE].is_newer
 
 
 @each_row(
