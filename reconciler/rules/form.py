@@ -75,6 +75,7 @@ class KindRules:
             through by ``--break-glass``.
         advice: Returns what a reader of a plan should know.
         kept_lists: The lists that a ZITADEL from 4.0 on keeps where an update leaves them empty.
+        stays_active: Why a service may be unable to deactivate an object.
         console: Fields that a ZITADEL has and no manifest declares, and that updates send back.
         ids_named: Returns the ids of other objects that events name.
         with_specs: Returns events of an object with its whole spec; names of others are by id.
@@ -88,6 +89,7 @@ class KindRules:
     guards: Callable[[Planned, ObservedState, Collection[str]], Iterable[Diagnostic]] | None = None
     advice: Callable[[Planned, DesiredState, ObservedState], Iterable[Diagnostic]] | None = None
     kept_lists: Sequence[str] = ()
+    stays_active: str = ""
     console: frozenset[str] = frozenset()
     ids_named: Callable[[Sequence[ObjectEvent]], Iterable[str]] = lambda _: ()
     with_specs: Callable[[Sequence[ObjectEvent], Mapping[str, str]], Sequence[ObjectEvent]] = (

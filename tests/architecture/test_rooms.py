@@ -43,7 +43,6 @@ TO_BE_MENDED: set[str] = {
     "report/markdown.py",
     "report/plan_json.py",
     "report/plan_text.py",
-    "report/secrets.py",
     "resources/call.py",
     "service/domain/oidc_application.py",
     "service/domain/state.py",

@@ -154,5 +154,7 @@ RULES = KindRules(
     new_against={"audience": "checked"},  # a check that is off by default
     findings=_findings,
     advice=_advice,
+    stays_active="This ZITADEL has no call that deactivates an identity provider of its present "
+    "calls: only one that an old call made can be deactivated.",
     console=frozenset({"providerOptions", "autoRegister", "stylingType"}),
 )  # fmt: skip
