@@ -1,4 +1,4 @@
-"""The rules of the kinds: a row for each that has any of its own."""
+"""The rules of the kinds: a row for each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from reconciler.kinds.project import rules as project
 from reconciler.resources.ref import Kind
 from reconciler.rules.form import KindRules
 
+# In the order in which a plan tells what they found.
 RULES: Mapping[Kind, KindRules] = {
-    **dict.fromkeys(Kind, KindRules()),
-    Kind.PROJECT: project.RULES,
     Kind.OIDC_APPLICATION: oidc_application.RULES,
     Kind.IDP_JWT_CONFIG: idp_jwt_config.RULES,
     Kind.ACTION: action.RULES,
     Kind.ACTION_FLOW: action_flow.RULES,
+    Kind.PROJECT: project.RULES,
+    Kind.ORGANIZATION: KindRules(),
 }

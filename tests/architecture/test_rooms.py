@@ -30,7 +30,6 @@ TO_BE_MENDED: set[str] = {
     "apply/delivery.py",
     "apply/executor.py",
     "apply/journal.py",
-    "apply/recovery.py",
     "cli/observe.py",
     "cli/options.py",
     "cli/secret.py",
