@@ -66,6 +66,12 @@ MEANINGS: Mapping[str, str] = {name: _KNOWN[name][1] for name in CLASSES}
 """The meaning of each risk class, most dangerous first."""
 
 
+PROBLEMS: Mapping[str, str] = {
+    key: text for row in RULES.values() for key, text in row.problem_texts.items()
+}
+"""Keys under which the service reports problems of an object, and what each means."""
+
+
 def is_severe(name: str) -> bool:
     """Return whether a class loses something, weakens a protection, or switches an object.
 

@@ -69,6 +69,7 @@ class KindRules:
         removal: The risk of deleting an object.
         new_against: Values that a new object is held against, where those are not the defaults.
         problems: Returns the keys of problems that a service will report of a spec.
+        problem_texts: What each means, by its key.
         findings: Returns what is wrong or dangerous about one resource, beside its spec as it is
             written.
         guards: Returns why a plan must not be applied. What is among the folded addresses is let
@@ -85,6 +86,7 @@ class KindRules:
     removal: Removal | None = None
     new_against: Spec = field(default_factory=dict)
     problems: Callable[[Spec], tuple[str, ...]] = lambda _: ()
+    problem_texts: Mapping[str, str] = field(default_factory=dict)
     findings: Callable[[Resource, Spec, Compile], Iterable[Found]] = lambda *_: ()
     guards: Callable[[Planned, ObservedState, Collection[str]], Iterable[Diagnostic]] | None = None
     advice: Callable[[Planned, DesiredState, ObservedState], Iterable[Diagnostic]] | None = None

@@ -37,7 +37,6 @@ TO_BE_MENDED: set[str] = {
     "manifests/export.py",
     "manifests/resolve.py",
     "manifests/variables.py",
-    "report/codes.py",
     "report/html_change.py",
     "report/markdown.py",
     "report/plan_json.py",

@@ -375,6 +375,7 @@ RULES = KindRules(
         ),
     ),
     problems=compliance_problems,
+    problem_texts=MESSAGES,
     findings=_findings,
     guards=_guards,
     advice=_logouts_checked,
