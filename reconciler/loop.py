@@ -20,13 +20,13 @@ from reconciler.errors import (
 )
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import empties_a_list, field_changes, kept_notes
-from reconciler.plan.flows import needs_flows
 from reconciler.plan.guards import Allowances
-from reconciler.plan.history import action_names, lacks_names, names_of_removed, with_specs
+from reconciler.plan.history import lacks_names, names_by_id, names_of_removed, with_specs
 from reconciler.plan.matching import match
 from reconciler.plan.model import Adopt, Cause, Plan, Scope, Update, ref_of
 from reconciler.plan.ownership import divided
 from reconciler.plan.planner import build_plan
+from reconciler.plan.references import needs_referring
 from reconciler.plan.unfinished import deactivates
 from reconciler.resources.capabilities import capabilities_of
 from reconciler.resources.fields import Spec
@@ -86,7 +86,7 @@ def preview(
         ServiceError: the service cannot be read.
     """
     with collector_paused():
-        flows = all_flows or needs_flows(desired, scope)
+        flows = all_flows or needs_referring(desired, scope)
         observed = observe_declared(desired, service, flows=flows)
         matching = match(desired, observed)
         # Only a ZITADEL has a generation, and only a ZITADEL keeps no history.
@@ -118,7 +118,7 @@ def explained(plan: Plan, service: HistoryReader, observed: ObservedState | None
     a flow names the actions that were observed.
     """
     asked = changed_on_service(plan)
-    names = action_names(observed) if observed is not None and asked else {}
+    names = names_by_id(observed) if observed is not None and asked else {}
     causes: dict[ResourceRef, Mapping[str, Cause]] = {}
     try:
         for change in asked[:MOST_HISTORIES]:
@@ -193,7 +193,7 @@ def look_for_drift(
 
     reading = Scope(tree=scope.tree, shard=scope.shard)
     plan, observed = preview(desired, service, reading, Allowances(), all_flows=True)
-    names = action_names(observed)
+    names = names_by_id(observed)
     histories = {
         held.id: history_of(service, held.id, held.organization_id, names)
         for held in suspects(plan, observed)

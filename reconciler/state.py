@@ -250,6 +250,9 @@ class OwedSecret:
 UPGRADE = "upgrade this program."
 """Ends a reason for an incomplete listing that another run would find again."""
 
+LET_THROUGH = "Let GET /management/v1/iam through to the service"
+"""What to do where a ZITADEL does not tell its id."""
+
 
 @dataclass(frozen=True, slots=True)
 class ObservedState:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from reconciler.kinds.action_flow.flows import FLOWS
 from reconciler.kinds.fields import KINDS
-from reconciler.resources.capabilities import EXTRAS
 from reconciler.resources.ref import Kind
 
 NAMES = st.sampled_from(
@@ -26,9 +25,8 @@ URIS = st.lists(
 )
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # The built-in service takes the values of the source document only.
-_BEYOND = {extra.word for extra in EXTRAS}
 WORDS = {
-    field.name: tuple(word for word in field.words if word not in _BEYOND)
+    field.name: tuple(word for word in field.words if word not in field.newer)
     for field in KINDS[Kind.OIDC_APPLICATION].fields
 }
 

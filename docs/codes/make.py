@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from reconciler.report.codes import PROBLEMS, RISKS, SECTIONS, Code, as_sentence
+from reconciler.plan.risk import PROBLEMS
+from reconciler.report.codes import RISKS, SECTIONS, Code, as_sentence
 
 PAGE = Path(__file__).parents[1] / "codes.md"
 _HEAD = """\

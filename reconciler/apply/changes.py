@@ -12,19 +12,17 @@ from reconciler.apply.journal import Intent, new_key
 from reconciler.apply.sink import Delivery
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import REFUSED, ReconcilerError
-from reconciler.kinds.action_flow.flows import named_actions
 from reconciler.plan.diff import is_not_sent
 from reconciler.plan.model import (
-    Adopt,
     Change,
     Create,
     Delete,
-    Update,
     held_of,
     makes_secret,
     ref_of,
 )
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
+from reconciler.resources.references import references
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
@@ -216,7 +214,7 @@ def needed_by(change: Change) -> Iterator[ResourceRef]:
     if owner is not None:
         yield owner.key
     if not isinstance(change, Delete):
-        yield from _action_keys(change)
+        yield from (ref.key for ref, _ in references(change.resource.ref, change.resource.spec))
 
 
 def order_of(change: Change, ids: Ids, losers: Collection[str] = ()) -> Order:
@@ -231,7 +229,8 @@ def order_of(change: Change, ids: Ids, losers: Collection[str] = ()) -> Order:
     )
     if isinstance(change, Delete):
         return DeleteOrder(change.held, is_moved=is_moved)
-    actions = {key.name: ids[key] for key in _action_keys(change)}
+    named = references(change.resource.ref, change.resource.spec)
+    actions = {ref.key.name: ids[ref.key] for ref, _ in named}
     if not isinstance(change, Create):
         return UpdateOrder(change.resource, change.held, named_ids=actions, is_moved=is_moved)
     resource = change.resource
@@ -266,13 +265,6 @@ def deactivation_of(change: Create, made: Written, ids: Ids) -> UpdateOrder:
 def secret_order(held: ObservedObject) -> SecretOrder:
     """Return the order that gives a held application a new secret."""
     return SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
-
-
-def _action_keys(change: Create | Update | Adopt) -> Iterator[ResourceRef]:
-    """Yield the keys of the actions that a flow runs; none of another kind."""
-    ref = change.resource.ref
-    if ref.kind is Kind.ACTION_FLOW:
-        yield from (action.key for action, _ in named_actions(ref, change.resource.spec))
 
 
 def _owner_ids(ref: ResourceRef, ids: Ids) -> tuple[str, str]:

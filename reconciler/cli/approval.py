@@ -27,10 +27,10 @@ from reconciler.plan.approved_plan import (
     written_for,
 )
 from reconciler.plan.digest import declared_digest, plan_digest
-from reconciler.plan.guards import LET_THROUGH, Allowances
+from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.service_client.port import HistoryReader
-from reconciler.state import DesiredState, ObservedState
+from reconciler.state import LET_THROUGH, DesiredState, ObservedState
 
 if TYPE_CHECKING:
     from reconciler.plan.planfile import PlanFile

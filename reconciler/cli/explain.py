@@ -161,7 +161,8 @@ def _unknown(
 
 def _code(written: str, style: Style) -> Sequence[str]:
     """Return what a code means, in lines; nothing where a text looks like a kind."""
-    from reconciler.report.codes import CODES, PROBLEMS, RISKS, as_sentence
+    from reconciler.plan.risk import PROBLEMS
+    from reconciler.report.codes import CODES, RISKS, as_sentence
 
     names = {name.lower(): name for name in (*CODES, *RISKS, *PROBLEMS)}
     name = names.get(written.lower(), "")

@@ -29,7 +29,7 @@ from reconciler.errors import ObjectNotFoundError, UsageError
 from reconciler.loop import history_of, look_for_drift, observe_declared
 from reconciler.plan.advice import unidentified
 from reconciler.plan.drift import Drift
-from reconciler.plan.history import action_names, steps_of, with_specs
+from reconciler.plan.history import names_by_id, steps_of, with_specs
 from reconciler.plan.matching import match
 from reconciler.plan.model import Scope
 from reconciler.report.drift_and_history import DriftDocument, HistoryDocument
@@ -103,7 +103,7 @@ class _Found(NamedTuple):
 def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
     """Return the object of these names, or the last removed one that had them."""
     observed = reader.observe([ref.organization])
-    held, names = observed.objects.get(ref.key), action_names(observed)
+    held, names = observed.objects.get(ref.key), names_by_id(observed)
     if held is not None:
         return _Found(held.id, held.ref, held.organization_id, names)
     objects = observed.objects.values()

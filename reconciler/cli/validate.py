@@ -32,7 +32,12 @@ from reconciler.report.layout import Forms, Layout, fitted, in_json
 from reconciler.report.visible import PLAIN, Style
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Shard
-from reconciler.validation.desired import judge, undeclared_actions, undeclared_owners, unmet_needs
+from reconciler.validation.desired import (
+    judge,
+    undeclared_owners,
+    undeclared_references,
+    unmet_needs,
+)
 
 STDIN = "-"
 STDIN_NAME = "stdin"
@@ -176,7 +181,7 @@ def _judged(paths: Sequence[str], shard: Shard | None, chosen: Configured) -> Ou
         if judgement.named is not None and loaded.whole:
             named = replace(judgement.desired, resources=judgement.named)
             found[each.name] += undeclared_owners(named)
-            found[each.name] += undeclared_actions(named)
+            found[each.name] += undeclared_references(named)
         read |= {(each.file.name, each.index): each.file.name for each in loaded.manifests}
     return Outcome(of_all(found), list(read.values()), list(filter(None, found)))
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from reconciler.diagnostics import Diagnostic, note, warning
+from reconciler.diagnostics import Diagnostic, warning
 from reconciler.kinds.fields import KINDS
-from reconciler.plan.alike import HeldAlike
-from reconciler.plan.diff import is_not_sent
-from reconciler.plan.guards import LET_THROUGH, addresses_of
-from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update
+from reconciler.kinds.rules import RULES
+from reconciler.plan.guards import addresses_of, by_kind
+from reconciler.plan.model import Change, Create, Scope
 from reconciler.resources.capabilities import SOURCE
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
-from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, other_owner
+from reconciler.rules.alike import HeldAlike
+from reconciler.rules.form import Planned, listed
+from reconciler.state import (
+    LET_THROUGH,
+    DesiredState,
+    ObservedObject,
+    ObservedState,
+    Resource,
+    other_owner,
+)
 
-DEPRECATED = "UpdateOrgIDPJWTConfig"
 NOT_IDENTIFIED = "SERVICE-NOT-IDENTIFIED"
-NAMED = 20
-_LOGOUT = "backChannelLogoutUri"
 
 
 def advice(
@@ -34,9 +39,7 @@ def advice(
     return (
         *_other_capabilities(desired, observed),
         *unidentified(observed),
-        *_logouts_checked(changes),
-        *_deprecated(changes, observed),
-        *_audiences(changes, desired, observed),
+        *_of_kinds(changes, desired, observed),
         *_no_longer_named(desired, observed, scope),
         *_allowed_for_nothing(changes, named),
     )
@@ -56,94 +59,16 @@ def _other_capabilities(desired: DesiredState, observed: ObservedState) -> Itera
         )
 
 
-def _logouts_checked(changes: Sequence[Change]) -> Iterator[Diagnostic]:
-    """Yield a note on updates that send an old back-channel logout URI, which is checked again."""
-    sent = [
-        change.resource
-        for change in changes
-        if isinstance(change, Update | Adopt)
-        and change.held.spec.get(_LOGOUT)
-        and change.resource.spec.get(_LOGOUT) == change.held.spec[_LOGOUT]
-        and change.resource.spec != change.held.spec
-        and not is_not_sent(change)
-    ]
-    if sent:
-        yield note(
-            "PLAN-LOGOUT-CHECKED",
-            f"the server checks the back-channel logout URI of {len(sent)} application(s) again",
-            "A newer ZITADEL refuses an update of an application whose backChannelLogoutUri it can "
-            "no longer resolve (PROJECT-msNebo), also where the manifest does not say it. Then "
-            f"write another one, or an empty text: {_listed([_place(each) for each in sent])}",
-            sent[0].source.place("spec"),
-        )
+_NOTHING = Planned([], [])
 
 
-def _deprecated(changes: Sequence[Change], observed: ObservedState) -> Iterator[Diagnostic]:
-    # A ZITADEL is written to with newer calls, unless it is too old for them.
-    if not observed.keeps_history and observed.knows_audience is not False:
-        return
-    using = [
-        change.resource
-        for change in changes
-        if isinstance(change, Update | Adopt)
-        and change.resource.ref.kind is Kind.IDP_JWT_CONFIG
-        and change.resource.spec != change.held.spec
-        and change.resource.spec.get("audience") == change.held.spec.get("audience")
-    ]
-    if using:
-        yield warning(
-            "PLAN-DEPRECATED-OPERATION",
-            "the plan uses a deprecated operation of the service",
-            f"{DEPRECATED} may be removed in a future version of the service. It is used for "
-            f"{_listed([_place(resource) for resource in using])}. Nothing is wrong today; keep "
-            "it in mind before the service is upgraded.",
-            using[0].source.place("spec"),
-        )
-
-
-_UPGRADE = "ZITADEL knows it from 3.4.12 and 4.15.2 on: upgrade it."
-
-
-def _audiences(
+def _of_kinds(
     changes: Sequence[Change], desired: DesiredState, observed: ObservedState
 ) -> Iterator[Diagnostic]:
-    """Yield one warning about audiences that are not checked, and one where they may be lost."""
-    providers = [each for each in desired.resources.values() if "audience" in each.spec]
-    unchecked = [each for each in providers if not each.spec["audience"]]
-    if providers and observed.knows_audience is False:
-        yield warning(
-            "PLAN-AUDIENCE-UNKNOWN",
-            "the server does not know the audience of identity providers",
-            f"It never checks `aud`, so for {len(providers)} provider(s) a token that their issuer "
-            f"made for another application is accepted (CVE-2026-55669). {_UPGRADE}",
-        )
-        return
-    if unchecked:
-        yield warning(
-            "PLAN-NO-AUDIENCE",
-            f"{len(unchecked)} JWT identity provider(s) accept tokens for any audience",
-            "`aud` is not checked: a token that the issuer made for another application is "
-            "accepted (CVE-2026-55669). Write spec.audience: "
-            f"{_listed([_place(each) for each in unchecked])}",
-            unchecked[0].source.place("spec"),
-        )
-    setting = [
-        change.resource
-        for change in changes
-        if not isinstance(change, Delete) and change.resource.spec.get("audience")
-    ]
-    if setting and observed.knows_audience is None:
-        yield warning(
-            "PLAN-AUDIENCE-UNKNOWN",
-            "whether the server knows the audience of identity providers shows only after apply",
-            f"The plan sets it for {len(setting)} provider(s). If the next plan sets it again, the "
-            f"server never checks `aud`. {_UPGRADE}",
-            setting[0].source.place("spec"),
-        )
-
-
-def _place(resource: Resource) -> str:
-    return f"{resource.ref} ({resource.source.place('metadata', 'name')})"
+    planned = by_kind(changes)
+    for kind, row in RULES.items():
+        if row.advice is not None:
+            yield from row.advice(planned.get(kind, _NOTHING), desired, observed)
 
 
 def _no_longer_named(
@@ -159,7 +84,7 @@ def _no_longer_named(
         yield warning(
             "PLAN-ORGANIZATION-LEFT",
             "the tree no longer names an organization it applied before",
-            f"Tree {scope.tree} applied objects to {_listed(left)}, and no manifest names "
+            f"Tree {scope.tree} applied objects to {listed(left)}, and no manifest names "
             f"{'it' if len(left) == 1 else 'them'} any more. What is there is neither compared "
             "nor deleted. Declare the Organization again to see it in the plan, and to let "
             "--prune delete what is in it.",
@@ -175,7 +100,7 @@ def _allowed_for_nothing(
         yield warning(
             "PLAN-BREAK-GLASS-UNUSED",
             "--break-glass names what this plan does not touch",
-            f"Nothing is planned for {_listed(idle)}. Correct the name, or leave the flag out.",
+            f"Nothing is planned for {listed(idle)}. Correct the name, or leave the flag out.",
         )
 
 
@@ -202,22 +127,17 @@ def second_objects(
 
 
 def _second_object(resource: Resource, twin: ObservedObject) -> Diagnostic:
-    is_application = twin.ref.kind is Kind.OIDC_APPLICATION
+    has_clients = KINDS[twin.ref.kind].secrets is not None
     return warning(
         "PLAN-SECOND-OBJECT",
         "a second object of the same content would be created",
         f"The service holds {twin.ref} with the same content, and no manifest declares it. "
         f"{resource.ref} will be a second object with a new "
-        f"{'client id' if is_application else 'id'}. To rename the one that is held instead, "
+        f"{'client id' if has_clients else 'id'}. To rename the one that is held instead, "
         f'write in its manifest: metadata.id: "{twin.id}"',
         resource.source.place("metadata", "name"),
         resource.ref,
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:NAMED])
-    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown
 
 
 def unidentified(observed: ObservedState) -> Iterator[Diagnostic]:

@@ -14,9 +14,18 @@ from dataclasses import dataclass, replace
 from reconciler.plan.causes import cause_in_words, cause_of
 from reconciler.plan.diff import is_not_sent
 from reconciler.plan.digest import essence
-from reconciler.plan.flows import empties
 from reconciler.plan.history import gives_secret
-from reconciler.plan.model import CauseKind, Change, Create, Delete, Plan, held_of, ref_of, word
+from reconciler.plan.model import (
+    CauseKind,
+    Change,
+    Create,
+    Delete,
+    Plan,
+    empties,
+    held_of,
+    ref_of,
+    word,
+)
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import (
     DesiredState,
@@ -309,11 +318,11 @@ class _Comparison:
 
 
 def _is_half_emptied(change: Change, held: ObservedObject) -> bool:
-    """Return whether a flow that a change empties is as it was, less some of its triggers."""
+    """Return whether an object that a change empties is as it was, less some of its lists."""
     if not empties(change):
         return False
     before = change.held.spec
-    left = {trigger: actions for trigger, actions in held.spec.items() if actions}
+    left = {name: values for name, values in held.spec.items() if values}
     return held.spec != before and all(before.get(each) == left[each] for each in left)
 
 

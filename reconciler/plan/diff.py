@@ -6,13 +6,13 @@ module that imports deepdiff.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, warning
-from reconciler.kinds.oidc_application.compliance import has_client_secret
+from reconciler.kinds.rules import RULES
 from reconciler.plan.model import (
     Adopt,
     Change,
@@ -22,10 +22,10 @@ from reconciler.plan.model import (
     Update,
     lacks_secret,
     makes_secret,
+    signs_in_with_secret,
 )
 from reconciler.resources.fields import Spec, SpecValue
 from reconciler.resources.normal import TYPES
-from reconciler.resources.ref import Kind
 from reconciler.state import ObservedObject, Resource, is_in_step
 
 NAME = "metadata.name"
@@ -131,8 +131,8 @@ def _computed(change: Change) -> tuple[FieldChange, ...]:
     )
 
 
-OPTIONS = frozenset({"providerOptions", "autoRegister", "stylingType"})
-"""Carried fields of identity providers that a ZITADEL has and no manifest declares."""
+OPTIONS = frozenset[str]().union(*(row.console for row in RULES.values()))
+"""Carried fields that a ZITADEL has and no manifest declares."""
 
 OPTIONS_IN_WORDS = "options set in the console"
 
@@ -161,11 +161,11 @@ def _metadata_changes(change: Update | Adopt) -> Iterator[FieldChange]:
 
 
 def _secret_change(change: Update | Adopt) -> tuple[FieldChange, ...]:
-    """Return that an application gets a new secret: before and after are whether it has one.
+    """Return that an object gets a new secret: before and after are whether it has one.
 
-    Where it moves to a client secret, ``authMethodType`` says so already.
+    Where it moves to a client secret, its fields say so already.
     """
-    is_lacking = lacks_secret(change.resource, change.held) and has_client_secret(change.held.spec)
+    is_lacking = lacks_secret(change.resource, change.held) and signs_in_with_secret(change.held)
     if not change.new_secret and not is_lacking:
         return ()
     return (FieldChange(CREDENTIAL, not is_lacking, after=True),)
@@ -176,11 +176,6 @@ def _secret_change(change: Update | Adopt) -> tuple[FieldChange, ...]:
 # empties a list.
 KEPT_FROM = 4
 """The first generation that keeps such lists."""
-
-LISTS: Mapping[Kind, tuple[str, ...]] = {
-    Kind.OIDC_APPLICATION: ("redirectUris", "postLogoutRedirectUris", "additionalOrigins")
-}
-"""The lists that may be empty, of each kind that has any."""
 
 REMEDY = (
     "ZITADEL from 4.0 on keeps a list that an update leaves empty. Write at least one entry in "
@@ -196,7 +191,7 @@ def empties_a_list(pairs: Iterable[Pair]) -> bool:
 
 def emptied(resource: Resource, held: ObservedObject) -> frozenset[str]:
     """Return the lists that hold something and are declared empty."""
-    lists = LISTS.get(resource.ref.kind, ())
+    lists = RULES[resource.ref.kind].kept_lists
     return frozenset(name for name in lists if held.spec.get(name) and not resource.spec.get(name))
 
 

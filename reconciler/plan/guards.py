@@ -6,20 +6,21 @@ What a guard finds in a whole plan blocks apply, and not the showing of the plan
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.kinds.fields import KINDS
-from reconciler.plan.alike import MadeAlike
+from reconciler.kinds.rules import RULES
+from reconciler.plan.diff import is_not_sent
 from reconciler.plan.model import (
     PARTIAL_TREE,
     Adopt,
     Change,
-    Create,
     Delete,
     Update,
+    empties,
     held_of,
     only_takes_over,
     ref_of,
@@ -27,12 +28,13 @@ from reconciler.plan.model import (
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
 from reconciler.plan.shared_names import same_names
 from reconciler.resources.fields import Spec
-from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
-from reconciler.state import UPGRADE, DesiredState, ObservedObject, ObservedState, Resource
+from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.references import REFERRED
+from reconciler.rules.form import Planned, break_glass
+from reconciler.state import UPGRADE, DesiredState, ObservedObject, ObservedState
 
 MANY = 0.3
 FEW_OBJECTS = 10
-LET_THROUGH = "Let GET /management/v1/iam through to the service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,11 @@ def blocks(
         *_partial_prune(changes, desired),
         *_uncarried(changes),
         *_protected(changes),
-        *lockouts(changes, observed.caller_objects, allowed.lockouts),
+        *_lockouts(changes, observed.caller_objects, allowed.lockouts),
+        *_of_kinds(changes, observed, allowed.lockouts),
         *_adopted(changes, allowed),
         *_blast_radius(changes, observed, allowed),
+        *_emptied(changes),
     )
 
 
@@ -158,6 +162,24 @@ def _protected(changes: Sequence[Change]) -> Iterator[Diagnostic]:
             )
 
 
+def _emptied(changes: Sequence[Change]) -> Iterator[Diagnostic]:
+    for change in changes:
+        if not empties(change):
+            continue
+        # A service may not remember the mark; a manifest that has it contradicts itself.
+        if change.held.prevent_delete or change.resource.prevent_delete:
+            ref = ref_of(change)
+            row = KINDS[ref.kind]
+            yield error(
+                "GUARD-PREVENT-DELETE",
+                f"{row.one} with preventDelete would be emptied",
+                f"{ref} is protected, and to empty it is to delete it. Declare "
+                f"{KINDS[REFERRED[ref.kind]].one}; to empty the {row.noun}, first apply it with "
+                "metadata.preventDelete: false.",
+                ref=ref,
+            )
+
+
 def _adopted(changes: Sequence[Change], allowed: Allowances) -> Iterator[Diagnostic]:
     for change in changes:
         if isinstance(change, Adopt) and not allowed.adopt:
@@ -214,7 +236,7 @@ def _too_much(
     )
 
 
-def lockouts(
+def _lockouts(
     changes: Sequence[Change], own: Collection[str], named: Collection[str]
 ) -> Iterator[Diagnostic]:
     """Yield why changes may lock people out.
@@ -230,7 +252,27 @@ def lockouts(
         harm = names_of(risks_of(change)) if held.id in own or is_critical else ""
         if harm:
             yield (_own_access if held.id in own else _critical)(change, held, harm)
-    yield from _recreations(changes, named)
+
+
+def _of_kinds(
+    changes: Sequence[Change], observed: ObservedState, named: Collection[str]
+) -> Iterator[Diagnostic]:
+    planned = by_kind(changes)
+    for kind, row in RULES.items():
+        if row.guards is not None and kind in planned:
+            yield from row.guards(planned[kind], observed, named)
+
+
+def by_kind(changes: Sequence[Change]) -> Mapping[Kind, Planned]:
+    """Return what changes do to the objects of each kind, for rules of its own."""
+    found: defaultdict[Kind, Planned] = defaultdict(lambda: Planned([], []))
+    for change in changes:
+        if isinstance(change, Delete):
+            found[change.held.ref.kind].deleted.append(change.held)
+        elif not is_not_sent(change):
+            pair = change.resource, held_of(change)
+            found[change.resource.ref.kind].written.append(pair)
+    return found
 
 
 def addresses_of(change: Change) -> tuple[str, ...]:
@@ -262,74 +304,3 @@ def _own_access(change: Change, held: ObservedObject, harm: str) -> Diagnostic:
         f"{break_glass(ref)}",
         ref=ref,
     )
-
-
-def break_glass(ref: ResourceRef) -> str:
-    """Return the sentence that names the flag which lets one object pass."""
-    return (
-        f"If that is meant, allow just that: --break-glass {shlex.quote(f'{ref.address}=REASON')}."
-    )
-
-
-def _recreations(changes: Sequence[Change], named: Collection[str]) -> Iterator[Diagnostic]:
-    """Yield applications that are deleted while another, much alike, is created."""
-    made = [
-        change.resource
-        for change in changes
-        if isinstance(change, Create) and change.resource.ref.kind is Kind.OIDC_APPLICATION
-    ]
-    if not made:
-        return
-    alike: dict[tuple[object, ...], Resource] = {}
-    for resource in made:
-        for mark in _marks(resource.ref, resource.spec["redirectUris"]):
-            alike.setdefault(mark, resource)
-    same = MadeAlike(made)
-    for change in changes:
-        if not isinstance(change, Delete) or change.held.ref.kind is not Kind.OIDC_APPLICATION:
-            continue
-        held = change.held
-        marks = _marks(held.ref, held.spec.get("redirectUris", ()))
-        twin = next((alike[mark] for mark in marks if mark in alike), None) or same.of(held)
-        if twin and not {fold(held.ref.address), fold(twin.ref.address)} & set(named):
-            yield _recreated(held, twin)
-
-
-def _marks(ref: ResourceRef, uris: Iterable[str]) -> Iterator[tuple[object, ...]]:
-    """Yield what two applications do not share by chance: the name; in one project, a URI."""
-    yield ("name", ref.key.name)
-    for uri in uris:
-        yield ("uri", owner_of(ref.key), uri)
-
-
-def _recreated(held: ObservedObject, twin: Resource) -> Diagnostic:
-    moved = owner_of(held.ref.key) != owner_of(twin.ref.key)
-    instead = (
-        "An application cannot move to another project and keep it."
-        if moved
-        else f"To rename it and keep both, write metadata.id: {held.id!r} in the manifest."
-    )
-    return error(
-        "GUARD-MADE-ANEW",
-        "an application would be deleted and created again",
-        f"{held.ref} would be deleted and {twin.ref} created in its place: its client id "
-        f"{held.client_id} and its secret would end, and whatever is deployed with them could no "
-        f"longer sign in. {instead} {break_glass(held.ref)}",
-        twin.source.place("metadata", "name"),
-        held.ref,
-    )
-
-
-def unsure_deletes(changes: Sequence[Change], observed: ObservedState) -> Iterator[Diagnostic]:
-    """Yield why no application is deleted while the project of the console is not known."""
-    # A ZITADEL signs its console in with an application of an ordinary project.
-    deleted = [change.held.ref for change in changes if isinstance(change, Delete)]
-    applications = [ref for ref in deleted if ref.kind is Kind.OIDC_APPLICATION]
-    if observed.unidentified and applications:
-        yield error(
-            "GUARD-OWN-PROJECT",
-            "applications would be deleted, and one may be that of the service's own console",
-            f"The service does not tell which project is its own, so {applications[0]} may be of "
-            f"it. {LET_THROUGH}, or leave out the flag that deletes.",
-            ref=applications[0],
-        )

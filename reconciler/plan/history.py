@@ -1,31 +1,36 @@
-"""The history of an object: what each event changed, and what a tree applied last.
-
-Events of a flow name one trigger each, and actions by id; here each has the whole spec.
-"""
+"""The history of an object: what each event changed, and what a tree applied last."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from reconciler.kinds.fields import KINDS
+from reconciler.kinds.rules import RULES
 from reconciler.plan.diff import ACTIVE, CRITICAL, NAME, PREVENT_DELETE, FieldChange
-from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
-from reconciler.resources.ref import ACTION, ACTION_FLOW
+from reconciler.resources.references import REFERRED
 from reconciler.state import ObjectEvent, ObservedState, Removal
 
 _REGENERATED = ".secret.changed"
 _OF_SECRETS = (_REGENERATED, ".secret.claimed")  # they say nothing of what a tree declared
 _STATES = (".deactivated", ".reactivated")
-# Values before any event that says another one. No event tells of a trigger that stays empty.
+# Values before any event that says another one. No event tells of a field that stays empty, where
+# an object is nothing but its fields.
 AT_FIRST: Spec = {
     PREVENT_DELETE: False,
     CRITICAL: False,
     ACTIVE: True,
-    **DEFAULTS[ACTION_FLOW],
+    **{
+        name: value
+        for kind in KINDS
+        if KINDS[kind].gone_when_empty
+        for name, value in DEFAULTS[kind].items()
+    },
 }
+_NAMED = frozenset(REFERRED.values())
 _MARKS = {"preventDelete": PREVENT_DELETE, "critical": CRITICAL}
 
 
@@ -112,65 +117,23 @@ def _fields_after(before: Spec, event: ObjectEvent) -> Spec:
     return after
 
 
-_SET, _DROPPED, _REMOVED = "flow.trigger.set", "flow.action.dropped", "flow.removed"
-
-
-def action_names(observed: ObservedState) -> Mapping[str, str]:
-    """Return the names of the actions that are held, by id."""
-    return {held.id: held.ref.name for held in observed.everything if held.ref.kind is ACTION}
+def names_by_id(observed: ObservedState) -> Mapping[str, str]:
+    """Return the names of the held objects that others refer to, by id."""
+    return {held.id: held.ref.name for held in observed.everything if held.ref.kind in _NAMED}
 
 
 def lacks_names(events: Sequence[ObjectEvent], names: Mapping[str, str]) -> bool:
-    """Return whether events of a flow name an action that is not among ``names``, by id."""
-    return not names.keys() >= set(_actions(events))
+    """Return whether events name an object that is not among ``names``, by id."""
+    return not names.keys() >= {each for row in RULES.values() for each in row.ids_named(events)}
 
 
 def names_of_removed(removals: Sequence[Removal]) -> Mapping[str, str]:
-    """Return the names of the actions that were removed, by id."""
-    return {gone.id: gone.ref.name for gone in removals if gone.ref.kind is ACTION}
-
-
-def _actions(events: Sequence[ObjectEvent]) -> Iterator[str]:
-    for event in events:
-        if event.type == _SET:
-            yield from _ids(event.payload)
+    """Return the names of the removed objects that others referred to, by id."""
+    return {gone.id: gone.ref.name for gone in removals if gone.ref.kind in _NAMED}
 
 
 def with_specs(events: Sequence[ObjectEvent], names: Mapping[str, str]) -> Sequence[ObjectEvent]:
-    """Return events of an object; those of a flow with its whole spec.
-
-    An action that is not among ``names``, which are by id, is told by its id.
-    """
-    triggers: dict[str, list[str]] = {}
-    told = []
-    for event in events:
-        if event.type not in {_SET, _DROPPED, _REMOVED}:
-            told.append(event)
-            continue
-        triggers = _after(triggers, event.type, event.payload)
-        spec = {
-            trigger: [names.get(action, f"(action of id {action})") for action in actions]
-            for trigger, actions in triggers.items()
-        }
-        told.append(replace(event, payload={"spec": spec}))
-    return told
-
-
-def _after(
-    triggers: Mapping[str, list[str]], event: str, payload: JsonObject
-) -> dict[str, list[str]]:
-    """Return the ids of the actions of each trigger that ever had any, after an event."""
-    if event == _SET:
-        return {**triggers, str(payload.get("trigger", "")): _ids(payload)}
-    if event == _REMOVED:
-        return {trigger: [] for trigger in triggers}
-    gone = payload.get("action")
-    return {
-        trigger: [action for action in actions if action != gone]
-        for trigger, actions in triggers.items()
-    }
-
-
-def _ids(payload: JsonObject) -> list[str]:
-    actions = payload.get("actions")
-    return [str(action) for action in actions] if isinstance(actions, list) else []
+    """Return events of an object, each with its whole spec; names of others are by id."""
+    for row in RULES.values():
+        events = row.with_specs(events, names)
+    return events

@@ -11,8 +11,9 @@ from itertools import chain
 
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.kinds.fields import KINDS
-from reconciler.plan.flows import compared_by_names
+from reconciler.kinds.rules import RULES
 from reconciler.plan.model import Pair
+from reconciler.plan.references import compared_by_names
 from reconciler.resources.nearest import NearOwners
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
@@ -174,13 +175,8 @@ def _not_deactivatable(pairs: Sequence[Pair], observed: ObservedState) -> Iterat
             yield error(
                 "PLAN-NOT-DEACTIVATABLE",
                 "the service cannot deactivate the object",
-                f"{_FAMILY} Leave metadata.active out, or remove {resource.ref} instead.",
+                f"{RULES[kind].stays_active} Leave metadata.active out, or remove {resource.ref} "
+                "instead.",
                 resource.source.place("metadata", "active"),
                 resource.ref,
             )
-
-
-_FAMILY = (
-    "This ZITADEL has no call that deactivates an identity provider of its present calls: only one "
-    "that an old call made can be deactivated."
-)

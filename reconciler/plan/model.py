@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from reconciler.diagnostics import Diagnostic, SourceLocation
-from reconciler.kinds.oidc_application.compliance import has_client_secret
-from reconciler.resources.ref import DEFAULT_TREE, Kind, ResourceRef, Shard
+from reconciler.kinds.fields import KINDS
+from reconciler.resources.ref import DEFAULT_TREE, ResourceRef, Shard
 from reconciler.resources.strict_json import SequenceNumber
 from reconciler.state import ObservedObject, OwedSecret, Resource, is_in_step
 
@@ -101,6 +101,16 @@ def held_of(change: Change) -> ObservedObject | None:
     return None if isinstance(change, Create) else change.held
 
 
+def is_nothing(resource: Resource) -> bool:
+    """Return whether the service holds no object of a resource, because it has nothing in it."""
+    return KINDS[resource.ref.kind].gone_when_empty and not any(resource.spec.values())
+
+
+def empties(change: Change) -> TypeGuard[Update | Adopt]:
+    """Return whether a change leaves nothing of an object: then it is gone."""
+    return not isinstance(change, Create | Delete) and is_nothing(change.resource)
+
+
 def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
     """Return whether a held application has no client secret and is declared to sign in with one.
 
@@ -110,8 +120,9 @@ def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
 
 
 def signs_in_with_secret(resource: Resource | ObservedObject) -> bool:
-    """Return whether something is an application that signs in with a client secret."""
-    return resource.ref.kind is Kind.OIDC_APPLICATION and has_client_secret(resource.spec)
+    """Return whether something signs in with a client secret."""
+    secrets = KINDS[resource.ref.kind].secrets
+    return secrets is not None and secrets.has(resource.spec)
 
 
 def makes_secret(change: Change) -> bool:
@@ -122,7 +133,7 @@ def makes_secret(change: Change) -> bool:
         isinstance(change, Create)
         or change.new_secret
         or lacks_secret(change.resource, change.held)
-        or not has_client_secret(change.held.spec)
+        or not signs_in_with_secret(change.held)
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
-from reconciler.kinds.action_flow.flows import named_actions
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import Change, Delete, held_of, ref_of
-from reconciler.resources.ref import ACTION_FLOW, ResourceRef
+from reconciler.resources.ref import ResourceRef
+from reconciler.resources.references import references
 
 
 def in_order(changes: Sequence[Change]) -> tuple[tuple[Change, ...], tuple[Diagnostic, ...]]:
@@ -22,7 +22,7 @@ def in_order(changes: Sequence[Change]) -> tuple[tuple[Change, ...], tuple[Diagn
     made = {ref_of(ordered[index]).key: turn for index, turn in rounds.items()}
 
     def turn(index: int) -> int:
-        # A flow needs the ids of its actions, of which one may wait for its name.
+        # What names others needs their ids, and one of them may wait for its name.
         needed = (made.get(key, 0) for key in _needs(ordered[index]))
         return max(rounds.get(index, 0), *needed, 0)
 
@@ -84,8 +84,8 @@ def _name_waits(changes: Sequence[Change]) -> Mapping[int, int]:
 
 
 def _needs(change: Change) -> Iterator[ResourceRef]:
-    if not isinstance(change, Delete) and ref_of(change).kind is ACTION_FLOW:
-        yield from (ref.key for ref, _ in named_actions(ref_of(change), change.resource.spec))
+    if not isinstance(change, Delete):
+        yield from (ref.key for ref, _ in references(ref_of(change), change.resource.spec))
 
 
 def _rounds(waits: Mapping[int, int]) -> tuple[Mapping[int, int], Sequence[Sequence[int]]]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from reconciler.diagnostics import Diagnostic, error, warning
 from reconciler.errors import UsageError
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import Change, Delete, DeletedBy, Pair, Scope, signs_in_with_secret
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import (
@@ -207,9 +208,10 @@ def to_rotate(desired: DesiredState, scope: Scope) -> Collection[ResourceRef]:
     named = [key for key in scope.rotate_missing if scope.covers(key.organization)]
     for key in named:
         if key not in known:
+            secrets = KINDS[key.kind].secrets
             raise UsageError(
                 f"--rotate-missing {key.path} is not a declared application with a client secret",
                 remedy="Write organization/project/name of an application that is declared with "
-                "authMethodType BASIC or POST. Nothing was written.",
+                f"{secrets.said_by if secrets else 'one'}. Nothing was written.",
             )
     return frozenset(named)

@@ -13,15 +13,7 @@ from reconciler.diagnostics import Diagnostic, by_place
 from reconciler.errors import InvalidManifestsError
 from reconciler.plan.advice import advice, second_objects
 from reconciler.plan.diff import kept_lists, kept_notes
-from reconciler.plan.flows import (
-    action_findings,
-    actions_of_critical_flows,
-    emptied_flows,
-    flows_not_run,
-    flows_that_lose,
-    runs_nothing,
-)
-from reconciler.plan.guards import Allowances, blocks, unsure_deletes
+from reconciler.plan.guards import Allowances, blocks
 from reconciler.plan.matching import match, taken_names
 from reconciler.plan.model import (
     Adopt,
@@ -33,6 +25,7 @@ from reconciler.plan.model import (
     Scope,
     Unmanaged,
     Update,
+    is_nothing,
     lacks_secret,
 )
 from reconciler.plan.ordering import in_order
@@ -48,6 +41,7 @@ from reconciler.plan.ownership import (
     ownership_notes,
     to_rotate,
 )
+from reconciler.plan.references import missing_references, named_by_critical, those_that_lose
 from reconciler.plan.unfinished import guarded
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.ref import Kind, ResourceRef
@@ -91,7 +85,7 @@ def build_plan(
     changes += [Delete(held) for held in deleted]
     ordered, swapped = in_order(changes)
     owed = owed_to(scope, observed)
-    missing = action_findings(matching.pairs, kept, deleted)
+    missing = missing_references(matching.pairs, kept, deleted)
     _refuse([*taken_names(matching, kept), *swapped, *missing])
     return Plan(
         scope=scope,
@@ -105,8 +99,7 @@ def build_plan(
             *advice(ordered, desired, observed, scope, allowed.lockouts),
             *ownership_notes(ordered, matching.pairs, scope),
             *second_objects(ordered, kept, scope.tree),
-            *flows_that_lose(kept, deleted),
-            *flows_not_run(ordered, observed),
+            *those_that_lose(kept, deleted),
             *lost_secrets(owed),
             *kept_notes(ordered, "PLAN-LIST-KEPT"),
         ),
@@ -128,9 +121,7 @@ def _blocks(
     """Yield every reason why the changes must not be applied."""
     judged = guarded(changes, allowed.begun, scope.tree)
     yield from blocks(judged, desired, observed, allowed)
-    yield from emptied_flows(judged)
-    yield from actions_of_critical_flows(judged, desired, observed, allowed.lockouts)
-    yield from unsure_deletes(judged, observed)
+    yield from named_by_critical(judged, desired, observed, allowed.lockouts)
     yield from cannot_take_over(desired, observed, scope)
 
 
@@ -151,7 +142,7 @@ def _change(
 ) -> Change | None:
     """Return what to do about a declared resource; None where nothing is to be done."""
     if held is None:
-        return None if runs_nothing(resource) else Create(resource)
+        return None if is_nothing(resource) else Create(resource)
     is_rotated = resource.ref.key in rotated
     is_as_declared = is_in_step(resource, held) and not lacks_secret(resource, held)
     new_owner = new_owner_of(resource, held, scope)

@@ -1,7 +1,7 @@
 """Dangers of a change, as classes with stable names: a reviewer reads them first.
 
 A risk is no verdict: it says what may become weaker, go elsewhere or stop. Problems that the
-service itself will report of an application are here, too.
+service itself will report are here, too.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from reconciler.kinds.oidc_application.compliance import compliance_problems
+from reconciler.kinds.rules import RULES
 from reconciler.plan.diff import ACTIVE, CREDENTIAL, CRITICAL, PREVENT_DELETE, spec_after
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
-from reconciler.plan.risk_rules import APP, IDP, RULES, Rule
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
-from reconciler.resources.ref import ACTION, ACTION_FLOW, Kind
+from reconciler.resources.ref import Kind
+from reconciler.rules.risks import SEVERE, Rule
 
 
 class Risk(NamedTuple):
@@ -27,12 +27,9 @@ class Risk(NamedTuple):
 
 
 DELETED: Mapping[Kind, Risk] = {
-    APP: Risk("client-id-lost", "", "its client id and secret end for good"),
-    IDP: Risk("provider-removed", "", "users who sign in through it are locked out"),
-    ACTION: Risk("action-removed", "", "what it enforced is no longer enforced"),
-    ACTION_FLOW: Risk(
-        "flow-cleared", "", "no action runs in it any more: nothing of it is enforced"
-    ),
+    kind: Risk(row.removal.name, "", row.removal.sentence)
+    for kind, row in RULES.items()
+    if row.removal is not None
 }
 LIFTED = Risk("protection-lifted", "", "a protection that was asked for is taken away")
 REPLACED = Risk(
@@ -49,17 +46,30 @@ DEACTIVATED = Risk(
     "what relies on it stops until it is reactivated: sign-ins fail, scripts do not run",
 )
 
-MEANINGS: Mapping[str, str] = {
-    **{risk.name: risk.sentence for risk in DELETED.values()},
-    **{risk.name: risk.sentence for risk in (LIFTED, REPLACED, REACTIVATED, DEACTIVATED)},
-    **{rule.name: rule.sentence for rule in RULES},
+_KNOWN: Mapping[str, tuple[int, str]] = {
+    **{each.name: (each.danger, each.sentence) for row in RULES.values() for each in row.risks},
+    **{
+        row.removal.name: (row.removal.danger, row.removal.sentence)
+        for row in RULES.values()
+        if row.removal is not None
+    },
+    LIFTED.name: (95, LIFTED.sentence),
+    REPLACED.name: (94, REPLACED.sentence),
+    REACTIVATED.name: (93, REACTIVATED.sentence),
+    DEACTIVATED.name: (92, DEACTIVATED.sentence),
 }
-"""The meaning of each risk class."""
 
-CLASSES: tuple[str, ...] = tuple(MEANINGS)
+CLASSES: tuple[str, ...] = tuple(sorted(_KNOWN, key=lambda name: -_KNOWN[name][0]))
 """Every risk class there is, most dangerous first."""
 
-_LAST_SEVERE = "failure-allowed"
+MEANINGS: Mapping[str, str] = {name: _KNOWN[name][1] for name in CLASSES}
+"""The meaning of each risk class, most dangerous first."""
+
+
+PROBLEMS: Mapping[str, str] = {
+    key: text for row in RULES.values() for key, text in row.problem_texts.items()
+}
+"""Keys under which the service reports problems of an object, and what each means."""
 
 
 def is_severe(name: str) -> bool:
@@ -67,16 +77,30 @@ def is_severe(name: str) -> bool:
 
     The others change or stop what is deployed.
     """
-    return CLASSES.index(name) <= CLASSES.index(_LAST_SEVERE)
+    return _KNOWN[name][0] >= SEVERE
 
 
-_BY_KIND: Mapping[Kind, tuple[Rule, ...]] = {
-    kind: tuple(rule for rule in RULES if rule.kind is kind) for kind in Kind
+class _Asked(NamedTuple):
+    """One field of a rule, and the risk that it finds."""
+
+    risk: Risk
+    rule: Rule
+
+
+_BY_KIND: Mapping[Kind, Sequence[_Asked]] = {
+    kind: [
+        _Asked(Risk(rule.name, name, rule.sentence), rule)
+        for rule in sorted(row.risks, key=lambda rule: -rule.danger)
+        for name in rule.fields
+    ]
+    for kind, row in RULES.items()
 }
-
-
-# A new object is held against its defaults, but for a check that is off by default.
-_BEFORE_NEW: Mapping[Kind, Spec] = {**DEFAULTS, IDP: {**DEFAULTS[IDP], "audience": "checked"}}
+_OF_NEW: Mapping[Kind, Sequence[_Asked]] = {
+    kind: [each for each in asked if each.rule.also_new] for kind, asked in _BY_KIND.items()
+}
+_BEFORE_NEW: Mapping[Kind, Spec] = {
+    kind: {**DEFAULTS[kind], **row.new_against} for kind, row in RULES.items()
+}
 
 
 def risks_of(change: Change) -> tuple[Risk, ...]:
@@ -86,20 +110,16 @@ def risks_of(change: Change) -> tuple[Risk, ...]:
         return (lost,) if lost else ()
     kind, after = change.resource.ref.kind, spec_after(change)
     if isinstance(change, Create):
-        rules: Iterable[Rule] = (rule for rule in _BY_KIND[kind] if rule.also_new)
-        return _found(rules, _BEFORE_NEW[kind], after)
-    return (
-        *_beside_the_spec(change),
-        *_found(_BY_KIND[kind], change.held.spec, after),
-    )
+        return _found(_OF_NEW[kind], _BEFORE_NEW[kind], after)
+    return (*_beside_the_spec(change), *_found(_BY_KIND[kind], change.held.spec, after))
 
 
-def _found(rules: Iterable[Rule], before: Spec, after: Spec) -> tuple[Risk, ...]:
+def _found(asked: Iterable[_Asked], before: Spec, after: Spec) -> tuple[Risk, ...]:
     return tuple(
-        Risk(rule.name, rule.field, rule.sentence)
-        for rule in rules
+        risk
+        for risk, rule in asked
         # A field that is not declared stays as it is held.
-        if rule.field in after and rule.test(before.get(rule.field), after[rule.field])
+        if risk.field in after and rule.test(before.get(risk.field), after[risk.field])
     )
 
 
@@ -129,7 +149,7 @@ def most_dangerous(risks: Sequence[Risk]) -> int:
 
 
 def expected_problems(change: Change) -> tuple[str, ...]:
-    """Return the compliance keys that the service will report for an application."""
-    if isinstance(change, Delete) or change.resource.ref.kind is not Kind.OIDC_APPLICATION:
+    """Return the keys of the problems that the service will report of an object."""
+    if isinstance(change, Delete):
         return ()
-    return compliance_problems(change.resource.spec)
+    return RULES[change.resource.ref.kind].problems(change.resource.spec)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, error
-from reconciler.kinds.action_flow.flows import named_actions
-from reconciler.resources.ref import ACTION_FLOW, ResourceRef, owner_of
+from reconciler.resources.ref import ResourceRef, owner_of
+from reconciler.resources.references import references
 from reconciler.state import DesiredState, ObservedState, Resource
 
 
@@ -63,9 +63,8 @@ def _of(resource: Resource) -> Iterator[_Mention]:
     owner = owner_of(resource.ref)
     if owner is not None:
         yield _Mention(resource, owner, ("metadata", owner.kind.value.lower()))
-    if resource.ref.kind is ACTION_FLOW:
-        for action, path in named_actions(resource.ref, resource.spec):
-            yield _Mention(resource, action, path)
+    for ref, path in references(resource.ref, resource.spec):
+        yield _Mention(resource, ref, path)
 
 
 def _mentioned(mention: _Mention, ids: Sequence[str]) -> Diagnostic:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.plan.risk import MEANINGS
 
 
@@ -46,9 +45,6 @@ CODES: Mapping[str, Code] = {code.name: code for codes in SECTIONS.values() for 
 
 RISKS: Mapping[str, str] = MEANINGS
 """Classes of risks and what each means, most dangerous first."""
-
-PROBLEMS: Mapping[str, str] = MESSAGES
-"""Keys under which the service reports problems of an application, and what each means."""
 
 
 def as_sentence(words: str) -> str:

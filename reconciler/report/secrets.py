@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from reconciler.kinds.oidc_application.compliance import has_client_secret
+from reconciler.kinds.fields import KINDS
+from reconciler.plan.model import signs_in_with_secret
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
-from reconciler.resources.ref import APPLICATION
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
 
@@ -37,9 +37,9 @@ def applications_with_secret(
     """
     owed = {secret.id: secret for secret in observed.owed}
     for held in sorted(observed.everything, key=lambda each: (each.ref.key, each.id)):
-        if held.ref.kind is not APPLICATION:
+        if KINDS[held.ref.kind].secrets is None:
             continue
-        signs_in = has_client_secret(held.spec)
+        signs_in = signs_in_with_secret(held)
         if held.id in owed or (signs_in if held.has_secret is None else held.has_secret):
             yield held, owed.get(held.id)
 

@@ -1,16 +1,15 @@
 """What each kind of service takes beyond the source document.
 
 This project's own service keeps to the source. A ZITADEL of today takes more: longer scripts, and
-fields and values that are newer than the source. Each has a row here, so that manifests are judged
-by the service that they are for.
+fields and values that are newer than the source. The rows of the fields say which, so that
+manifests are judged by the service that they are for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from reconciler.kinds.action.fields import MAX_SCRIPT, MAX_SCRIPT_BYTES
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import Field, Spec, SpecValue
 from reconciler.resources.nearest import one_of
@@ -21,95 +20,60 @@ SOURCE = "source"
 """Name of the capabilities of this project's own service."""
 
 
-class Extra(NamedTuple):
-    """A field that the source does not have, or a value of one of its fields.
-
-    Attributes:
-        word: The value; empty for the field as a whole.
-        since: When ZITADEL took it in; every release from 3.0 has it.
-    """
-
-    kind: Kind
-    field: str
-    word: str
-    since: str
-
-
-EXTRAS: tuple[Extra, ...] = (
-    # zitadel/zitadel#7516
-    Extra(
-        Kind.OIDC_APPLICATION, "grantTypes", "OIDC_GRANT_TYPE_TOKEN_EXCHANGE", "2.49, March 2024"
-    ),
-    # zitadel/zitadel#8837 and #9071
-    Extra(Kind.OIDC_APPLICATION, "backChannelLogoutUri", "", "2.65, October 2024"),
-    Extra(Kind.OIDC_APPLICATION, "loginVersion", "", "2.68, December 2024"),
-)
-"""Every field and value beyond the source."""
-
-
-class ScriptLimit(NamedTuple):
-    """The most that a script may have: so many characters (code points), or bytes in UTF-8."""
-
-    most: int
-    unit: str
-
-    def size_of(self, script: str) -> int:
-        """Return the size of a script in the unit of the limit."""
-        return len(script) if self.unit == "characters" else len(script.encode())
-
-
 class Capabilities(NamedTuple):
     """What one kind of service takes.
 
     Attributes:
         title: The service, for sentences.
-        extras: The fields and values that it takes beyond the source.
+        is_newer: Whether it takes the fields and values beyond the source, and limits long texts by
+            bytes in UTF-8 and not by characters (code points).
         refuses_empty: Whether it refuses texts that may be empty by the source.
     """
 
     name: str
     title: str
-    script: ScriptLimit
-    extras: frozenset[Extra]
+    is_newer: bool = False
     refuses_empty: bool = False
 
     def takes(self, use: Use) -> bool:
         """Return whether the service takes what a manifest uses."""
-        if use.empty:
-            return not self.refuses_empty
-        if use.extra is None:
-            return self.script.size_of(use.script) <= self.script.most
-        return use.extra in self.extras
+        if use.text:
+            return self.size_of(use.text) <= self.most(use.field)
+        return not self.refuses_empty if use.is_empty else self.is_newer
+
+    def size_of(self, text: str) -> int:
+        """Return the size of a long text as the service counts it."""
+        return len(text.encode()) if self.is_newer else len(text)
+
+    def most(self, field: Field) -> int:
+        """Return the greatest size of a text that services limit in different ways."""
+        return field.longest if self.is_newer else field.of_source
 
 
 class Use(NamedTuple):
-    """A use in a manifest that not every service takes: a field, a value, or a long script.
+    """A use in a manifest that not every service takes: a field, a value, a long or an empty text.
 
     Attributes:
         path: Where it stands in the manifest.
-        extra: None for a script, and for an empty text.
-        empty: The field that is written empty, which the source allows.
+        word: The value.
+        text: The long text.
+        is_empty: Whether it is a text that is written empty, which the source allows.
     """
 
     path: tuple[str | int, ...]
-    extra: Extra | None = None
-    script: str = ""
-    empty: str = ""
+    field: Field
+    word: str = ""
+    text: str = ""
+    is_empty: bool = False
 
 
 # The releases 3 and 4 differ in how they behave (docs/zitadel.md), not in what they take.
-_OF_ZITADEL = (ScriptLimit(MAX_SCRIPT_BYTES, "bytes"), frozenset(EXTRAS), True)
 CAPABILITIES: Mapping[str, Capabilities] = {
     each.name: each
     for each in (
-        Capabilities(
-            SOURCE,
-            "this project's own service",
-            ScriptLimit(MAX_SCRIPT, "characters"),
-            frozenset(),
-        ),
-        Capabilities("zitadel-3", "ZITADEL 3", *_OF_ZITADEL),
-        Capabilities("zitadel-4", "ZITADEL 4", *_OF_ZITADEL),
+        Capabilities(SOURCE, "this project's own service"),
+        Capabilities("zitadel-3", "ZITADEL 3", is_newer=True, refuses_empty=True),
+        Capabilities("zitadel-4", "ZITADEL 4", is_newer=True, refuses_empty=True),
     )
 }
 """The capabilities of each kind of service, by the name that a configuration gives them."""
@@ -118,37 +82,41 @@ CAPABILITIES: Mapping[str, Capabilities] = {
 def capabilities_of(generation: int | None, present: str) -> str:
     """Return the name of what a ZITADEL of a generation takes.
 
-    ``present`` stays where the generation cannot be told, and for one too old for any extra.
+    ``present`` stays where the generation cannot be told, and for one too old for anything newer.
     """
     name = f"zitadel-{generation}"
     return name if present != SOURCE and name in CAPABILITIES else present
 
 
-_OF_KIND = {kind: [each for each in EXTRAS if each.kind is kind] for kind in KINDS}
+_JUDGED: Mapping[Kind, tuple[Field, ...]] = {
+    kind: tuple(
+        each for each in row.fields if each.since or each.newer or each.of_source or each.for_empty
+    )
+    for kind, row in KINDS.items()
+}
 
 
 def uses(kind: Kind, spec: Spec) -> Iterator[Use]:
     """Yield what a spec uses and not every service takes, as it is written: words may be short."""
-    if kind is Kind.ACTION:
-        script = spec.get("script") or ""
+    for field in _JUDGED[kind]:
+        if field.name in spec:
+            yield from _uses(kind, field, spec[field.name])
+
+
+def _uses(kind: Kind, field: Field, value: SpecValue) -> Iterator[Use]:
+    path = ("spec", field.name)
+    if field.since:
+        yield Use(path, field)
+    elif field.newer:
+        for position, word in enumerate(wire_spelling(kind, field.name, value)):
+            if word in field.newer:
+                yield Use((*path, position), field, word)
+    elif field.of_source:
         # A shorter one has fewer bytes than any service takes, too.
-        if len(script) > MAX_SCRIPT:
-            yield Use(("spec", "script"), script=script)
-    if kind is Kind.IDP_JWT_CONFIG and spec.get("headerName") == "":
-        yield Use(("spec", "headerName"), empty="headerName")
-    for extra in _OF_KIND[kind]:
-        if extra.field in spec:
-            yield from _uses(extra, spec[extra.field])
-
-
-def _uses(extra: Extra, value: SpecValue) -> Iterator[Use]:
-    if not extra.word:
-        yield Use(("spec", extra.field), extra)
-        return
-    words = wire_spelling(extra.kind, extra.field, value)
-    for position, word in enumerate(words):
-        if word == extra.word:
-            yield Use(("spec", extra.field, position), extra)
+        if value and len(value) > field.of_source:
+            yield Use(path, field, text=value)
+    elif value == "":
+        yield Use(path, field, is_empty=True)
 
 
 class Refusal(NamedTuple):
@@ -164,21 +132,23 @@ def refusal(use: Use, service: Capabilities, *, is_chosen: bool) -> Refusal:
 
     ``is_chosen`` says that the capabilities were chosen, and are not those of a service at hand.
     """
-    limit = service.script
-    if use.empty:
-        summary = f"{service.title} does not take an empty {use.empty}"
-        return Refusal("CAPABILITY-VALUE", summary, "Write authorization: empty means the same.")
-    if use.extra is None:
+    name, most = use.field.name, service.most(use.field)
+    if use.is_empty:
+        summary = f"{service.title} does not take an empty {name}"
+        remedy = f"Write {use.field.for_empty}: empty means the same."
+        return Refusal("CAPABILITY-VALUE", summary, remedy)
+    if use.text:
         code = "SCHEMA-TOO-LONG"
-        summary = f"script is longer than {limit.most} {limit.unit}"
-        instead = f"It has {limit.size_of(use.script)}; shorten it to at most {limit.most}."
-    elif use.extra.word:
+        unit = "bytes" if service.is_newer else "characters"
+        summary = f"{name} is longer than {most} {unit}"
+        instead = f"It has {service.size_of(use.text)}; shorten it to at most {most}."
+    elif use.word:
         code = "CAPABILITY-VALUE"
-        summary = f"{service.title} does not take {use.extra.word}"
+        summary = f"{service.title} does not take {use.word}"
         instead = "Remove it."
     else:
         code = "CAPABILITY-FIELD"
-        summary = f"{service.title} has no {use.extra.field}"
+        summary = f"{service.title} has no {name}"
         instead = "Remove it."
     return Refusal(code, summary, f"{instead}{_takers(use, is_chosen=is_chosen)}")
 
@@ -192,25 +162,22 @@ def _takers(use: Use, *, is_chosen: bool) -> str:
 
 
 BEYOND: Mapping[Kind, frozenset[str]] = {
-    kind: frozenset(each.field for each in EXTRAS if each.kind is kind and not each.word)
-    for kind in KINDS
+    kind: frozenset(field.name for field in row.fields if field.since)
+    for kind, row in KINDS.items()
 }
 """The names of the fields of each kind that the source does not have."""
 
 
 def fields_taken(kind: Kind, service: Capabilities) -> tuple[Field, ...]:
     """Return the fields of a kind as a service takes them."""
-    missing = set(EXTRAS) - service.extras
-    words = {each.word for each in missing if each.kind is kind and each.word}
-    fields = {each.field for each in missing if each.kind is kind and not each.word}
+    fields = KINDS[kind].fields
+    if service.is_newer:
+        return fields
     return tuple(
-        _taken(each, words, service) for each in KINDS[kind].fields if each.name not in fields
+        each._replace(
+            words=tuple(word for word in each.words if word not in each.newer),
+            longest=each.of_source or each.longest,
+        )
+        for each in fields
+        if not each.since
     )
-
-
-def _taken(field: Field, missing: Iterable[str], service: Capabilities) -> Field:
-    if field.words:
-        return field._replace(words=tuple(each for each in field.words if each not in missing))
-    if field.longest == MAX_SCRIPT_BYTES and service.script.unit == "characters":
-        return field._replace(longest=service.script.most)
-    return field

@@ -15,6 +15,8 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from reconciler.resources.ref import Kind
+
 SpecValue: TypeAlias = Any
 """A text, a flag or a list of texts, as the form of the field says."""
 
@@ -54,6 +56,15 @@ class Field(NamedTuple):
             may have set it. Then ``default`` is the value of a new object. Only texts, flags,
             choices and variants are left so.
         variants: By the name of each variant, its texts, none of which must be written.
+        refers: Of a list of names, the kind of the resources that they name, which are of the same
+            organization.
+        since: Of a field that the source document does not have, when ZITADEL took it in; every
+            release from 3.0 has it.
+        newer: The same for words, by the word.
+        of_source: Characters (code points) that the source allows a text where a ZITADEL allows
+            ``longest`` bytes; 0 for as many.
+        for_empty: What means the same as the empty text, where the source allows that and a ZITADEL
+            does not.
     """
 
     name: str
@@ -68,6 +79,11 @@ class Field(NamedTuple):
     examples: tuple[str | list[str] | dict[str, Any], ...] = ()
     left_as_held: bool = False
     variants: Mapping[str, tuple[Field, ...]] = MappingProxyType({})
+    refers: Kind | None = None
+    since: str = ""
+    newer: Mapping[str, str] = MappingProxyType({})
+    of_source: int = 0
+    for_empty: str = ""
 
     @property
     def python_type(self) -> type:
@@ -172,9 +188,6 @@ class DurationRange(NamedTuple):
     longest: int
     pattern: str
 
-
-CLOCK_SKEW = DurationRange(5 * NANOSECONDS, r"^(?:[0-4](?:\.[0-9]{1,9})?|5(?:\.0{1,9})?)s$")
-ACTION_TIMEOUT = DurationRange(20 * NANOSECONDS, r"^(?:1?[0-9](?:\.[0-9]{1,9})?|20(?:\.0{1,9})?)s$")
 
 _WRITTEN = re.compile(r"(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,9}))?s", re.ASCII)
 

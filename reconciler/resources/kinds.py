@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from reconciler.resources.fields import Field, Form, flag, text
+from reconciler.resources.fields import Field, Form, Spec, flag, text
 
 VERSIONS = "reconciler/v"
 """Start of the ``apiVersion`` of every manifest, of whatever version."""
@@ -16,6 +17,18 @@ MAX_NAME = 200
 _NAME = text("name", "Name in the service, unique ignoring case.", shortest=1, longest=MAX_NAME)
 
 
+class ClientSecrets(NamedTuple):
+    """The objects of a kind that sign in with a client secret.
+
+    Attributes:
+        has: Returns whether one of these fields does.
+        said_by: What a manifest says of them, in words.
+    """
+
+    has: Callable[[Spec], bool]
+    said_by: str
+
+
 @dataclass(frozen=True, slots=True)
 class KindRow:
     """Facts about a kind that every part of the program needs.
@@ -24,11 +37,15 @@ class KindRow:
         about: Meaning of the kind.
         rank: Changes of a lower rank are applied first; owners come before what they own.
         schema: The name of its JSON Schema, without ``.schema.json``.
+        noun: A resource of the kind, in sentences.
         plural: For sentences and folders.
         renamable: Whether ``metadata.id`` can rename an object of this kind.
         name: The name itself.
         owner: The metadata that names its owner, besides the name itself.
         has_state: Whether an object of this kind can be inactive.
+        gone_when_empty: Whether the service holds no object whose fields are all empty.
+        verb: What it does with those that its fields refer to.
+        secrets: Of a kind with client ids: which of them come with a client secret.
         reading: Metadata that says how a manifest is read; reading takes it out.
         fields: The fields of its spec, in the order in which differences are shown.
         instead: A field that a manifest may write in place of one of the spec, by the name of that
@@ -38,14 +55,23 @@ class KindRow:
     about: str
     rank: int
     schema: str
+    noun: str
     plural: str
     renamable: bool = True
     name: Field = _NAME
     owner: tuple[Field, ...] = ()
     has_state: bool = False
+    gone_when_empty: bool = False
+    verb: str = ""
+    secrets: ClientSecrets | None = None
     reading: tuple[Field, ...] = ()
     fields: tuple[Field, ...] = ()
     instead: Mapping[str, Field] = field(default_factory=dict)
+
+    @property
+    def one(self) -> str:
+        """Return the noun with its article."""
+        return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
 
     @property
     def metadata(self) -> tuple[Field, ...]:

@@ -30,6 +30,9 @@ LEFT_AS_HELD: Mapping[Kind, Spec] = {
 }
 """The fields of each kind that a manifest can leave as they are held, with their defaults."""
 
+LIMITS = {field.limits for row in KINDS.values() for field in row.fields if field.limits}
+"""The ranges of durations."""
+
 DURATIONS: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(field.name for field in row.fields if field.form is Form.DURATION)
     for kind, row in KINDS.items()

@@ -29,8 +29,13 @@ class Kind(StrEnum):
 
 
 # Before Python 3.12 an enum answers for a member ten times as slowly as a module for a name.
-ORGANIZATION, PROJECT, PROVIDER, APPLICATION, ACTION, ACTION_FLOW = Kind
+ORGANIZATION, PROJECT = Kind.ORGANIZATION, Kind.PROJECT
+APPLICATION, ACTION, ACTION_FLOW = Kind.OIDC_APPLICATION, Kind.ACTION, Kind.ACTION_FLOW
 KIND_NAMED = {kind.value: kind for kind in Kind}
+
+
+IN_PROJECT = frozenset({APPLICATION})
+"""The kinds whose owner is a project."""
 
 
 def fold(name: str) -> str:
@@ -42,7 +47,7 @@ class ResourceRef(NamedTuple):
     """Kind and names of one resource, as they were written.
 
     ``organization`` is always the organization that owns it; an organization owns itself.
-    ``project`` is empty for every kind but applications.
+    ``project`` is empty for every kind but those ``IN_PROJECT``.
     """
 
     kind: Kind
@@ -95,16 +100,11 @@ def project_ref(organization: str, name: str) -> ResourceRef:
     return ResourceRef(PROJECT, organization, "", name)
 
 
-def action_ref(organization: str, name: str) -> ResourceRef:
-    """Return the ref of an action."""
-    return ResourceRef(ACTION, organization, "", name)
-
-
 def owner_of(ref: ResourceRef) -> ResourceRef | None:
     """Return the resource that must be held before this one can be: its project or organization."""
     if ref.kind is ORGANIZATION:
         return None
-    if ref.kind is APPLICATION:
+    if ref.project:
         return project_ref(ref.organization, ref.project)
     return organization_ref(ref.organization)
 
@@ -116,7 +116,7 @@ _TABLE = str.maketrans(_ESCAPES)
 _CODE = re.compile("%(?:25|2F|3D)", re.ASCII | re.IGNORECASE)
 _KIND = re.compile(r"(\w+)[ /](.*)", re.ASCII | re.DOTALL)
 _KINDS = {fold(kind.value): kind for kind in Kind}
-_NAMES = {**dict.fromkeys(Kind, 2), ORGANIZATION: 1, APPLICATION: 3}
+_NAMES = {**dict.fromkeys(Kind, 2), ORGANIZATION: 1, **dict.fromkeys(IN_PROJECT, 3)}
 CANDIDATES = 8  # readings that an error lists at most
 
 
@@ -165,7 +165,7 @@ def _readings(kind: Kind, parts: Sequence[str]) -> Iterator[ResourceRef]:
 
 def _ref(kind: Kind, names: Sequence[str]) -> ResourceRef:
     plain = [_unescaped(name) for name in names]
-    project = plain[1] if kind is APPLICATION else ""
+    project = plain[1] if kind in IN_PROJECT else ""
     return ResourceRef(kind, plain[0], project, plain[-1])
 
 
@@ -181,7 +181,7 @@ def _no_object(text: str, kind: Kind | None) -> RefError:
     if kind is None:
         form = "Kind/organization[/project]/name, such as OidcApplication/acme/shop/storefront"
     else:
-        names = "organization/project/name" if kind is APPLICATION else "organization/name"
+        names = "organization/project/name" if kind in IN_PROJECT else "organization/name"
         form = f"[{kind.value}/]{names}"
     found = kind.value if kind else "object"
     return RefError(f"{text!r} names no {found}", remedy=f"Write {form}; {ESCAPES_IN_WORDS}.")

@@ -11,22 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, cut, error, warning
-from reconciler.kinds.action_flow.flows import named_actions
 from reconciler.manifests.manifest import Loaded, Manifest
 from reconciler.resources.capabilities import CAPABILITIES, uses
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.nearest import NearNames, NearOwners, nearest, one_of
 from reconciler.resources.normal import normal_form
 from reconciler.resources.process import collector_paused
-from reconciler.resources.ref import (
-    ACTION,
-    ACTION_FLOW,
-    KIND_NAMED,
-    Kind,
-    ResourceRef,
-    fold,
-    owner_of,
-)
+from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef, fold, owner_of
+from reconciler.resources.references import references
 from reconciler.resources.schemas import DEFAULTS, Judged, Patch
 from reconciler.state import DesiredState, Need, Resource
 from reconciler.validation.schema import accepts, faults
@@ -58,7 +50,7 @@ def judge(loaded: Loaded) -> Judgement:
     """Judge everything that was read.
 
     Owners that are declared nowhere are not judged here: the service may hold them, which a plan
-    finds out. Who asks no service adds ``undeclared_owners`` and ``undeclared_actions``.
+    finds out. Who asks no service adds ``undeclared_owners`` and ``undeclared_references``.
     The same goes for what not every service takes: ``unmet_needs`` judges it by capabilities that
     were chosen.
     """
@@ -311,31 +303,23 @@ def undeclared_owners(desired: DesiredState) -> Iterator[Diagnostic]:
         owner = owner_of(key)
         if owner is not None and owner not in desired.resources and owner not in told:
             told.add(owner)
-            field = "project" if key.kind is Kind.OIDC_APPLICATION else "organization"
+            field = owner.kind.value.lower()
             spelled = owner_of(resource.ref)
             yield _undeclared(resource, spelled, near.name_for(owner), "metadata", field)
 
 
-def undeclared_actions(desired: DesiredState) -> Iterator[Diagnostic]:
-    """Yield a finding for each action that a flow names and no manifest declares."""
+def undeclared_references(desired: DesiredState) -> Iterator[Diagnostic]:
+    """Yield a finding for each resource that another one names and no manifest declares."""
     told: set[ResourceRef] = set()
     near: NearNames | None = None
     for resource in desired.resources.values():
-        if resource.ref.kind is not ACTION_FLOW:
-            continue
-        for action, path in named_actions(resource.ref, resource.spec):
-            if action.key not in desired.resources and action.key not in told:
-                told.add(action.key)
-                near = near or NearNames(_actions(desired))
-                meant = near.name_for(action.name, action.key.organization)
-                yield _undeclared(resource, action, meant, *path)
-
-
-def _actions(desired: DesiredState) -> Iterator[tuple[str, str]]:
-    """Yield the key of the organization and the name of each action that is declared."""
-    for key, resource in desired.resources.items():
-        if key.kind is ACTION:
-            yield key.organization, resource.ref.name
+        for ref, path in references(resource.ref, resource.spec):
+            if ref.key not in desired.resources and ref.key not in told:
+                told.add(ref.key)
+                declared = desired.resources.items()
+                near = near or NearNames((key[:2], each.ref.name) for key, each in declared)
+                meant = near.name_for(ref.name, ref.key[:2])
+                yield _undeclared(resource, ref, meant, *path)
 
 
 def _undeclared(

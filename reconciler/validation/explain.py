@@ -12,19 +12,26 @@ from itertools import islice
 from typing import Any
 
 from reconciler.diagnostics import Diagnostic, cut, error
+from reconciler.kinds.fields import KINDS
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.fields import (
-    ACTION_TIMEOUT,
-    CLOCK_SKEW,
     NANOSECONDS,
     format_duration,
     parse_duration,
 )
 from reconciler.resources.nearest import letters, nearest, one_of
+from reconciler.resources.normal import LIMITS
+from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import DEFAULTS, Judged, spellings
-from reconciler.validation.schema import MAX_FAULTS, SchemaFault, schema_of, unshown
+from reconciler.validation.schema import (
+    MAX_FAULTS,
+    SchemaFault,
+    names_required,
+    schema_of,
+    unshown,
+)
 
-_LONGEST = {limits.pattern: limits.longest for limits in (CLOCK_SKEW, ACTION_TIMEOUT)}
+_LONGEST = {limits.pattern: limits.longest for limits in LIMITS}
 
 # Fields that people look for, by their letters alone, and what to do instead.
 _NOT_WRITTEN = {
@@ -89,7 +96,7 @@ def _findings(judged: Judged, manifest: Manifest, fault: SchemaFault) -> Iterato
             if name not in fault.value:
                 yield _missing(fault, name).at(manifest.place_of_key(*fault.path))
     elif fault.keyword in {"oneOf", "not"}:
-        yield _script(fault).at(manifest.place_of_key(*fault.path))
+        yield _one_of_two(judged, fault).at(manifest.place_of_key(*fault.path))
     else:
         words = _WORDS.get(fault.keyword, rule_broken)
         yield words(fault).at(manifest.place(*fault.path))
@@ -136,17 +143,19 @@ def _missing(fault: SchemaFault, name: str) -> Diagnostic:
     )
 
 
-def _script(fault: SchemaFault) -> Diagnostic:
-    if "script" in fault.value:
+def _one_of_two(judged: Judged, fault: SchemaFault) -> Diagnostic:
+    """Return why a field and the path of its file cannot both be left out, nor both be given."""
+    field, other = names_required(fault)
+    if field in fault.value:
         return error(
             "SCHEMA-SCRIPT",
-            "both script and scriptFile are given",
-            "Keep one of them: the script itself, or the path of its file.",
+            f"both {field} and {other} are given",
+            f"Keep one of them: the {field} itself, or the path of its file.",
         )
     return error(
         "SCHEMA-SCRIPT",
-        "the action has no script",
-        "Write script with the JavaScript itself, or scriptFile with the path of its file.",
+        f"the {KINDS[Kind(str(judged))].noun} has no {field}",
+        f"Write {field} with the JavaScript itself, or {other} with the path of its file.",
     )
 
 

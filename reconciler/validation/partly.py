@@ -19,7 +19,13 @@ from reconciler.resources.fields import NO_NUL
 from reconciler.resources.nearest import nearest
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import Schema, spellings
-from reconciler.validation.schema import MAX_FAULTS, SchemaFault, accepts, schema_of
+from reconciler.validation.schema import (
+    MAX_FAULTS,
+    SchemaFault,
+    accepts,
+    names_required,
+    schema_of,
+)
 
 MOST = 12
 """Ways to put right values in that are tried."""
@@ -122,7 +128,7 @@ def _written_paths(schema: Schema, fault: SchemaFault) -> Iterator[Path]:
     elif fault.keyword == "required":
         yield from ((*fault.path, name) for name in fault.expected if name not in fault.value)
     elif fault.keyword in {"oneOf", "not"}:
-        yield from ((*fault.path, name) for name in ("script", "scriptFile"))
+        yield from ((*fault.path, name) for name in names_required(fault))
     else:
         yield fault.path
 

@@ -65,6 +65,12 @@ def faults(judged: Judged, document: Any) -> tuple[SchemaFault, ...]:
     return tuple(map(_as_fault, _explaining(judged).iter_errors(document)))
 
 
+def names_required(fault: SchemaFault) -> list[str]:
+    """Return the fields of which a fault wants one, and not two."""
+    wanted = fault.expected if fault.keyword == "oneOf" else [fault.expected]
+    return [name for each in wanted for name in each["required"]]
+
+
 def faults_in(schema: Schema, document: Any) -> tuple[SchemaFault, ...]:
     """Return what keeps a document from fitting a schema; no explainer is loaded where it fits."""
     from jsonschema_rs import Draft202012Validator

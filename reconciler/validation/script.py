@@ -8,7 +8,9 @@ text that closes the function's brace is accepted there, and run.)
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
+
+from reconciler.rules.form import CompileError
 
 _PREFIX = "throw '__ok__';"
 _MEMORY = 64 * 1024 * 1024
@@ -20,14 +22,6 @@ _SCRIPTS_PER_CONTEXT = 100
 
 _PLACE = re.compile(r"at <input>:([0-9]+):([0-9]+)")
 _IDENTIFIER = re.compile(r"(?![0-9])[\w$]+")
-
-
-class CompileError(NamedTuple):
-    """Reason why a script does not compile, with its line and column, from 1."""
-
-    message: str
-    line: int
-    column: int
 
 
 class ScriptCompiler:

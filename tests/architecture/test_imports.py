@@ -28,6 +28,7 @@ LAYERS = {
     "fields.py": "resources/",
     "compliance.py": "resources/",  # of an application's fields
     "flows.py": "resources/",  # the words of a flow's fields
+    "redirect_uris.py": "rules/",
     "rules.py": "rules/",
     "calls.py": "service_client/",
     "zitadel.py": "service_client/",

@@ -40,8 +40,13 @@ from tests.examples import JWT, SCRIPT
 from tests.fuzz.clients import true_answers
 from tests.fuzz.services import ODD_NAMES
 from tests.hostile import PAYLOADS, marked
+from tests.unit.kinds.oidc_application.test_redirect_uris import (
+    ERRORS,
+    FINE,
+    NATIVE_ERRORS,
+    NATIVE_FINE,
+)
 from tests.unit.validation.documents import ACTION, APPLICATION, IDP, ORGANIZATION, PROJECT
-from tests.unit.validation.test_texts import ERRORS, FINE, NATIVE_ERRORS, NATIVE_FINE
 
 EXAMPLES = Path(__file__).parents[2] / "manifests"
 

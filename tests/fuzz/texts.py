@@ -7,11 +7,17 @@ from urllib.parse import urlsplit
 
 from google.protobuf.duration_pb2 import Duration
 
+from reconciler.kinds.action.fields import TIMEOUT
+from reconciler.kinds.idp_jwt_config.rules import (
+    endpoint_problems,
+    header_problems,
+    issuer_problems,
+)
 from reconciler.kinds.oidc_application.compliance import oidc_problems
+from reconciler.kinds.oidc_application.fields import CLOCK_SKEW
+from reconciler.kinds.oidc_application.redirect_uris import redirect_uri_problems
 from reconciler.report.visible import LEAST, LIMIT, visible
 from reconciler.resources.fields import (
-    ACTION_TIMEOUT,
-    CLOCK_SKEW,
     format_duration,
     normal_duration,
     parse_duration,
@@ -19,16 +25,10 @@ from reconciler.resources.fields import (
 from reconciler.resources.normal import normal_form
 from reconciler.resources.origin import parse_origin
 from reconciler.resources.ref import Kind
+from reconciler.rules.texts import is_ordinary
 from reconciler.service.transport.framing import Framing
 from reconciler.service.transport.limits import Limits
 from reconciler.validation.schema import accepts
-from reconciler.validation.texts import (
-    endpoint_problems,
-    header_problems,
-    is_ordinary,
-    issuer_problems,
-    redirect_uri_problems,
-)
 from tests.drawings import plan_as_markdown
 from tests.fuzz.services import service_takes
 from tests.hostile import hostile_findings, hostile_plan
@@ -139,7 +139,7 @@ def duration(data: bytes) -> bool:
         total = parse_duration(text)
     except ValueError:
         total = -1
-    in_skew, in_timeout = 0 <= total <= CLOCK_SKEW.longest, 0 <= total <= ACTION_TIMEOUT.longest
+    in_skew, in_timeout = 0 <= total <= CLOCK_SKEW.longest, 0 <= total <= TIMEOUT.longest
     assert _is_declarable(clockSkew=text) == in_skew
     assert service_takes("AddOIDCApp", clockSkew=text) == in_skew
     assert service_takes("CreateAction", timeout=text) == in_timeout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.resources.fields import ACTION_TIMEOUT, duration, flag, text
+from reconciler.resources.fields import NANOSECONDS, DurationRange, duration, flag, text
 from reconciler.resources.kinds import IN_ORGANIZATION, KindRow
 
 MAX_SCRIPT = 2000
@@ -11,11 +11,14 @@ MAX_SCRIPT = 2000
 MAX_SCRIPT_BYTES = 40_000
 """Bytes of a script on a ZITADEL."""
 
+TIMEOUT = DurationRange(20 * NANOSECONDS, r"^(?:1?[0-9](?:\.[0-9]{1,9})?|20(?:\.0{1,9})?)s$")
+
 # Source 2.5 without the name, which is the resource's own.
 ROW = KindRow(
     "A script and how it runs.",
     rank=2,
     schema="action",
+    noun="action",
     plural="actions",
     owner=IN_ORGANIZATION,
     has_state=True,
@@ -28,14 +31,14 @@ ROW = KindRow(
             "function greet(ctx, api) {\n  api.setClaim('greeting', 'hello');\n}\n",
             shortest=1,
             longest=MAX_SCRIPT_BYTES,
-        ),
+        )._replace(of_source=MAX_SCRIPT),
         duration(
             "timeout",
             "Time after which the action is ended if it has not finished, 0s to 20s: decimal "
             "seconds with s.",
             *("5s", "1.5s"),
             default="20s",
-            limits=ACTION_TIMEOUT,
+            limits=TIMEOUT,
         ),
         flag("allowedToFail", "When true, the next action is called even if this one fails."),
     ),

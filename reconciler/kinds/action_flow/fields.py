@@ -5,6 +5,7 @@ from __future__ import annotations
 from reconciler.kinds.action_flow.flows import FLOWS, TRIGGER_NAMED
 from reconciler.resources.fields import Field, Form, texts
 from reconciler.resources.kinds import IN_ORGANIZATION, MAX_NAME, KindRow
+from reconciler.resources.ref import Kind
 
 _TRIGGER_TEXTS = {
     "POST_AUTHENTICATION": "after a user signed in",
@@ -20,7 +21,7 @@ _TRIGGER_TEXTS = {
 _TRIGGERS = tuple(
     texts(
         trigger, f"Names of the actions to run, in order, {_TRIGGER_TEXTS[trigger]}.", "greet"
-    )._replace(shortest=1, longest=MAX_NAME)
+    )._replace(shortest=1, longest=MAX_NAME, refers=Kind.ACTION)
     for trigger in TRIGGER_NAMED
 )
 
@@ -29,9 +30,12 @@ ROW = KindRow(
     "left out runs no action.",
     rank=3,
     schema="action-flow",
+    noun="flow",
     plural="action flows",
     renamable=False,
     name=Field("name", Form.CHOICE, "The flow.", words=tuple(flow.name for flow in FLOWS)),
     owner=IN_ORGANIZATION,
     fields=_TRIGGERS,
+    gone_when_empty=True,
+    verb="runs",
 )

@@ -7,10 +7,8 @@ both authentication flows, and always has the same number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
-
-from reconciler.resources.ref import ResourceRef, action_ref
 
 # Actions of one trigger; ZITADEL has no limit of its own.
 MAX_TRIGGER_ACTIONS = 100
@@ -56,15 +54,6 @@ _TRIGGERS = sorted(
 )
 TRIGGER_NAMED: Mapping[str, Trigger] = {trigger.name: trigger for trigger in _TRIGGERS}
 TRIGGER_NUMBERED: Mapping[str, Trigger] = {trigger.number: trigger for trigger in _TRIGGERS}
-
-
-def named_actions(
-    flow: ResourceRef, spec: Mapping[str, Sequence[str]]
-) -> Iterator[tuple[ResourceRef, tuple[str | int, ...]]]:
-    """Yield each action that a flow names, with the path of the name in a manifest."""
-    for trigger, names in spec.items():
-        for position, name in enumerate(names):
-            yield action_ref(flow.organization, name), ("spec", trigger, position)
 
 
 def flow_id(organization: str, flow: Flow) -> str:

@@ -12,6 +12,7 @@ ROW = KindRow(
     "Settings by which the service reads and verifies the JWTs of one identity provider.",
     rank=2,
     schema="idp-jwt-config",
+    noun="identity provider",
     plural="identity providers",
     owner=IN_ORGANIZATION,
     has_state=True,
@@ -43,7 +44,7 @@ ROW = KindRow(
             "ZITADEL.",
             *("authorization", "x-partner-token"),
             longest=200,
-        ),
+        )._replace(for_empty="authorization"),
         text(
             "audience",
             "Audience that the JWT must name in `aud`. Empty means that `aud` is not checked: a "

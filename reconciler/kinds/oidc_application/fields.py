@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.resources.fields import (
-    CLOCK_SKEW,
+    NANOSECONDS,
+    DurationRange,
     Field,
     choice,
     duration,
@@ -13,7 +15,9 @@ from reconciler.resources.fields import (
     texts,
     variant,
 )
-from reconciler.resources.kinds import IN_PROJECT, KindRow
+from reconciler.resources.kinds import IN_PROJECT, ClientSecrets, KindRow
+
+CLOCK_SKEW = DurationRange(5 * NANOSECONDS, r"^(?:[0-4](?:\.[0-9]{1,9})?|5(?:\.0{1,9})?)s$")
 
 # The fields of the source document, then those of a ZITADEL.
 _FIELDS: tuple[Field, ...] = (
@@ -37,8 +41,8 @@ _FIELDS: tuple[Field, ...] = (
         "OIDC_GRANT_TYPE_IMPLICIT",
         "OIDC_GRANT_TYPE_REFRESH_TOKEN",
         "OIDC_GRANT_TYPE_DEVICE_CODE",
-        "OIDC_GRANT_TYPE_TOKEN_EXCHANGE",  # beyond the source, as `capabilities` says
-    ),
+        "OIDC_GRANT_TYPE_TOKEN_EXCHANGE",
+    )._replace(newer={"OIDC_GRANT_TYPE_TOKEN_EXCHANGE": "2.49, March 2024"}),  # zitadel#7516
     choice(
         "appType",
         "Paradigm of the application: web, browser or native.",
@@ -105,7 +109,7 @@ _FIELDS: tuple[Field, ...] = (
         "must be able to resolve its host, and a newer one checks that again on every update.",
         "https://shop.example.com/backchannel-logout",
         longest=0,
-    )._replace(default="", left_as_held=True),
+    )._replace(default="", left_as_held=True, since="2.65, October 2024"),  # zitadel#8837, #9071
     variant(
         "loginVersion",
         "Login pages of the application: loginV1, or loginV2 with the baseUri of pages of your "
@@ -121,7 +125,7 @@ _FIELDS: tuple[Field, ...] = (
                 longest=0,
             )._replace(default=""),
         ),
-    ),
+    )._replace(since="2.68, December 2024"),
 )
 
 # Source 2.3 without the name, which is the resource's own. The service makes the client id. An
@@ -130,8 +134,10 @@ ROW = KindRow(
     "The configuration of an OIDC application. The client id is made by the service.",
     rank=2,
     schema="oidc-application",
+    noun="application",
     plural="applications",
     owner=IN_PROJECT,
     has_state=True,
     fields=_FIELDS,
+    secrets=ClientSecrets(has_client_secret, "authMethodType BASIC or POST"),
 )

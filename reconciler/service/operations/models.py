@@ -12,9 +12,9 @@ from typing import TypeVar
 from pydantic import ConfigDict, ValidationError
 
 from reconciler.resources.call import JsonObject
-from reconciler.resources.fields import ACTION_TIMEOUT, CLOCK_SKEW, NO_NUL, Spec, format_duration
+from reconciler.resources.fields import NO_NUL, Spec, format_duration
 from reconciler.resources.models import Model, Name, model_of
-from reconciler.resources.normal import normal_form
+from reconciler.resources.normal import LIMITS, normal_form
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.request import shown
@@ -94,6 +94,6 @@ _PATTERNS = {
     **{
         limits.pattern: "must be decimal seconds with s, from 0s to "
         f"{format_duration(limits.longest)}, such as 1.5s"
-        for limits in (CLOCK_SKEW, ACTION_TIMEOUT)
+        for limits in LIMITS
     },
 }

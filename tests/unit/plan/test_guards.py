@@ -10,11 +10,11 @@ import pytest
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.plan.advice import unidentified
-from reconciler.plan.guards import LET_THROUGH, Allowances, blocks
+from reconciler.plan.guards import Allowances, blocks
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Update
 from reconciler.plan.planner import build_plan
 from reconciler.resources.ref import Kind, fold, project_ref
-from reconciler.state import UPGRADE, Elsewhere, ObservedObject, Resource
+from reconciler.state import LET_THROUGH, UPGRADE, Elsewhere, ObservedObject, Resource
 from tests.builders import (
     GREET,
     HOUSE,

@@ -10,8 +10,8 @@ from reconciler.plan.causes import field_causes
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.history import (
     Step,
-    action_names,
     lacks_names,
+    names_by_id,
     names_of_removed,
     since_applied,
     steps_of,
@@ -230,7 +230,7 @@ def test_an_event_of_a_flow_that_is_damaged_is_told_all_the_same() -> None:
 
 
 def test_only_actions_are_named() -> None:
-    assert action_names(observed(held(GREET, object_id="7"), held(WEB))) == {"7": "greet"}
+    assert names_by_id(observed(held(GREET, object_id="7"), held(WEB))) == {"7": "greet"}
 
 
 def test_names_of_actions_that_are_not_held_are_those_of_removed_ones() -> None:

@@ -32,7 +32,7 @@ from reconciler.plan.model import (
 from reconciler.plan.ordering import batches, in_order
 from reconciler.plan.ownership import flag_to_delete
 from reconciler.plan.planner import build_plan, compare
-from reconciler.resources.capabilities import EXTRAS, Use
+from reconciler.resources.capabilities import uses
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of, project_ref
 from reconciler.state import Need, ObservedObject, Resource
 from tests.builders import (
@@ -374,7 +374,8 @@ def test_what_the_service_does_not_take_is_refused_by_its_name(
 ) -> None:
     """The manifest may be meant for another one."""
     place = SourceLocation("shop.yaml", 4, 2)
-    need = Need(WEB, place, Use(("spec", "loginVersion"), EXTRAS[2]))
+    [use] = uses(Kind.OIDC_APPLICATION, {"loginVersion": {"loginV1": {}}})
+    need = Need(WEB, place, use)
     wanted = replace(desired(*OWNERS), needs=(need,))
     state = replace(observed(*HOUSE), capabilities=capabilities, keeps_history=keeps_history)
 

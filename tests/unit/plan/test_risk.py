@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from reconciler.kinds.fields import KINDS
+from reconciler.kinds.rules import RULES
 from reconciler.plan.model import Adopt, Create, Delete, Update
 from reconciler.plan.risk import CLASSES, Risk, is_severe, most_dangerous, risks_of
-from reconciler.plan.risk_rules import RULES
 from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.rules.risks import Rule
 from reconciler.state import completed
 from tests.builders import (
     ACME,
@@ -386,12 +387,27 @@ def test_a_spec_that_a_newer_service_holds_is_no_trouble() -> None:
     assert "redirect-host-added" in [risk.name for risk in risks_of(change)]
 
 
-@each_row("rule", RULES)
-def test_every_rule_is_about_a_field_that_its_kind_has(rule: Any) -> None:
+EVERY_RULE = [(kind, rule) for kind, row in RULES.items() for rule in row.risks]
+
+
+@each_row(("kind", "rule"), EVERY_RULE)
+def test_every_rule_is_about_fields_that_its_kind_has(kind: Kind, rule: Rule) -> None:
     """A renamed field must not leave a rule behind that never speaks again."""
-    assert rule.field in {field.name for field in KINDS[rule.kind].fields}
+    assert set(rule.fields) <= {field.name for field in KINDS[kind].fields}
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.name)
     assert not rule.sentence.endswith(".")
+
+
+def test_each_class_has_one_danger_and_one_sentence() -> None:
+    """Kinds share classes, and a class has one place among all."""
+    removals = [row.removal for row in RULES.values() if row.removal is not None]
+    classes = {(each.name, each.danger, each.sentence) for _, each in EVERY_RULE}
+    classes |= {(each.name, each.danger, each.sentence) for each in removals}
+    dangers = {danger for _, danger, _ in classes}
+
+    assert len(classes) == len({name for name, _, _ in classes}) == len(dangers)
+    assert len(CLASSES) == len(classes) + 4
+    assert dangers & {92, 93, 94, 95} == set()  # of the classes that every kind has
 
 
 def test_names_are_part_of_the_interface() -> None:

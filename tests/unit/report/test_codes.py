@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from docs.codes.make import PAGE, codes_page
-from reconciler.report.codes import CODES, PROBLEMS, RISKS, SECTIONS
+from reconciler.plan.risk import PROBLEMS
+from reconciler.report.codes import CODES, RISKS, SECTIONS
 from tests.architecture.tree import ROOT
 from tests.rows import each_row
 

@@ -10,9 +10,7 @@ from reconciler.kinds.action.fields import MAX_SCRIPT
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.capabilities import (
     CAPABILITIES,
-    EXTRAS,
     SOURCE,
-    Use,
     fields_taken,
     refusal,
     uses,
@@ -32,8 +30,7 @@ def takers(kind: Kind, spec: dict[str, Any]) -> list[str]:
 
 def test_the_source_is_what_every_service_takes() -> None:
     assert [*CAPABILITIES] == [SOURCE, *NEWER]
-    assert CAPABILITIES[SOURCE].extras == frozenset()
-    assert all(each.since for each in EXTRAS)
+    assert not CAPABILITIES[SOURCE].is_newer
 
 
 @each_row(
@@ -74,11 +71,11 @@ def test_an_empty_header_is_for_services_that_follow_the_source() -> None:
 
 
 def test_a_refusal_names_the_capabilities_that_would_do() -> None:
-    long = Use(("spec", "script"), script="x" * 2001)
+    [long] = uses(Kind.ACTION, {"script": "x" * 2001})
 
     at_hand = refusal(long, CAPABILITIES[SOURCE], is_chosen=False)
     chosen = refusal(long, CAPABILITIES[SOURCE], is_chosen=True)
-    hopeless = refusal(long._replace(script="é" * 30_000), CAPABILITIES[NEWER[1]], is_chosen=False)
+    hopeless = refusal(long._replace(text="é" * 30_000), CAPABILITIES[NEWER[1]], is_chosen=False)
 
     short = "It has 2001; shorten it to at most 2000."
     assert at_hand == (

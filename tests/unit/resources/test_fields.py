@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.kinds.action.fields import TIMEOUT
 from reconciler.kinds.fields import KINDS
+from reconciler.kinds.oidc_application.fields import CLOCK_SKEW
 from reconciler.resources.fields import (
-    ACTION_TIMEOUT,
-    CLOCK_SKEW,
     NANOSECONDS,
     NO_NUL,
     Field,
@@ -131,7 +131,7 @@ def test_equal_durations_have_one_normal_text(text: str) -> None:
     ("most", "pattern"),
     [
         pytest.param(*CLOCK_SKEW, id="clock skew"),
-        pytest.param(*ACTION_TIMEOUT, id="timeout of an action"),
+        pytest.param(*TIMEOUT, id="timeout of an action"),
     ],
 )
 @settings(max_examples=cases(30))

@@ -18,7 +18,6 @@ from reconciler.resources.ref import (
     RefError,
     ResourceRef,
     Shard,
-    action_ref,
     fold,
     organization_ref,
     owner_of,
@@ -232,7 +231,6 @@ def test_an_ambiguous_text_is_shown() -> None:
 
 
 def test_refs_of_a_kind_have_its_names_alone() -> None:
-    assert action_ref("acme", "greet") == ResourceRef(Kind.ACTION, "acme", "", "greet")
     assert project_ref("acme", "shop") == ResourceRef(Kind.PROJECT, "acme", "", "shop")
 
 

@@ -12,12 +12,12 @@ from reconciler.resources.ref import Kind, ResourceRef, organization_ref, projec
 from reconciler.validation.desired import (
     kind_of,
     resource_of,
-    undeclared_actions,
     undeclared_owners,
+    undeclared_references,
 )
 from tests.builders import ACME, GREET, SHOP, WEB
 from tests.rows import each_row
-from tests.unit.validation.conftest import Judge
+from tests.unit.conftest import Judge
 from tests.unit.validation.documents import (
     ACTION,
     ACTION_FLOW,
@@ -295,7 +295,7 @@ def test_actions_of_flows_that_no_manifest_declares_are_told_once_each(judge_tex
     )
     judgement = judge_text(text_of(flow), text_of(ACTION))
 
-    (found,) = undeclared_actions(judgement.desired)
+    (found,) = undeclared_references(judgement.desired)
 
     assert (found.code, found.is_error) == ("REF-UNDECLARED", False)
     assert found.summary == "Action acme/greets is declared nowhere"
@@ -314,6 +314,6 @@ def test_not_every_undeclared_action_is_compared_with_all_that_are_declared(
     )
     judgement = judge_text(text_of(flow), text_of(ACTION))
 
-    found = [each.remedy.startswith("Did you") for each in undeclared_actions(judgement.desired)]
+    found = [each.remedy.startswith("Did you") for each in undeclared_references(judgement.desired)]
 
     assert found == [True] * MOST_HINTS + [False] * (200 - MOST_HINTS)

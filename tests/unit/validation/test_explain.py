@@ -12,7 +12,7 @@ from reconciler.resources.ref import Kind
 from reconciler.validation import explain
 from reconciler.validation.schema import MAX_FAULTS, accepts
 from tests.rows import each_row
-from tests.unit.validation.conftest import Judge
+from tests.unit.conftest import Judge
 from tests.unit.validation.documents import (
     ACTION,
     ACTION_FLOW,

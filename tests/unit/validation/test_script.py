@@ -9,10 +9,11 @@ import pytest
 
 from reconciler.diagnostics import Severity, SourceLocation
 from reconciler.manifests.loader import load
+from reconciler.rules.form import CompileError
 from reconciler.validation.desired import judge
-from reconciler.validation.script import CompileError, ScriptCompiler
+from reconciler.validation.script import ScriptCompiler
 from tests.rows import each_row
-from tests.unit.validation.conftest import Judge
+from tests.unit.conftest import Judge
 from tests.unit.validation.documents import ACTION, text_of, with_metadata, with_spec
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reconciler.errors import InvalidManifestsError
 from reconciler.plan.diff import field_changes
-from reconciler.plan.flows import flows_not_run
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, ref_of
 from reconciler.resources.nearest import MOST_HINTS
@@ -24,7 +22,6 @@ from tests.builders import (
     an_action,
     declared,
     held,
-    observed,
     plan_of,
 )
 
@@ -225,32 +222,6 @@ def test_a_flow_that_no_manifest_declares_loses_pruned_actions() -> None:
 
     (found,) = [each for each in plan.warnings if each.code == "PLAN-ACTION-IN-USE"]
     assert "ActionFlow acme/COMPLEMENT_TOKEN, which runs greet:" in found.remedy
-
-
-@pytest.mark.parametrize(
-    ("name", "service", "expected"),
-    [
-        ("COMPLEMENT_TOKEN", "ours", ["this service stores the actions of flows and runs none"]),
-        ("COMPLEMENT_TOKEN", "zitadel", []),
-        (
-            "INTERNAL_AUTHENTICATION",
-            "zitadel",
-            ["Login V2 does not run the actions of an authentication flow"],
-        ),
-    ],
-)
-def test_actions_that_may_never_run_are_told_once(
-    name: str, service: str, expected: list[str]
-) -> None:
-    trigger = "POST_AUTHENTICATION" if name != "COMPLEMENT_TOKEN" else USERINFO
-    ref = a_ref(Kind.ACTION_FLOW, name)
-    change = Create(declared(ref, {trigger: ["greet"]}))
-    state = replace(observed(), keeps_history=service == "ours")
-
-    found = [each.summary for each in flows_not_run([change, change], state)]
-
-    assert found == expected
-    assert list(flows_not_run([Create(declared(ref, {})), Delete(held(ref))], state)) == []
 
 
 OTHER_SCRIPT = declared(GREET, an_action(script="function greet() { return 2; }"))

@@ -1,4 +1,4 @@
-"""Redirect URIs and names: what can never be right, what is dangerous, and what is fine."""
+"""Redirect URIs: what can never be right, what is dangerous, and what is fine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.validation.texts import is_ordinary, name_problems, redirect_uri_problems
+from reconciler.kinds.oidc_application.redirect_uris import redirect_uri_problems
+from reconciler.rules.texts import is_ordinary
 from tests.rows import each_row
 
 # The corpus of B13 that is ours: the class of the input is in the id.
@@ -100,6 +101,7 @@ ERRORS = [
     ("https://a.example.com/100%", "URI-ESCAPE", "a percent sign"),
     ("https://a.example.com/%zz", "URI-ESCAPE", "an escape of no digits"),
 ]
+
 NATIVE_ERRORS = [
     ("com.example.app:", "URI-PATH", "a custom scheme alone"),
     ("com.example.app:///", "URI-PATH", "a custom scheme and slashes"),
@@ -112,6 +114,7 @@ NATIVE_ERRORS = [
     ("com.example.app:/cb#x", "URI-FRAGMENT", "a fragment behind a custom scheme"),
     ("javascript:alert(1)", "URI-SCHEME", "javascript in a native application"),
 ]
+
 FINE = [
     "https://shop.example.com/callback",
     "https://shop.example.com",
@@ -130,6 +133,7 @@ FINE = [
     "https://7eleven.example.com/",
     "https://a.b7/",
 ]
+
 NATIVE_FINE = [
     "com.example.app:/callback",
     "com.example.app://callback",
@@ -230,49 +234,3 @@ def test_a_custom_scheme_that_others_could_claim_is_a_warning(uri: str, *, nativ
     [problem] = redirect_uri_problems(uri, native=native, dev_mode=False)
 
     assert (problem.is_error, problem.code) == (False, "URI-CUSTOM-SCHEME")
-
-
-COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
-
-
-@each_row(
-    ("name", "codes"),
-    [
-        pytest.param("storefront", [], id="a plain name"),
-        pytest.param("Shop (new) #2 / é", [], id="spaces, signs and accents inside"),
-        pytest.param("Магазин", [], id="a Cyrillic name"),
-        pytest.param("店 shop", [], id="scripts that do not look alike"),
-        pytest.param("shop 🛒", [], id="an emoji"),
-        pytest.param(COMPOSED, [], id="NFC"),
-        pytest.param(DECOMPOSED, ["NAME-NFC"], id="NFD"),
-        pytest.param("\u212bngström", ["NAME-NFC"], id="a sign that NFC replaces"),
-        pytest.param(" shop", ["NAME-SPACE"], id="a leading space"),
-        pytest.param("shop ", ["NAME-SPACE"], id="a trailing space"),
-        pytest.param(" ", ["NAME-SPACE"], id="a blank"),
-        pytest.param("shop\u00a0", ["NAME-SPACE"], id="a trailing no-break space"),
-        pytest.param("shop\n", ["NAME-SPACE", "NAME-INVISIBLE"], id="a trailing line break"),
-        pytest.param("a\tb", ["NAME-INVISIBLE"], id="a tab"),
-        pytest.param("a\x1b[31mb", ["NAME-INVISIBLE"], id="a terminal escape"),
-        pytest.param("a\x7fb", ["NAME-INVISIBLE"], id="DEL"),
-        pytest.param("a\x9bb", ["NAME-INVISIBLE"], id="a C1 control"),
-        pytest.param("a\u200bb", ["NAME-INVISIBLE"], id="a zero-width space"),
-        pytest.param("a\u200db", ["NAME-INVISIBLE"], id="a zero-width joiner"),
-        pytest.param("a\u202eb", ["NAME-INVISIBLE"], id="a direction override"),
-        pytest.param("a\u2066b", ["NAME-INVISIBLE"], id="a direction isolate"),
-        pytest.param("a\u2028b", ["NAME-INVISIBLE"], id="a line separator"),
-        pytest.param("a\u00adb", ["NAME-INVISIBLE"], id="a soft hyphen"),
-        pytest.param("a\ufe0fb", ["NAME-INVISIBLE"], id="a variation selector"),
-        pytest.param("a\u3164b", ["NAME-INVISIBLE"], id="a letter drawn as nothing"),
-        pytest.param("a\ufeffb", ["NAME-INVISIBLE"], id="a byte order mark"),
-        pytest.param("\u0430pple", ["NAME-CONFUSABLE"], id="a Cyrillic letter among Latin ones"),
-        pytest.param("\u03bfffice", ["NAME-CONFUSABLE"], id="a Greek letter among Latin ones"),
-        pytest.param("\uff41pple", ["NAME-CONFUSABLE"], id="a full-width letter"),
-        pytest.param("\U0001d41aa", ["NAME-CONFUSABLE"], id="a mathematical letter"),
-    ],
-)
-def test_a_name_is_what_it_looks_like(name: str, codes: list[str]) -> None:
-    problems = name_problems(name)
-
-    assert [problem.code for problem in problems] == codes
-    assert all(problem.is_error is (problem.code != "NAME-CONFUSABLE") for problem in problems)
-    assert all(problem.remedy.isascii() for problem in problems)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.plan.risk import is_severe
-from reconciler.plan.risk_rules import (
-    RULES,
+from reconciler.kinds.oidc_application.rules import is_stronger, is_weaker
+from reconciler.rules.risks import (
     Test,
     Value,
     authority_of,
@@ -14,13 +13,10 @@ from reconciler.plan.risk_rules import (
     gains_authority,
     gains_plain_http,
     is_plain_http,
-    is_stronger,
-    is_weaker,
     loses_any,
     turned_off,
     turned_on,
 )
-from reconciler.resources.ref import ACTION_FLOW
 from tests.rows import each_row
 
 BASIC, NONE = "OIDC_AUTH_METHOD_TYPE_BASIC", "OIDC_AUTH_METHOD_TYPE_NONE"
@@ -78,21 +74,3 @@ def test_a_test_compares_two_values(
 def test_where_a_uri_leads(uri: str, authority: str, *, is_plain: bool) -> None:
     """Read as whoever is deceived most easily would read it."""
     assert (authority_of(uri), is_plain_http(uri)) == (authority, is_plain)
-
-
-OF_FLOWS = [rule for rule in RULES if rule.kind is ACTION_FLOW]
-
-
-def test_what_weakens_a_protection_is_severe_and_an_order_is_not() -> None:
-    """In this order, at each trigger."""
-    assert {rule.name: is_severe(rule.name) for rule in OF_FLOWS} == {
-        "trigger-emptied": True,
-        "trigger-action-removed": True,
-        "trigger-action-added": True,
-        "trigger-order-changed": False,
-    }
-
-
-def test_a_new_flow_is_told_for_what_it_runs_only() -> None:
-    """What it does not run was never there."""
-    assert {rule.name for rule in OF_FLOWS if rule.also_new} == {"trigger-action-added"}
