@@ -13,15 +13,13 @@ from collections.abc import Sequence
 
 import click
 
-from reconciler.cli.clients import secrets_option, takes_connection
-from reconciler.cli.configuration_options import perhaps_in_environment
+from reconciler.cli.connection import Connection
 from reconciler.cli.doctor_checks import CHECKS
 from reconciler.cli.doctor_line import Line, Status, examine
 from reconciler.cli.doctor_service import Setup
-from reconciler.cli.options import TolerantCommand, format_option, tree_option
+from reconciler.cli.options import command, connection_of
 from reconciler.cli.output import print_json, stdout_style, width_of
 from reconciler.cli.process import ExitCode
-from reconciler.cli.settings import Connection
 from reconciler.report.findings import FORMAT_VERSION, wrapped
 from reconciler.report.visible import Style, visible
 from reconciler.resources.call import JsonObject
@@ -36,12 +34,13 @@ _STATUS_WIDTH = max(len(status) for status in Status) + 2
 _NAME_WIDTH = max(len(check.name) for check in CHECKS) + 2
 
 
-@click.command("doctor", cls=TolerantCommand)
-@perhaps_in_environment
-@takes_connection
-@tree_option
-@secrets_option
-@format_option("text", "json")
+@command(
+    "doctor",
+    example="doctor --env production",
+    formats=("text", "json"),
+    is_tolerant=True,
+    connection=connection_of,
+)
 def doctor_command(connection: Connection, tree: str, secrets_to: str | None, form: str) -> int:
     """Check what is set up: configuration, service, token, sink, clock, Git and CI files.
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from reconciler.apply.sinks import open_sink
 from reconciler.cli.clients import sink_address
-from reconciler.cli.configured import Configured, configured
+from reconciler.cli.configured import configured
 from reconciler.cli.doctor_line import Check, Status, Told, in_words, not_checked
 from reconciler.cli.doctor_service import (
-    CONFIGURING,
     UNKNOWN_SERVICE,
     Setup,
     look_at_address,
@@ -27,15 +24,12 @@ from reconciler.cli.doctor_service import (
     look_at_token,
 )
 from reconciler.cli.manifests import branch_of, commit_of
+from reconciler.cli.options import CONFIGURING, places_of_variables, settled, shown_sink
 from reconciler.cli.settings import INTERNAL, KNOWN, PREFIX, hint_at, misspelt
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InvalidConfigurationError, LocalFileError, ReconcilerError, UsageError
 from reconciler.manifests.files import git_root
-from reconciler.report.visible import shown_address
 from reconciler.resources.installation import WHEEL
-
-_ALWAYS = ("service", "tree")
-"""Options that are shown although they have their default."""
 
 
 def look_at_configuration(setup: Setup) -> Told:
@@ -52,16 +46,17 @@ def look_at_configuration(setup: Setup) -> Told:
         "environments": environments,
         "environment": chosen.name or None,
         "protected": chosen.is_protected,
-        "variables": _variables(chosen),
+        "variables": places_of_variables(),
     }
     if not environments:
         text = f"{file}, without environments"
     elif chosen.name:
         protected = ", protected" if chosen.is_protected else ""
-        text = f"{file}; environment {chosen.name} from {source_of(setup, 'env')}{protected}"
+        place = next(each.origin for each in settled(setup.context) if each.name == "env")
+        text = f"{file}; environment {chosen.name} from {place}{protected}"
     else:
         text = f"{file}; no environment is chosen of {', '.join(environments)}"
-    values = "".join(f"; {name} from {place}" for name, place in _variables(chosen).items())
+    values = "".join(f"; {name} from {place}" for name, place in places_of_variables().items())
     return Told(text + values, facts)
 
 
@@ -78,65 +73,20 @@ def _placed(finding: Diagnostic) -> str:
     return f"{finding.location}: {finding.summary}" if finding.location else finding.summary
 
 
-def _variables(chosen: Configured) -> Mapping[str, str]:
-    """Return where each variable of the manifests has its value from. No value is shown."""
-    values = chosen.layers.variables
-    return {name: str(value.origin) for name, value in values.items() if value}
-
-
-def source_of(setup: Setup, name: str) -> str:
-    """Return where the value of an option is from."""
-    option = next(each for each in setup.context.command.params if each.name == name)
-    source = setup.context.get_parameter_source(name)
-    if source is ParameterSource.COMMANDLINE:
-        return option.opts[0]
-    if source is ParameterSource.ENVIRONMENT:
-        return str(option.envvar)
-    configuration = configured().configuration
-    if source is ParameterSource.DEFAULT_MAP and configuration is not None:
-        return configuration.file
-    return "the default"
-
-
 def look_at_settings(setup: Setup) -> Told:
     """Say the value of each option that is set, and where it is from."""
     wrong = [in_words(failure) for name, failure in setup.wrong.items() if name not in CONFIGURING]
     if wrong:
         raise _all_of(wrong)
-    facts = {
-        name.replace("_", "-"): {"value": value, "from": source_of(setup, name)}
-        for name, value in _set(setup)
-    }
-    shown = (f"{name} {each['value']} from {each['from']}" for name, each in facts.items())
-    return Told("; ".join(shown), facts)
+    found = [each for each in settled(setup.context) if each.name not in {*CONFIGURING, "format"}]
+    facts = {each.name: {"value": each.shown, "from": each.origin} for each in found}
+    return Told("; ".join(map(str, found)), facts)
 
 
 def _all_of(wrong: Sequence[tuple[str, str]]) -> UsageError:
     """Return one error for several: each problem, and each remedy once."""
     problems, remedies = zip(*wrong, strict=True)
     return UsageError("; ".join(problems), remedy=" ".join(dict.fromkeys(remedies)))
-
-
-def _set(setup: Setup) -> Iterator[tuple[str, str]]:
-    """Yield the options that are set, with what may be shown of their values."""
-    values: Mapping[str, Any] = setup.context.params
-    for name, value in values.items():
-        is_default = setup.context.get_parameter_source(name) is ParameterSource.DEFAULT
-        if name in {*CONFIGURING, "form"} or (is_default and name not in _ALWAYS):
-            continue
-        yield name, _SHOWN.get(name, str)(value)
-
-
-def _shown_sink(address: str) -> str:
-    """Return the address of a sink; a command may hold anything, and is left out."""
-    kind, _, _ = address.partition(":")
-    return address if kind in {"file", "age"} else f"{kind}:..."
-
-
-_SHOWN: Mapping[str, Callable[[str], str]] = {
-    "secrets_to": _shown_sink,
-    "service": shown_address,
-}
 
 
 def look_at_environment(setup: Setup) -> Told:
@@ -165,7 +115,7 @@ def look_at_sink(setup: Setup) -> Told:
     if not address:
         why = "none is chosen: a plan that makes client secrets needs --secrets-to"
         return not_checked(why, address=None)
-    sink, shown = open_sink(address, os.environ), _shown_sink(address)
+    sink, shown = open_sink(address, os.environ), shown_sink(address)
     folder: Path | None = getattr(sink, "folder", None)
     if folder is not None and not folder.exists():
         _require_writable(folder)

@@ -16,10 +16,10 @@ from click.core import ParameterSource
 
 from reconciler import __version__
 from reconciler.cli.clients import STATE, holds_anything, http_wire, remote_service
+from reconciler.cli.connection import Connection, is_embedded, is_file, is_remote, store_path
 from reconciler.cli.doctor_line import Status, Told, not_checked
-from reconciler.cli.options import wrong_options
+from reconciler.cli.options import CONFIGURING, wrong_options
 from reconciler.cli.output import time_in_words
-from reconciler.cli.settings import Connection, is_embedded, is_file, is_remote, store_path
 from reconciler.report.visible import shown_address
 from reconciler.resources.call import Call
 from reconciler.resources.ref import fold
@@ -37,8 +37,6 @@ ENDS_SOON = 14 * DAY
 CLOCKS_AGREE = 30  # seconds; a signed statement or an approval is not judged more exactly
 UNKNOWN_SERVICE = "it is not known which service is meant"
 NOT_TOLD = "not told by the service"
-CONFIGURING = ("env", "config", "var")
-"""The options that choose the configuration."""
 
 
 class Setup:

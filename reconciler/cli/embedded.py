@@ -9,15 +9,15 @@ from functools import partial
 from pathlib import Path
 
 from reconciler.apply.durable import keep_out_of_git, make_folder
-from reconciler.cli.output import timed
-from reconciler.cli.process import chosen
-from reconciler.cli.settings import (
+from reconciler.cli.connection import (
     Connection,
     is_database,
     no_store,
     require_seal_key,
     store_path,
 )
+from reconciler.cli.output import timed
+from reconciler.cli.process import chosen
 from reconciler.errors import ServiceError, remedy_of, why_unwritten
 from reconciler.resources.call import Call, JsonObject
 from reconciler.service.build import (

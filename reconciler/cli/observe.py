@@ -11,19 +11,14 @@ from typing import NamedTuple
 
 import click
 
-from reconciler.cli.clients import open_reader, takes_connection
-from reconciler.cli.configuration_options import (
-    capabilities_option,
-    in_environment,
-    perhaps_in_environment,
-)
-from reconciler.cli.configured import configured
+from reconciler.cli.clients import open_reader
+from reconciler.cli.configured import Need, configured
+from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
-from reconciler.cli.options import format_option, option, paths_argument, shard_option, tree_option
+from reconciler.cli.options import command, connection_of, paths_argument
 from reconciler.cli.output import print_json, say, show_warnings, stdout_style
 from reconciler.cli.parameter_types import declared_refs, ref_named
 from reconciler.cli.process import ExitCode
-from reconciler.cli.settings import Connection
 from reconciler.diagnostics import warning
 from reconciler.errors import ObjectNotFoundError, UsageError
 from reconciler.loop import history_of, look_for_drift, observe_declared
@@ -54,11 +49,13 @@ def _declared(context: click.Context, parameter: click.Parameter, incomplete: st
     return declared_refs(None, incomplete)
 
 
-@click.command("history")
+@command(
+    "history",
+    example="history OidcApplication acme/shop/storefront",
+    formats=("text", "json"),
+    connection=connection_of,
+)
 @click.argument("ref", nargs=-1, required=True, metavar="REF", shell_complete=_declared)
-@perhaps_in_environment
-@takes_connection
-@format_option("text", "json")
 def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> None:
     """List every change of one object: when, by whom, why, and which fields.
 
@@ -130,15 +127,14 @@ def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
     )
 
 
-@click.command("drift")
+@command(
+    "drift",
+    example="drift --env production --detailed-exitcode",
+    formats=("text", "json", "markdown"),
+    need=Need.ONE,
+    connection=connection_of,
+)
 @paths_argument
-@in_environment
-@capabilities_option
-@takes_connection
-@tree_option
-@shard_option
-@format_option("text", "json", "markdown")
-@option("--detailed-exitcode", is_flag=True, help="Exit 2 where something has drifted.")
 def drift_command(
     paths: tuple[str, ...],
     connection: Connection,
@@ -149,8 +145,8 @@ def drift_command(
 ) -> int:
     """Show what was changed on the service and not in the manifests, by whom and when.
 
-    PATHS are files and folders; the default is the folder manifests. Nothing is written: the
-    service is given to this command without a way to.
+    PATHS are files and folders; the default is the folder manifests. Nothing is written: this
+    command can only read the service.
     """
     desired, warnings = read_desired(paths, configured(), shard)
     with open_reader(connection) as reader:
@@ -183,13 +179,16 @@ def exit_code(drift: Drift, observed: ObservedState) -> ExitCode:
 Application = tuple[ResourceRef, ObservedObject | None]
 
 
-@click.command("outputs")
+@command(
+    "outputs",
+    example="outputs --format env",
+    formats=("text", "json", "env"),
+    need=Need.ONE,
+    connection=connection_of,
+)
 @paths_argument
-@in_environment
-@takes_connection
-@format_option("text", "json", "env")
 def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -> None:
-    """Tell the id and the client id of every application declared.
+    """Show the id and the client id of every declared application.
 
     PATHS are files and folders; the default is the folder manifests.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, NamedTuple
@@ -14,32 +14,15 @@ import click
 
 from reconciler.cli.clients import (
     open_for_plan,
-    secrets_option,
     sink_for,
-    takes_connection,
     warn_without_sink,
     why_a_sink,
 )
-from reconciler.cli.configuration_options import (
-    capabilities_option,
-    environments,
-    in_environment,
-    refused_plan,
-    trusted_config_option,
-    untrusted,
-    with_configuration,
-)
-from reconciler.cli.configured import configured
+from reconciler.cli.configured import Need, configured, refused_plan, untrusted
+from reconciler.cli.connection import Connection
 from reconciler.cli.journals import begun
 from reconciler.cli.manifests import Made, read_offline, read_whole, revision_of
-from reconciler.cli.options import (
-    format_option,
-    full_option,
-    option,
-    paths_argument,
-    takes,
-    takes_scope,
-)
+from reconciler.cli.options import allowances_of, command, connection_of, paths_argument, scope_of
 from reconciler.cli.output import (
     age_in_words,
     is_folded,
@@ -52,17 +35,15 @@ from reconciler.cli.output import (
     timed,
     width_of,
 )
-from reconciler.cli.parameter_types import seconds_of
+from reconciler.cli.parameter_types import declared_environments, seconds_of
 from reconciler.cli.process import ExitCode, keep_until_exit
-from reconciler.cli.settings import Connection
 from reconciler.diagnostics import Diagnostic, of_all, warning
-from reconciler.errors import InvalidManifestsError, UsageError
+from reconciler.errors import InvalidManifestsError
 from reconciler.loop import LocalFiles, explained, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.report.plan_parts import DOCS, ON_MERGE, About, Place, place_as_marker
+from reconciler.report.plan_parts import About, Place, place_as_marker
 from reconciler.report.plan_text import plan_as_text
-from reconciler.report.visible import LEAST, LIMIT
 
 
 class PlanForm(NamedTuple):
@@ -84,44 +65,12 @@ class PlanForm(NamedTuple):
         return About(time_in_words(made.at), made.revision, self.docs, self.on_merge or "")
 
 
-def _docs(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the address of the documents, if it can stand in a link."""
-    if value and not DOCS.fullmatch(value):
-        raise UsageError(
-            f"--docs {value} is not an address for links",
-            remedy="Write https://HOST/PATH of letters, digits and . _ ~ : / - alone.",
-        )
-    return value
+def plan_form_of(given: Mapping[str, Any]) -> PlanForm:
+    """Return the form of a plan that settings describe."""
+    return PlanForm(**{name: given[name] for name in PlanForm._fields})
 
 
-takes_plan_form = takes(
-    lambda **given: {"form": PlanForm(**given)},
-    {
-        "docs": option(
-            "--docs",
-            default="",
-            callback=_docs,
-            metavar="ADDRESS",
-            help="Where the documents of this program can be read; the risks in markdown and "
-            "html link to guards.md there.",
-        ),
-        "on_merge": option(
-            "--on-merge",
-            type=click.Choice([*ON_MERGE]),
-            help="Say in markdown and html what the jobs that init wrote do on merge.",
-        ),
-        "max_chars": option(
-            "--max-chars",
-            type=click.IntRange(min=LEAST),
-            default=LIMIT,
-            show_default=True,
-            metavar="N",
-            help="Length of the markdown at most; what is left out is counted.",
-        ),
-        "form": format_option("text", "json", "markdown", "html"),
-    },
-)
-"""Give a command the options for the form of a plan, as the argument ``form``."""
+FORMATS = ("text", "json", "markdown", "html")
 
 
 def _tells_findings(command: Callable[..., int]) -> Callable[..., int]:
@@ -148,36 +97,17 @@ def _tells_findings(command: Callable[..., int]) -> Callable[..., int]:
     return run
 
 
-@click.command("plan")
+@command(
+    "plan",
+    example="plan --env staging --out plan.json",
+    formats=FORMATS,
+    need=Need.ONE,
+    connection=connection_of,
+    scope=scope_of,
+    allowed=allowances_of,
+    form=plan_form_of,
+)
 @paths_argument
-@in_environment
-@capabilities_option
-@trusted_config_option
-@takes_connection
-@takes_scope
-@secrets_option
-@takes_plan_form
-@full_option
-@option(
-    "--detailed-exitcode",
-    is_flag=True,
-    help="Exit 2 where changes are pending or secrets owed, 3 where a guard blocks the plan.",
-)
-@option("--out", default="", metavar="FILE", help="Save the plan, for apply FILE and show FILE.")
-@option(
-    "--expires",
-    default="24h",
-    show_default=True,
-    metavar="LIFE",
-    help="How long a saved plan can be applied, such as 2d, 24h or 30m.",
-)
-@option(
-    "--against",
-    is_eager=True,  # known before --service: with a snapshot no service is needed
-    default="",
-    metavar="FILE",
-    help="Plan against a snapshot (export --snapshot) instead of the service.",
-)
 @_tells_findings
 def plan_command(
     paths: tuple[str, ...],
@@ -191,7 +121,7 @@ def plan_command(
     expires: str,
     against: str,
 ) -> int:
-    """Show what apply would do, and do none of it.
+    """Show what apply would do. Nothing is changed.
 
     PATHS are files and folders; the default is the folder manifests.
     """
@@ -241,10 +171,8 @@ def exit_code(plan: Plan) -> ExitCode:
     return ExitCode.CHANGES if is_pending else ExitCode.DONE
 
 
-@click.command("show")
+@command("show", example="show plan.json", formats=FORMATS, form=plan_form_of)
 @click.argument("file", metavar="PLANFILE")
-@takes_plan_form
-@full_option
 def show_command(file: str, form: PlanForm) -> None:
     """Show a saved plan as it was made. Neither manifests nor service are read."""
     from reconciler.cli.plan_files import open_plan_file
@@ -263,15 +191,10 @@ def show_command(file: str, form: PlanForm) -> None:
     show_plan(plan, saved.service, saved.warnings, form, made, show_saved)
 
 
-@click.command("compare")
-@click.argument("one", shell_complete=environments)
-@click.argument("other", shell_complete=environments)
+@command("compare", example="compare staging production", formats=FORMATS, form=plan_form_of)
+@click.argument("one", shell_complete=declared_environments)
+@click.argument("other", shell_complete=declared_environments)
 @paths_argument
-@with_configuration
-@capabilities_option
-@takes_plan_form
-@full_option
-@option("--detailed-exitcode", is_flag=True, help="Exit 2 where the environments differ.")
 def compare_command(
     one: str, other: str, paths: tuple[str, ...], form: PlanForm, detailed_exitcode: bool
 ) -> int:

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import click
 
-from reconciler.cli.configuration_options import (
-    capabilities_option,
-    in_all_environments,
+from reconciler.cli.configured import (
+    Configured,
+    Need,
+    configured,
     judging_capabilities,
+    with_first_step,
 )
-from reconciler.cli.configured import Configured, configured, with_first_step
-from reconciler.cli.options import format_option, full_option, option, paths_argument, shard_option
+from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import print_json, say, show_findings, stdout_style
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, of_all
@@ -37,18 +38,17 @@ STDIN_NAME = "stdin"
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
-@click.command("validate")
+@command(
+    "validate",
+    example="validate --strict manifests",
+    formats=("text", "json", "github", "sarif", "junit"),
+    need=Need.ALL,
+)
 @paths_argument
-@in_all_environments
-@capabilities_option
-@shard_option
-@option("--strict", is_flag=True, help="Take each warning for an error.")
-@format_option("text", "json", "github", "sarif", "junit")
-@full_option
 def validate_command(
     paths: tuple[str, ...], shard: Shard | None, *, strict: bool, form: str
 ) -> int:
-    """Check manifests without any service, and tell every finding.
+    """Check manifests without a service, and show every finding.
 
     PATHS are files and folders; the default is the folder manifests. A part of the tree is judged
     by itself: what it names may be declared in the rest. The path - is a stream of manifests on

@@ -99,6 +99,7 @@ class Configuration:
             through a link.
         manifests: Folder of the manifests as it is written.
         tree: Name of the tree of environments that name none; empty for the default.
+        places: Where its fields are written, by name.
     """
 
     file: str
@@ -108,6 +109,11 @@ class Configuration:
     tree: str = ""
     variables: Mapping[str, Variable] = field(default_factory=dict)
     environments: Mapping[str, Environment] = field(default_factory=dict)
+    places: Mapping[str, SourceLocation] = field(default_factory=dict)
+
+    def place(self, name: str) -> SourceLocation:
+        """Return where a field is written, or the file if the field is not."""
+        return self.places.get(name, SourceLocation(self.file))
 
     def path(self, written: str) -> str:
         """Return a path of the file as a path from the current folder.
