@@ -13,23 +13,13 @@ from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
 
 DEFAULT_SERVICE = "sqlite:.reconciler/identity.db"
-SETTLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The address of a service, and settings that say nothing of what is done there.
+    """A service and how it is reached; the table of settings says what most of it means.
 
     Attributes:
-        service: The address.
-        service_kind: ``reconciler``, ``zitadel``, or ``auto``: then an http service is asked.
-        token_file: File with the token; otherwise it is in the environment.
-        key_file: Key file of a service user of ZITADEL.
-        max_rps: Requests a second, or 0 for no limit.
-        use_proxy: Whether to go through the proxy that the environment names.
-        seal_key_file: The key that all servers of a database share.
-        settle: How long to wait until lists of a ZITADEL show what was written, in seconds.
-        keep_owed: How long a store keeps a client secret for its delivery, in seconds.
         environment: Name of the environment of ``reconciler.yaml``; empty for none.
         state: Folder of journals, and of secrets that go nowhere else.
         is_named_outside: Whether the address was given by a person or a job, or is the default. A
@@ -43,7 +33,7 @@ class Connection:
     max_rps: float = 0.0
     use_proxy: bool = False
     seal_key_file: Path | None = None
-    settle: float = SETTLE_SECONDS
+    settle: float = 60.0  # seconds
     keep_owed: int = MAX_KEEP_OWED_SECONDS
     environment: str = ""
     state: Path = Path(STATE_FOLDER)

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from reconciler.cli.connection import Connection
-from reconciler.cli.doctor_line import Check, Status, Told, examine, not_checked
-from reconciler.cli.doctor_service import Setup, look_at_clock
+from reconciler.cli.doctor import Check, Setup, Status, Told, examine, look_at_clock, not_checked
 from reconciler.errors import UsageError
 from reconciler.service_client.http_wire import Reached
 from tests.rows import each_row
@@ -62,7 +61,7 @@ def test_what_needs_a_check_that_failed_is_not_made_and_all_others_are() -> None
         Check("g", lambda _: Told("g"), ("f",)),
     ]
 
-    lines = [(line.name, line.status, line.text) for line in examine(checks, None)]
+    lines = [(name, told.status, told.text) for name, told in examine(checks, None).items()]
 
     assert lines == [
         ("a", Status.FAILED, "it is wrong"),
