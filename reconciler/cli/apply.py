@@ -95,8 +95,9 @@ def apply_command(
 ) -> int:
     """Make a plan, show it, ask for approval, and carry it out.
 
-    PATHS are files and folders; the default is the folder manifests. A plan file before them, or
-    --digest, is the approval: the plan is made again, and applied if it is the same.
+    PATHS are files and folders; the default is the folder manifests. REF is
+    Kind/organization[/project]/name. A plan file before PATHS, or --digest, is the approval: the
+    plan is made again, and applied if it is the same.
     """
     output = OUTPUTS[form]()
     with output.of_a_run():

@@ -104,9 +104,9 @@ class Configured:
     @property
     def written(self) -> Mapping[str, Written]:
         """Return the settings that the configuration gives a run, by name."""
-        chosen = self.environment or self.configuration
-        if self.configuration is None or chosen is None:
+        if self.configuration is None:
             return {}
+        chosen = self.environment or self.configuration
         values = {key: getattr(chosen, key, "") for key in KEYS}
         if self.environment:
             values["service"] = self.configuration.service_of(self.environment)

@@ -118,8 +118,8 @@ def _kinds(style: Style) -> Iterator[str]:
     yield style("Other documents:", "bold")
     for name, schema_of in _DOCUMENTS.items():
         yield from _meaning(name, schema_of(), style)
-    yield "`reconciler explain KIND` lists the fields of a kind, `explain KIND.FIELD` tells of one."
-    yield "`reconciler explain CODE` tells of the code of a finding, such as YAML-SYNTAX."
+    yield "`reconciler explain KIND` lists the fields of a kind, `explain KIND.FIELD` explains one."
+    yield "`reconciler explain CODE` explains the code of a finding, such as YAML-SYNTAX."
 
 
 def _meaning(name: str, schema: Schema, style: Style) -> Iterator[str]:

@@ -44,7 +44,14 @@ class Option(click.Option):
 
     A variable that is set and empty is an error. It is what a CI job has of a secret or a
     variable that was never set, and the default in its place would name another service.
+
+    Attributes:
+        heading: What it stands beneath in a help.
     """
+
+    def __init__(self, heading: str, *names: Any, **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.heading = heading
 
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
@@ -121,27 +128,25 @@ def options_of(path: str, formats: Sequence[str] = ()) -> list[click.Parameter]:
         formats: The forms of its output; the first is the default.
     """
     return [
-        _option(setting, formats)
-        for settings in GROUPS.values()
+        _option(setting, heading, formats)
+        for heading, settings in GROUPS.items()
         for setting in settings
         if not setting.commands or path in setting.commands.split(", ")
     ]
 
 
-def _option(setting: Setting, formats: Sequence[str]) -> Option:
+def _option(setting: Setting, heading: str, formats: Sequence[str]) -> Option:
+    """Return the option of a setting. A text that is not given is empty."""
     flag, _, metavar = setting.flag.partition(" ")
     words = formats if setting.name == "format" else setting.type
     is_choice = isinstance(words, Sequence)
     is_switch = not (metavar or is_choice)
     default = formats[0] if setting.name == "format" else False if is_switch else setting.default
-    if (
-        metavar
-        and setting.type is None
-        and setting.variable
-        and not (setting.multiple or setting.required)
-    ):
-        default = default or ""
+    is_text = metavar and setting.type is None and setting.variable
+    if default is None and is_text and not (setting.multiple or setting.required):
+        default = ""
     return Option(
+        heading,
         [flag, *filter(None, [setting.short]), setting.value],
         type=click.Choice(words) if is_choice else setting.type,
         is_flag=is_switch,
@@ -208,13 +213,13 @@ def write_options(
     command: click.Command, context: click.Context, formatter: click.HelpFormatter
 ) -> None:
     """Write the options of a command beneath the headings of the table."""
-    headings = {row.value: heading for heading, rows in GROUPS.items() for row in rows}
+    # Of the program itself, which makes its options without the table.
     helps = {row.value: row.help for rows in GROUPS.values() for row in rows if not row.commands}
     found: dict[str, list[tuple[str, str]]] = {heading: [] for heading in GROUPS}
     for parameter in command.get_params(context):
         if isinstance(parameter, click.Option) and (record := parameter.get_help_record(context)):
-            text = record[1] or helps[str(parameter.name)]
-            found[headings.get(str(parameter.name), "Output")].append((record[0], text))
+            heading = parameter.heading if isinstance(parameter, Option) else "Output"
+            found[heading].append((record[0], record[1] or helps[str(parameter.name)]))
     longest = max(len(flag) for rows in found.values() for flag, _ in rows)
     for heading, rows in found.items():
         if rows:

@@ -123,7 +123,8 @@ def plan_command(
 ) -> int:
     """Show what apply would do. Nothing is changed.
 
-    PATHS are files and folders; the default is the folder manifests.
+    PATHS are files and folders; the default is the folder manifests. REF is
+    Kind/organization[/project]/name.
     """
     lasting = seconds_of(expires)
     chosen = configured()

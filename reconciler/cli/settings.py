@@ -395,7 +395,7 @@ _OUTPUT = (
     Setting(
         "--color",
         "",
-        "Colour. Default: auto, as terminal and NO_COLOR say.",
+        "Colour. Default: auto, by terminal and NO_COLOR.",
         type=("auto", "always", "never"),
     ),
     Setting("--verbose", "", "Show settings, requests and timings on stderr.", short="-v"),

@@ -30,6 +30,7 @@ from reconciler.configuration.model import configuration_schema
 from reconciler.errors import UsageError
 from reconciler.report.plan_parts import ON_MERGE
 from reconciler.service.operations.callers import Role
+from tests.docs.test_console_blocks import PAGES
 from tests.docs.test_what_is_named import unknown_in
 from tests.program import ROOT
 from tests.rows import each_row
@@ -99,11 +100,10 @@ def test_a_setting_without_a_value_is_that_of_a_connection() -> None:
 
 def test_every_key_is_one_of_an_environment() -> None:
     environments = configuration_schema()["properties"]["environments"]
+    keys = {each.key for each in ROWS if each.key}
 
-    assert {each.key for each in ROWS if each.key} == {"service", "tree", "capabilities"}
-    assert {each.key for each in ROWS if each.key} <= {
-        *environments["additionalProperties"]["properties"]
-    }
+    assert keys == {"service", "tree", "capabilities"}
+    assert keys <= environments["additionalProperties"]["properties"].keys()
 
 
 def test_the_help_of_a_plan_fits_two_screens() -> None:
@@ -127,18 +127,33 @@ def test_every_help_has_an_example_and_groups_in_one_order(path: str) -> None:
     assert re.search(r"-h, --help +Show this message and exit\.$", text)
 
 
-def test_tables_of_settings_in_the_documents_are_of_the_table() -> None:
-    """The options of `serve` and the ways to sign in, whole and with their defaults."""
-    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
-    table = "".join(line for line in page.splitlines(keepends=True) if line.startswith("| `--"))
-    serving = [each for each in ROWS if "serve" in each.commands.split(", ")]
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_names_settings_as_the_table_does(page: str) -> None:
+    """Tables of options, and variables anywhere; tokens of CI jobs have names like theirs."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    flags = re.findall(r"`--([a-z-]+)", "".join(re.findall(r"^\| (`-.*?) \|", text, re.MULTILINE)))
+    variables = {*re.findall(r"RECONCILER_[A-Z_]+[A-Z]", text)}
 
-    assert {*re.findall(r"--[a-z-]+", table)} >= {f"--{each.name}" for each in serving}
+    assert {*flags} <= {each.name for each in ROWS}
+    assert {name for name in variables - KNOWN if not name.endswith("_TOKEN")} <= {
+        name for name in variables if f"{name}_".startswith(INTERNAL)
+    }
+
+
+def test_the_page_of_serving_lists_every_setting() -> None:
+    """With the defaults that the table has."""
+    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    rows = {
+        name: line
+        for line in page.splitlines()
+        if line.startswith("| `--")
+        for name in re.findall(r"--([a-z-]+)", line.split(" | ")[0])
+    }
+    settings = {each.name: each for each in ROWS if "serve" in each.commands.split(", ")}
+
+    assert rows.keys() == settings.keys()
     for name in ("listen", "keep-owed"):
-        assert f"`{row(name).default}`" in table
-    for flag in ("--token-file", "--key-file", TOKEN):
-        credentials = (ROOT / "docs" / "remote-services.md").read_text(encoding="utf-8")
-        assert f"| `{flag}" in credentials
+        assert f"default `{settings[name].default}`" in rows[name]
 
 
 @pytest.mark.parametrize(("environ", "value"), [({}, ""), ({TOKEN: "x"}, "x"), ({TOKEN: " "}, " ")])
