@@ -8,7 +8,7 @@ from reconciler import __version__
 from reconciler.cli.options import command
 
 
-@command("version", example="version --format json")
+@command("version", example="--format json")
 @click.option(  # no setting of the table: the version is shown even where a variable is wrong
     "--format",
     "form",
@@ -27,7 +27,7 @@ def version_command(form: str) -> None:
         click.echo(f"reconciler {__version__}")
 
 
-@command("completion", example='eval "$(reconciler completion bash)"')
+@command("completion", example="bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> None:

@@ -35,7 +35,7 @@ from reconciler.cli.configured import Need, configured, refused_plan, untrusted
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import read_whole, revision_of
-from reconciler.cli.options import allowances_of, command, connection_of, paths_argument, scope_of
+from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import say, timed
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.diagnostics import Diagnostic
@@ -69,15 +69,7 @@ class Run:
     lock_timeout: float
 
 
-@command(
-    "apply",
-    example="apply plan.json",
-    formats=(*OUTPUTS,),
-    need=Need.ONE,
-    connection=connection_of,
-    scope=scope_of,
-    allowed=allowances_of,
-)
+@command("apply", example="plan.json", formats=(*OUTPUTS,), need=Need.ONE)
 @paths_argument
 def apply_command(
     paths: tuple[str, ...],

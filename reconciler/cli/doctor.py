@@ -34,7 +34,6 @@ from reconciler.cli.manifests import branch_of, commit_of
 from reconciler.cli.options import (
     CONFIGURING,
     command,
-    connection_of,
     places_of_variables,
     settled,
     shown_sink,
@@ -612,13 +611,7 @@ _STATUS_WIDTH = max(len(status) for status in Status) + 2
 _NAME_WIDTH = max(len(check.name) for check in CHECKS) + 2
 
 
-@command(
-    "doctor",
-    example="doctor --env production",
-    formats=("text", "json"),
-    is_tolerant=True,
-    connection=connection_of,
-)
+@command("doctor", example="--env production", formats=("text", "json"), is_tolerant=True)
 def doctor_command(connection: Connection, tree: str, secrets_to: str | None, form: str) -> int:
     """Check what is set up: configuration, service, token, sink, clock, Git and CI files.
 

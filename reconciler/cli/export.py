@@ -14,7 +14,7 @@ import click
 
 from reconciler.cli.clients import open_reader
 from reconciler.cli.connection import Connection
-from reconciler.cli.options import command, connection_of
+from reconciler.cli.options import command
 from reconciler.cli.output import hint, say, show_warnings
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.plan_files import save_snapshot
@@ -50,7 +50,7 @@ from reconciler.validation.desired import judge
 NOT_EXPORTED = "NOT-EXPORTED.txt"
 
 
-@command("export", example="export --out manifests", connection=connection_of)
+@command("export", example="--out manifests")
 @click.argument("refs", nargs=-1, type=RefType(), metavar="[REF]...")
 def export_command(
     refs: Sequence[ResourceRef],

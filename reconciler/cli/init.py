@@ -63,7 +63,7 @@ TOOL = "reconciler"
 """The folder, beside what a CI set-up reads, that its jobs install the tool from."""
 
 
-@command("init", example="init --environments --github")
+@command("init", example="--environments --github")
 @click.argument("directory", default="manifests", metavar="[DIR]")
 def init_command(
     directory: str,

@@ -31,7 +31,7 @@ from reconciler.service_client.stored_tokens import forget_token, store_token, s
 origin_argument = click.argument("origin", metavar="ORIGIN")
 
 
-@command("login", example="login https://id.example.com")
+@command("login", example="https://id.example.com")
 @origin_argument
 def login_command(origin: str) -> int:
     """Store a token for ORIGIN, such as https://id.example.com.
@@ -46,7 +46,7 @@ def login_command(origin: str) -> int:
     return ExitCode.DONE
 
 
-@command("logout", example="logout https://id.example.com")
+@command("logout", example="https://id.example.com")
 @origin_argument
 def logout_command(origin: str) -> int:
     """Remove the token that is stored for ORIGIN. It stays valid until it is revoked or expires."""

@@ -15,7 +15,7 @@ from reconciler.cli.clients import open_reader
 from reconciler.cli.configured import Need, configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
-from reconciler.cli.options import command, connection_of, paths_argument
+from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import print_json, say, show_warnings, stdout_style
 from reconciler.cli.parameter_types import declared_refs, ref_named
 from reconciler.cli.process import ExitCode
@@ -49,12 +49,7 @@ def _declared(context: click.Context, parameter: click.Parameter, incomplete: st
     return declared_refs(None, incomplete)
 
 
-@command(
-    "history",
-    example="history OidcApplication acme/shop/storefront",
-    formats=("text", "json"),
-    connection=connection_of,
-)
+@command("history", example="OidcApplication acme/shop/storefront", formats=("text", "json"))
 @click.argument("ref", nargs=-1, required=True, metavar="REF", shell_complete=_declared)
 def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> None:
     """List every change of one object: when, by whom, why, and which fields.
@@ -129,10 +124,9 @@ def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
 
 @command(
     "drift",
-    example="drift --env production --detailed-exitcode",
+    example="--env production --detailed-exitcode",
     formats=("text", "json", "markdown"),
     need=Need.ONE,
-    connection=connection_of,
 )
 @paths_argument
 def drift_command(
@@ -179,13 +173,7 @@ def exit_code(drift: Drift, observed: ObservedState) -> ExitCode:
 Application = tuple[ResourceRef, ObservedObject | None]
 
 
-@command(
-    "outputs",
-    example="outputs --format env",
-    formats=("text", "json", "env"),
-    need=Need.ONE,
-    connection=connection_of,
-)
+@command("outputs", example="--format env", formats=("text", "json", "env"), need=Need.ONE)
 @paths_argument
 def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -> None:
     """Show the id and the client id of every declared application.

@@ -167,7 +167,7 @@ class Command(click.Command):
     """A command with settings of the table.
 
     Attributes:
-        example: What to write after the name of the program, for the help.
+        example: A whole command, for the help.
         need: Its need for an environment.
         is_tolerant: Whether it runs although options have wrong values: it is there to say so.
     """
@@ -179,10 +179,9 @@ class Command(click.Command):
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does, and an example."""
         super().format_help_text(ctx, formatter)
-        if self.example:
-            formatter.write_paragraph()
-            with formatter.indentation():
-                formatter.write_text(f"Example: reconciler {self.example}")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(f"Example: {self.example}")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups."""
@@ -236,7 +235,7 @@ def group(name: str, doc: str) -> Group:
 def command(
     path: str,
     *,
-    example: str,
+    example: str = "",
     formats: Sequence[str] = (),
     need: Need = Need.NONE,
     within: click.Group | None = None,
@@ -245,16 +244,16 @@ def command(
 ) -> Callable[[Callable[..., Any]], Command]:
     """Return a decorator that makes a command of a function, with its settings of the table.
 
-    The function is given those values that its arguments name.
+    The function is given the values that its arguments name, and those of ``_BUILT``.
 
     Args:
         path: The name of the command, after that of its group.
-        example: What its help shows, without the name of the program.
+        example: Arguments that its help shows.
         formats: The forms of its output; the first is the default.
         need: Its need for an environment.
         within: The group that it is in.
         is_tolerant: Whether it runs although options have wrong values.
-        built: Arguments that are made of all values, by name.
+        built: More arguments that are made of all values, by name.
     """
 
     def decorated(function: Callable[..., Any]) -> Command:
@@ -262,7 +261,8 @@ def command(
 
         @wraps(function)
         def run(**given: Any) -> Any:
-            values = {**given, **{name: build(given) for name, build in built.items()}}
+            made_of = {name: build for name, build in {**_BUILT, **built}.items() if name in wanted}
+            values = {**given, **{name: build(given) for name, build in made_of.items()}}
             return function(**{name: values[name] for name in wanted})
 
         arguments = reversed(run.__dict__.pop("__click_params__", []))
@@ -272,7 +272,8 @@ def command(
             params=[*arguments, *options_of(path, formats)],
             help=inspect.getdoc(function),
         )
-        made.example, made.need, made.is_tolerant = example, need, is_tolerant
+        made.example = f"reconciler {path} {example}".rstrip()
+        made.need, made.is_tolerant = need, is_tolerant
         if within is not None:
             within.add_command(made)
         return made
@@ -341,7 +342,7 @@ def shown_sink(address: str) -> str:
 _SHOWN: Mapping[str, Callable[[Any], str]] = {"secrets_to": shown_sink, "service": shown_address}
 
 
-def connection_of(given: Mapping[str, Any]) -> Connection:
+def _connection(given: Mapping[str, Any]) -> Connection:
     """Return the connection to a service that settings describe."""
     found, source = configured(), click.get_current_context().get_parameter_source("service")
     fields = Connection.__dataclass_fields__.keys() & given.keys()
@@ -353,7 +354,7 @@ def connection_of(given: Mapping[str, Any]) -> Connection:
     )
 
 
-def scope_of(given: Mapping[str, Any]) -> Any:
+def _scope(given: Mapping[str, Any]) -> Any:
     """Return the scope of a plan that settings describe."""
     from reconciler.plan.model import Scope
 
@@ -371,7 +372,7 @@ def scope_of(given: Mapping[str, Any]) -> Any:
     )
 
 
-def allowances_of(given: Mapping[str, Any]) -> Any:
+def _allowances(given: Mapping[str, Any]) -> Any:
     """Return what guards allow a plan, of its settings."""
     from reconciler.plan.guards import Allowances
 
@@ -383,3 +384,11 @@ def allowances_of(given: Mapping[str, Any]) -> Any:
         lockouts={key: each.ref.address for key, each in lockouts.items()},
         reasons={key: each.reason for key, each in lockouts.items()},
     )
+
+
+_BUILT: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "connection": _connection,
+    "scope": _scope,
+    "allowed": _allowances,
+}
+"""Arguments of commands that are made of several settings."""

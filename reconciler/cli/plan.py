@@ -22,7 +22,7 @@ from reconciler.cli.configured import Need, configured, refused_plan, untrusted
 from reconciler.cli.connection import Connection
 from reconciler.cli.journals import begun
 from reconciler.cli.manifests import Made, read_offline, read_whole, revision_of
-from reconciler.cli.options import allowances_of, command, connection_of, paths_argument, scope_of
+from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import (
     age_in_words,
     is_folded,
@@ -35,7 +35,7 @@ from reconciler.cli.output import (
     timed,
     width_of,
 )
-from reconciler.cli.parameter_types import declared_environments, seconds_of
+from reconciler.cli.parameter_types import declared_environments
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, of_all, warning
 from reconciler.errors import InvalidManifestsError
@@ -99,12 +99,9 @@ def _tells_findings(command: Callable[..., int]) -> Callable[..., int]:
 
 @command(
     "plan",
-    example="plan --env staging --out plan.json",
+    example="--env staging --out plan.json",
     formats=FORMATS,
     need=Need.ONE,
-    connection=connection_of,
-    scope=scope_of,
-    allowed=allowances_of,
     form=plan_form_of,
 )
 @paths_argument
@@ -118,7 +115,7 @@ def plan_command(
     form: PlanForm,
     detailed_exitcode: bool,
     out: str,
-    expires: str,
+    expires: int,
     against: str,
 ) -> int:
     """Show what apply would do. Nothing is changed.
@@ -126,7 +123,6 @@ def plan_command(
     PATHS are files and folders; the default is the folder manifests. REF is
     Kind/organization[/project]/name.
     """
-    lasting = seconds_of(expires)
     chosen = configured()
     desired, warnings, scope, look = read_whole(paths, scope, chosen)
     blocks, snapshot, service = untrusted(), None, connection.service
@@ -156,7 +152,7 @@ def plan_command(
             desired,
             service=service,
             paths=paths,
-            lasting=lasting,
+            lasting=expires,
             snapshot=snapshot,
             findings=warnings,
             made=made,
@@ -172,7 +168,7 @@ def exit_code(plan: Plan) -> ExitCode:
     return ExitCode.CHANGES if is_pending else ExitCode.DONE
 
 
-@command("show", example="show plan.json", formats=FORMATS, form=plan_form_of)
+@command("show", example="plan.json", formats=FORMATS, form=plan_form_of)
 @click.argument("file", metavar="PLANFILE")
 def show_command(file: str, form: PlanForm) -> None:
     """Show a saved plan as it was made. Neither manifests nor service are read."""
@@ -192,7 +188,7 @@ def show_command(file: str, form: PlanForm) -> None:
     show_plan(plan, saved.service, saved.warnings, form, made, show_saved)
 
 
-@command("compare", example="compare staging production", formats=FORMATS, form=plan_form_of)
+@command("compare", example="staging production", formats=FORMATS, form=plan_form_of)
 @click.argument("one", shell_complete=declared_environments)
 @click.argument("other", shell_complete=declared_environments)
 @paths_argument

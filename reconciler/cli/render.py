@@ -24,7 +24,7 @@ from reconciler.resources.regular_file import NotRegularError, open_regular
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
-@command("render", example="render --env production --out resolved", need=Need.ONE)
+@command("render", example="--env production --out resolved", need=Need.ONE)
 @paths_argument
 def render_command(paths: tuple[str, ...], out: str, overwrite: bool) -> None:
     """Write the manifests of an environment, with variables, defaults and overlay resolved.

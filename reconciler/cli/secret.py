@@ -23,7 +23,7 @@ from reconciler.cli.clients import (
 from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.journals import open_journal
-from reconciler.cli.options import command, connection_of, group
+from reconciler.cli.options import command, group
 from reconciler.cli.output import print_done, print_json, say, show_warnings, stdout_style
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
@@ -54,12 +54,7 @@ from reconciler.state import ObservedObject, ObservedState, OwedSecret
 secret_group = group("secret", "Manage client secrets: list, deliver, rotate.")
 
 
-@command(
-    "secret rotate",
-    example="secret rotate acme/shop/storefront",
-    within=secret_group,
-    connection=connection_of,
-)
+@command("secret rotate", example="acme/shop/storefront", within=secret_group)
 @click.argument("ref", metavar="REF", type=RefType(Kind.OIDC_APPLICATION))
 def rotate_command(
     ref: ResourceRef,
@@ -130,12 +125,7 @@ def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:
     return held
 
 
-@command(
-    "secret deliver",
-    example="secret deliver --secrets-to file:secrets",
-    within=secret_group,
-    connection=connection_of,
-)
+@command("secret deliver", example="--secrets-to file:secrets", within=secret_group)
 @click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
 def deliver_command(
     refs: tuple[ResourceRef, ...],
@@ -172,10 +162,9 @@ def deliver_command(
 
 @command(
     "secret list",
-    example="secret list acme/shop/storefront",
+    example="acme/shop/storefront",
     formats=("text", "json"),
     within=secret_group,
-    connection=connection_of,
 )
 @click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
 def list_command(refs: tuple[ResourceRef, ...], connection: Connection, form: str) -> None:

@@ -16,7 +16,7 @@ import click
 
 from reconciler.cli.connection import Connection, is_file, require_seal_key, store_path
 from reconciler.cli.embedded import open_service
-from reconciler.cli.options import command, connection_of
+from reconciler.cli.options import command
 from reconciler.cli.output import show_warnings
 from reconciler.diagnostics import warning
 from reconciler.errors import UsageError
@@ -41,7 +41,7 @@ Place = tuple[str, int]
 _PLACE = re.compile(r"(?P<host>[!-~]+):(?P<port>[0-9]{1,5})", re.ASCII)
 
 
-@command("serve", example="serve --listen 127.0.0.1:8080", connection=connection_of)
+@command("serve", example="--listen 127.0.0.1:8080")
 def serve_command(
     connection: Connection,
     listen: str,

@@ -23,6 +23,7 @@ from reconciler.cli.parameter_types import (
     keep_owed_seconds,
     link_base,
     lock_timeout_seconds,
+    seconds_of,
     settle_seconds,
     shard_named,
     tree_named,
@@ -159,14 +160,8 @@ _WORK = (
     ),
     Setting(
         "--organization NAME",
-        "export",
-        "Organization to export. Default: all that the token may see.",
-        multiple=True,
-    ),
-    Setting(
-        "--organization NAME",
-        "token create",
-        "Organization that the token is for. Default: all of them.",
+        "export, token create",
+        "Only this organization. Default: all of them.",
         multiple=True,
     ),
     Setting("--with-console", "export", "Include the project of the service's own console."),
@@ -286,7 +281,12 @@ _MAY = (
         type=("viewer", "editor", "admin"),
         required=True,
     ),
-    Setting("--expires DURATION", "token create", "When the token ends, such as 90d, 12h or 30m."),
+    Setting(
+        "--expires DURATION",
+        "token create",
+        "When the token ends, such as 90d, 12h or 30m.",
+        seconds_of,
+    ),
     Setting(
         "--on-unreviewed",
         "init",
@@ -358,13 +358,19 @@ _OUTPUT = (
         "Save what the service holds for plan --against, not as manifests.",
     ),
     Setting(
-        "--detailed-exitcode", "plan", "Exit 2 for changes or owed secrets, 3 for a blocked plan."
+        "--detailed-exitcode",
+        "plan, drift, compare",
+        "Exit 2 for differences and owed secrets, 3 if blocked.",
     ),
-    Setting("--detailed-exitcode", "drift", "Exit 2 where something has drifted."),
-    Setting("--detailed-exitcode", "compare", "Exit 2 where something differs."),
     Setting("--strict", "validate", "Treat warnings as errors."),
     Setting("--full", f"{_PLANS}, validate, apply", "Do not shorten lists on a terminal."),
-    Setting("--expires DURATION", "plan", "How long a saved plan is valid.", default="24h"),
+    Setting(
+        "--expires DURATION",
+        "plan",
+        "Life of a saved plan: 2d, 24h or 30m.",
+        seconds_of,
+        default="24h",
+    ),
     Setting(
         "--docs ADDRESS",
         _PLANS,

@@ -20,7 +20,6 @@ from reconciler.cli.connection import Connection, is_database, store_path
 from reconciler.cli.embedded import open_service, store_errors
 from reconciler.cli.options import command, group
 from reconciler.cli.output import print_done, print_json, stdout_style
-from reconciler.cli.parameter_types import seconds_of
 from reconciler.cli.process import ExitCode, lost_output
 from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.report.visible import visible
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 store_group = group("store", "Maintain the embedded store: verify, backup, restore, rebuild.")
 
 
-@command("store verify", example="store verify", formats=("text", "json"), within=store_group)
+@command("store verify", formats=("text", "json"), within=store_group)
 def verify_command(service: str, form: str) -> int:
     """Check every chain, number and object of the store against its log of events."""
     from reconciler.service.projections.maintenance import verify
@@ -58,7 +57,7 @@ def verify_command(service: str, form: str) -> int:
     return ExitCode.ERROR if findings else ExitCode.DONE
 
 
-@command("store backup", example="store backup identity-backup.db", within=store_group)
+@command("store backup", example="identity-backup.db", within=store_group)
 @click.argument("target", metavar="FILE")
 def backup_command(service: str, target: str, *, damaged: bool) -> None:
     """Copy the store into a new FILE, also while it is in use.
@@ -101,7 +100,7 @@ def _show_damage(findings: Sequence[str]) -> None:
         click.echo(f"... and {more} more: `reconciler store verify` shows all", err=True)
 
 
-@command("store restore", example="store restore identity-backup.db", within=store_group)
+@command("store restore", example="identity-backup.db", within=store_group)
 @click.argument("backup", metavar="FILE")
 def restore_command(service: str, backup: str, *, auto_approve: bool) -> None:
     """Replace the store by a backup, if the backup is sound.
@@ -160,7 +159,7 @@ def _lost_in_words(lost: Lost) -> Iterator[str]:
         yield from (f"  {visible(ref.path)}" for ref in lost.secrets)
 
 
-@command("store rebuild", example="store rebuild", within=store_group)
+@command("store rebuild", within=store_group)
 def rebuild_command(service: str, *, damaged: bool) -> None:
     """Rebuild everything that is derived from the log of events.
 
@@ -186,9 +185,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}", re.ASCII)
 token_group = group("token", "Manage the tokens of a server: create, list, revoke.")
 
 
-@command("token create", example="token create --name ci-apply --role editor", within=token_group)
+@command("token create", example="--name ci-apply --role editor", within=token_group)
 def create_command(
-    service: str, name: str, role: str, organization: Sequence[str], expires: str
+    service: str, name: str, role: str, organization: Sequence[str], expires: int | None
 ) -> None:
     """Make a token and print it on stdout. It is shown only once."""
     if not _NAME.fullmatch(name):
@@ -197,7 +196,7 @@ def create_command(
             remedy="Use letters, digits and . _ @ - (at most 100), such as ci-apply.",
         )
     now = time.time_ns() // 1000
-    ends = now + seconds_of(expires) * MICROSECONDS if expires else 0
+    ends = now + expires * MICROSECONDS if expires else 0
     with open_service(Connection(service), create=True) as opened:
         ids = _ids(opened.store, organization)
         row = TokenRow(name, role, ids, b"", now, ends, 0)
@@ -216,7 +215,7 @@ def create_command(
         )
 
 
-@command("token list", example="token list", formats=("text", "json"), within=token_group)
+@command("token list", formats=("text", "json"), within=token_group)
 def list_command(service: str, form: str) -> None:
     """List every token, without the tokens themselves."""
     with open_service(Connection(service)) as opened:
@@ -235,7 +234,7 @@ def list_command(service: str, form: str) -> None:
         )
 
 
-@command("token revoke", example="token revoke ci-apply", within=token_group)
+@command("token revoke", example="ci-apply", within=token_group)
 @click.argument("name")
 def revoke_command(service: str, name: str) -> int:
     """Revoke a token, at once, in every running server."""

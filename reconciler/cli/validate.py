@@ -40,7 +40,7 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 @command(
     "validate",
-    example="validate --strict manifests",
+    example="--strict manifests",
     formats=("text", "json", "github", "sarif", "junit"),
     need=Need.ALL,
 )

@@ -15,14 +15,14 @@ from reconciler.cli.configured import (
     refused_plan,
 )
 from reconciler.cli.connection import Connection
-from reconciler.cli.options import command, connection_of, group, paths_argument
+from reconciler.cli.options import command, group, paths_argument
 from reconciler.diagnostics import error
 from reconciler.errors import UsageError
 from reconciler.plan.model import Scope
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 
 
-@command("drift", example="drift", formats=("text", "json"), connection=connection_of)
+@command("drift", formats=("text", "json"))
 @paths_argument
 def told(paths: tuple[str, ...], connection: Connection, tree: str, form: str) -> None:
     click.echo(f"{connection.service} {judging_capabilities(NOT_CONFIGURED)} {tree} {form}")
@@ -62,7 +62,7 @@ def test_a_misspelt_variable_is_warned_of_once() -> None:
 
 def test_every_command_takes_the_options_of_the_output() -> None:
     outer = group("outer", "A group.")
-    inner = command("outer inner", example="outer inner", within=outer)(lambda: None)
+    inner = command("outer inner", within=outer)(lambda: None)
 
     for each in (outer, inner):
         assert [parameter.name for parameter in each.params] == ["color", "verbose", "quiet"]
