@@ -113,13 +113,6 @@ class Configured:
         return {key: Written(value, chosen.place(key)) for key, value in values.items() if value}
 
     @property
-    def service(self) -> str:
-        """Return the address that the environment names; empty where it names none."""
-        if self.configuration is None or self.environment is None or not self.environment.service:
-            return ""
-        return self.configuration.service_of(self.environment)
-
-    @property
     def state(self) -> Path:
         """Return the folder of journals, and of secrets that go nowhere else."""
         if self.configuration is None or self.environment is None:
@@ -330,13 +323,13 @@ def check_service(address: str, source: ParameterSource | None) -> bool:
             raise _no_environment(found.configuration)
         return False
     if source is ParameterSource.DEFAULT_MAP:
-        return found.service != ""
+        return bool(found.environment and found.environment.service)
     if found.configuration is None or found.environment is None:
         return True
-    own = found.configuration.service_of(found.environment)
+    named, own = found.environment.service, found.configuration.service_of(found.environment)
     # No file of a repository names a database, so an environment without a service may be in one.
-    if (found.service or not is_database(address)) and _normal(address) != _normal(own):
-        fact = f"The environment names {own}." if found.service else f"Its own store is {own}."
+    if (named or not is_database(address)) and _normal(address) != _normal(own):
+        fact = f"The environment names {own}." if named else f"Its own store is {own}."
         raise UsageError(
             f"--service {shown_address(address)} is not the service of environment {found.name}",
             remedy=f"{fact} Leave --service out, or choose the environment of that service.",

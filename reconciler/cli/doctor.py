@@ -433,7 +433,7 @@ def look_at_configuration(setup: Setup) -> Told:
         text = f"{file}, without environments"
     elif chosen.name:
         protected = ", protected" if chosen.is_protected else ""
-        place = next(each.origin for each in settled(setup.context) if each.name == "env")
+        place = settled(setup.context)["env"].origin
         text = f"{file}; environment {chosen.name} from {place}{protected}"
     else:
         text = f"{file}; no environment is chosen of {', '.join(environments)}"
@@ -459,9 +459,13 @@ def look_at_settings(setup: Setup) -> Told:
     wrong = [in_words(failure) for name, failure in setup.wrong.items() if name not in CONFIGURING]
     if wrong:
         raise _all_of(wrong)
-    found = [each for each in settled(setup.context) if each.name not in {*CONFIGURING, "format"}]
-    facts = {each.name: {"value": each.shown, "from": each.origin} for each in found}
-    return Told("; ".join(map(str, found)), facts)
+    facts = {
+        name: {"value": each.shown, "from": each.origin}
+        for name, each in settled(setup.context).items()
+        if name not in {*CONFIGURING, "format"}
+    }
+    shown = (f"{name} {each['value']} from {each['from']}" for name, each in facts.items())
+    return Told("; ".join(shown), facts)
 
 
 def _all_of(wrong: Sequence[tuple[str, str]]) -> UsageError:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -22,6 +22,10 @@ from reconciler.cli.settings import GROUPS, Setting, variable, warn_of_misspelt
 from reconciler.errors import ReconcilerError
 from reconciler.report.visible import shown_address
 from reconciler.resources.ref import fold
+
+if TYPE_CHECKING:
+    from reconciler.plan.guards import Allowances
+    from reconciler.plan.model import Scope
 
 CONFIGURING = ("env", "config", "var")
 """The settings that choose the configuration."""
@@ -96,7 +100,7 @@ def _configure(context: click.Context, parameter: click.Parameter, value: Any) -
     """Read the configuration once the last of the settings that choose it is known."""
     command = context.command
     given = {**context.params, str(parameter.name): value}
-    names = {name for name in CONFIGURING if name in {each.name for each in command.params}}
+    names = {*CONFIGURING} & {each.name for each in command.params}
     if isinstance(command, Command) and names <= given.keys() and not context.resilient_parsing:
         configure(context, given["config"], given.get("env"), given["var"], command.need)
     return value
@@ -143,7 +147,7 @@ def _option(setting: Setting, heading: str, formats: Sequence[str]) -> Option:
     is_switch = not (metavar or is_choice)
     default = formats[0] if setting.name == "format" else False if is_switch else setting.default
     is_text = metavar and setting.type is None and setting.variable
-    if default is None and is_text and not (setting.multiple or setting.required):
+    if default is None and is_text and not setting.multiple:
         default = ""
     return Option(
         heading,
@@ -151,7 +155,7 @@ def _option(setting: Setting, heading: str, formats: Sequence[str]) -> Option:
         type=click.Choice(words) if is_choice else setting.type,
         is_flag=is_switch,
         metavar=metavar or None,
-        default=default,
+        **({} if setting.required else {"default": default}),
         show_default=bool(default),
         multiple=setting.multiple,
         required=setting.required,
@@ -192,8 +196,8 @@ class Command(click.Command):
         if chosen().verbose:
             from reconciler.cli.output import detail
 
-            for each in settled(ctx):
-                detail(str(each))
+            for name, value in settled(ctx).items():
+                detail(f"{name} {value.shown} from {value.origin}")
             for name, place in places_of_variables().items():
                 detail(f"variable {name} from {place}")
         return super().invoke(ctx)
@@ -285,25 +289,15 @@ paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
 
 
 class Settled(NamedTuple):
-    """A setting that a run has.
+    """The value of a setting, as far as it may be shown, and the place that it is from."""
 
-    Attributes:
-        name: The flag without its dashes.
-        shown: Its value, as far as it may be shown.
-        origin: The flag, the variable, the place in ``reconciler.yaml``, or the default.
-    """
-
-    name: str
     shown: str
     origin: str
 
-    def __str__(self) -> str:
-        """Return it in words."""
-        return f"{self.name} {self.shown} from {self.origin}"
 
-
-def settled(context: click.Context) -> Iterator[Settled]:
-    """Yield the settings of a run that are not the default; ``service`` and ``tree`` always."""
+def settled(context: click.Context) -> Mapping[str, Settled]:
+    """Return the settings of a run that are not the default; ``service`` and ``tree`` always."""
+    found = {}
     for option in context.command.params:
         name = str(option.name)
         if not isinstance(option, Option) or name not in context.params or name == "var":
@@ -312,10 +306,12 @@ def settled(context: click.Context) -> Iterator[Settled]:
         if source is not ParameterSource.DEFAULT or name in _ALWAYS:
             value, show = context.params[name], _SHOWN.get(name, str)
             shown = ", ".join(map(show, value)) if option.multiple else show(value)
-            yield Settled(option.opts[0].removeprefix("--"), shown, origin_of(context, option))
+            flag = option.opts[0].removeprefix("--")
+            found[flag] = Settled(shown, _origin_of(context, option))
+    return found
 
 
-def origin_of(context: click.Context, option: click.Parameter) -> str:
+def _origin_of(context: click.Context, option: click.Parameter) -> str:
     """Return where the value of an option is from."""
     source = context.get_parameter_source(str(option.name))
     if source is ParameterSource.COMMANDLINE:
@@ -354,7 +350,7 @@ def _connection(given: Mapping[str, Any]) -> Connection:
     )
 
 
-def _scope(given: Mapping[str, Any]) -> Any:
+def _scope(given: Mapping[str, Any]) -> Scope:
     """Return the scope of a plan that settings describe."""
     from reconciler.plan.model import Scope
 
@@ -372,7 +368,7 @@ def _scope(given: Mapping[str, Any]) -> Any:
     )
 
 
-def _allowances(given: Mapping[str, Any]) -> Any:
+def _allowances(given: Mapping[str, Any]) -> Allowances:
     """Return what guards allow a plan, of its settings."""
     from reconciler.plan.guards import Allowances
 

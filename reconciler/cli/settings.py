@@ -90,20 +90,15 @@ class Setting(NamedTuple):
 
 _WRITERS = "apply, secret rotate, secret deliver"
 _CONNECTED = f"{_WRITERS}, plan, drift, history, export, outputs, doctor, secret list"
+_CONFIGURED = f"{_CONNECTED}, validate, render, explain"
 _STORES = "store verify, store backup, store restore, store rebuild"
 _TOKENS = "token create, token list, token revoke"
 _PLANS = "plan, show, compare"
-_FILE = click.Path(path_type=Path)
 _COUNT = click.IntRange(min=0)
 
 # Groups in the order of the help, and in each the everyday settings first.
 _WORK = (
-    Setting(
-        "--env NAME",
-        f"{_CONNECTED}, validate, render, explain",
-        "Environment of reconciler.yaml.",
-        EnvironmentType(),
-    ),
+    Setting("--env NAME", _CONFIGURED, "Environment of reconciler.yaml.", EnvironmentType()),
     Setting(
         "--service ADDRESS",
         f"{_CONNECTED}, serve, {_STORES}, {_TOKENS}",
@@ -127,14 +122,14 @@ _WORK = (
     ),
     Setting(
         "--var NAME=VALUE",
-        f"{_CONNECTED}, validate, render, explain, compare",
+        f"{_CONFIGURED}, compare",
         "Value of a variable; JSON, unless it is a text. RECONCILER_VAR_NAME sets it, too.",
         multiple=True,
         has_variable=False,
     ),
     Setting(
         "--config FILE",
-        f"{_CONNECTED}, validate, render, explain, compare",
+        f"{_CONFIGURED}, compare",
         "Configuration. Default: reconciler.yaml here or above, up to the Git root.",
         Filled(),
     ),
@@ -149,33 +144,27 @@ _WORK = (
         "--capabilities",
         "validate, plan, apply, drift, compare, render",
         "Kind of service that the manifests are for. Default: the environment's, else source.",
-        type=(*CAPABILITIES,),
+        (*CAPABILITIES,),
         key="capabilities",
     ),
     Setting(
         "--service-kind",
         _CONNECTED,
         "What an https service is; auto asks it.",
-        type=("auto", "reconciler", "zitadel"),
+        ("auto", "reconciler", "zitadel"),
     ),
     Setting(
         "--organization NAME",
         "export, token create",
-        "Only this organization. Default: all of them.",
+        "Only this organization; otherwise all.",
         multiple=True,
     ),
     Setting("--with-console", "export", "Include the project of the service's own console."),
     Setting(
-        "--name TEXT",
-        "token create",
-        "Name of its user; kept with every change that it makes.",
-        required=True,
+        "--name TEXT", "token create", "Name of its user, kept with each change.", required=True
     ),
     Setting(
-        "--listen HOST:PORT",
-        "serve",
-        "Address to listen on; port 0 takes a free one.",
-        default="127.0.0.1:8080",
+        "--listen HOST:PORT", "serve", "Address; port 0 takes a free one.", default="127.0.0.1:8080"
     ),
     Setting(
         "--metrics-listen HOST:PORT", "serve", "Address of /metrics for Prometheus. Default: none."
@@ -184,9 +173,7 @@ _WORK = (
     Setting("--gitlab", "init", "Write a GitLab pipeline instead."),
     Setting("--git-hooks", "init", "Write Git hooks instead, which need nothing but Git."),
     Setting(
-        "--environments",
-        "init",
-        "Write an organization in two environments instead, with reconciler.yaml, here.",
+        "--environments", "init", "Write two environments instead, with reconciler.yaml, here."
     ),
     Setting(
         "--env NAME",
@@ -218,9 +205,7 @@ _MAY = (
     ),
     Setting("--prune", "plan, apply", "Delete what this tree owns and no longer declares."),
     Setting(
-        "--prune-unmanaged",
-        "plan, apply",
-        "Delete what no manifest declares and no other tree owns.",
+        "--prune-unmanaged", "plan, apply", "Delete what is declared nowhere and of no other tree."
     ),
     Setting("--allow-updates N", "plan, apply", "Allow up to N updates of a kind.", _COUNT),
     Setting("--allow-deletes N", "plan, apply", "Allow up to N deletes of a kind.", _COUNT),
@@ -263,42 +248,29 @@ _MAY = (
         "--max-rps N", _CONNECTED, "Send at most N requests a second.", click.FloatRange(min=0)
     ),
     Setting("--use-proxy", _CONNECTED, "Use the proxy that HTTPS_PROXY names."),
-    Setting(
-        "--revision TEXT",
-        "apply",
-        "Revision to record with what is written. Default: that of CI or Git.",
-    ),
+    Setting("--revision TEXT", "apply", "Revision to record. Default: that of CI or Git."),
     Setting("--overwrite", "export, render", "Write into a folder that is not empty."),
     Setting(
-        "--damaged",
-        "store backup, store rebuild",
-        "Go on although the store is damaged, and say what is lost.",
+        "--damaged", "store backup, store rebuild", "Accept a damaged store, and show what is lost."
     ),
     Setting(
         "--role",
         "token create",
         "A viewer reads, an editor also writes, an admin also makes organizations.",
-        type=("viewer", "editor", "admin"),
+        ("viewer", "editor", "admin"),
         required=True,
     ),
     Setting(
-        "--expires DURATION",
-        "token create",
-        "When the token ends, such as 90d, 12h or 30m.",
-        seconds_of,
+        "--expires DURATION", "token create", "When the token ends: 90d, 12h, 30m.", seconds_of
     ),
     Setting(
         "--on-unreviewed",
         "init",
         "With --github or --gitlab: what the jobs do with a push that no pull request was "
         "merged by. Default: stop, and apply its plan only by its digest.",
-        type=("stop", "apply"),
+        ("stop", "apply"),
     ),
-    Setting(
-        "--behind-proxy",
-        "serve",
-        "Do not warn without a certificate: a proxy speaks TLS for this server.",
-    ),
+    Setting("--behind-proxy", "serve", "No warning without a certificate: a proxy speaks TLS."),
 )
 _SECRETS = (
     Setting(
@@ -307,11 +279,7 @@ _SECRETS = (
         "Where client secrets go: file:DIR, exec:COMMAND, exec-batch:COMMAND or "
         "age:DIR?recipient=KEY.",
     ),
-    Setting(
-        "--require-secrets",
-        "apply",
-        "Exit 5 where the secret of a declared application is not in the sink.",
-    ),
+    Setting("--require-secrets", "apply", "Exit 5 where the sink lacks a declared secret."),
     Setting(
         "--rotate-missing REF",
         "plan, apply",
@@ -320,17 +288,14 @@ _SECRETS = (
         multiple=True,
     ),
     Setting(
-        "--token-file FILE",
-        _CONNECTED,
-        "File with the token. Default: the variable RECONCILER_TOKEN.",
-        _FILE,
+        "--token-file FILE", _CONNECTED, "File with the token. Default: RECONCILER_TOKEN.", Path
     ),
-    Setting("--key-file FILE", _CONNECTED, "Key file of a service user.", _FILE),
+    Setting("--key-file FILE", _CONNECTED, "Key file of a service user.", Path),
     Setting(
         "--seal-key-file FILE",
         f"{_WRITERS}, serve",
         "Key that seals secrets. Default: a file beside a SQLite store.",
-        _FILE,
+        Path,
     ),
     Setting(
         "--keep-owed DURATION",
@@ -339,8 +304,8 @@ _SECRETS = (
         keep_owed_seconds,
         default="30d",
     ),
-    Setting("--tls-cert FILE", "serve", "Certificate chain, in PEM.", _FILE),
-    Setting("--tls-key FILE", "serve", "Key of the certificate, in PEM.", _FILE),
+    Setting("--tls-cert FILE", "serve", "Certificate chain, in PEM.", Path),
+    Setting("--tls-key FILE", "serve", "Key of the certificate, in PEM.", Path),
 )
 _OUTPUT = (
     Setting(
@@ -352,11 +317,7 @@ _OUTPUT = (
     ),
     Setting("--out FILE", "plan", "Save the plan, for show FILE and apply FILE."),
     Setting("--out DIR", "export, render", "Write files into this new folder, not to stdout."),
-    Setting(
-        "--snapshot FILE",
-        "export",
-        "Save what the service holds for plan --against, not as manifests.",
-    ),
+    Setting("--snapshot FILE", "export", "Save a snapshot for plan --against, not manifests."),
     Setting(
         "--detailed-exitcode",
         "plan, drift, compare",
@@ -365,44 +326,18 @@ _OUTPUT = (
     Setting("--strict", "validate", "Treat warnings as errors."),
     Setting("--full", f"{_PLANS}, validate, apply", "Do not shorten lists on a terminal."),
     Setting(
-        "--expires DURATION",
-        "plan",
-        "Life of a saved plan: 2d, 24h or 30m.",
-        seconds_of,
-        default="24h",
+        "--expires DURATION", "plan", "Life of a saved plan, such as 2d.", seconds_of, default="24h"
     ),
     Setting(
-        "--docs ADDRESS",
-        _PLANS,
-        "Address of these documents, for links in markdown and html.",
-        link_base,
-        default="",
+        "--docs ADDRESS", _PLANS, "Address of these documents, for links.", link_base, default=""
+    ),
+    Setting("--on-merge", _PLANS, "Show what its jobs do on merge.", ("github", "gitlab")),
+    Setting("--max-chars N", _PLANS, "Longest markdown.", click.IntRange(min=LEAST), default=LIMIT),
+    Setting(
+        "--log-format", "serve", "Form of the log on stderr.", ("text", "json"), default="text"
     ),
     Setting(
-        "--on-merge",
-        _PLANS,
-        "Show in markdown and html what its jobs do on merge.",
-        type=("github", "gitlab"),
-    ),
-    Setting(
-        "--max-chars N",
-        _PLANS,
-        "Most characters of markdown.",
-        click.IntRange(min=LEAST),
-        default=LIMIT,
-    ),
-    Setting(
-        "--log-format",
-        "serve",
-        "Form of the records on stderr.",
-        type=("text", "json"),
-        default="text",
-    ),
-    Setting(
-        "--color",
-        "",
-        "Colour. Default: auto, by terminal and NO_COLOR.",
-        type=("auto", "always", "never"),
+        "--color", "", "Colour. Default: auto (terminal, NO_COLOR).", ("auto", "always", "never")
     ),
     Setting("--verbose", "", "Show settings, requests and timings on stderr.", short="-v"),
     Setting("--quiet", "", "Show no progress, notes or hints.", short="-q"),
