@@ -29,11 +29,11 @@ def version_command(form: str) -> None:
 
 @command("completion", example="bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion_command(ctx: click.Context, shell: str) -> None:
+def completion_command(shell: str) -> None:
     """Print the completion script of a shell."""
     from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
     kinds = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
-    script = kinds[shell](ctx.find_root().command, {}, "reconciler", "_RECONCILER_COMPLETE")
+    context = click.get_current_context()
+    script = kinds[shell](context.find_root().command, {}, "reconciler", "_RECONCILER_COMPLETE")
     click.echo(script.source())

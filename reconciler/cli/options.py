@@ -248,7 +248,7 @@ def command(
 ) -> Callable[[Callable[..., Any]], Command]:
     """Return a decorator that makes a command of a function, with its settings of the table.
 
-    The function is given the values that its arguments name, and those of ``_BUILT``.
+    The function is given the values that its arguments name, and those of ``MADE``.
 
     Args:
         path: The name of the command, after that of its group.
@@ -265,7 +265,7 @@ def command(
 
         @wraps(function)
         def run(**given: Any) -> Any:
-            made_of = {name: build for name, build in {**_BUILT, **built}.items() if name in wanted}
+            made_of = {name: build for name, build in {**MADE, **built}.items() if name in wanted}
             values = {**given, **{name: build(given) for name, build in made_of.items()}}
             return function(**{name: values[name] for name in wanted})
 
@@ -382,7 +382,7 @@ def _allowances(given: Mapping[str, Any]) -> Allowances:
     )
 
 
-_BUILT: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+MADE: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "connection": _connection,
     "scope": _scope,
     "allowed": _allowances,

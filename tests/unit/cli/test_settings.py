@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
@@ -14,7 +15,7 @@ from reconciler.apply.sinks import KINDS
 from reconciler.cli.connection import Connection
 from reconciler.cli.init import ANSWERS
 from reconciler.cli.main import cli
-from reconciler.cli.options import Command
+from reconciler.cli.options import MADE, Command
 from reconciler.cli.settings import (
     GROUPS,
     INTERNAL,
@@ -72,6 +73,16 @@ def test_every_command_of_a_row_is_there() -> None:
     assert {path for path, _ in named} <= ALL.keys()
     assert len(named) == len({*named})
     assert {each.name for each in ROWS} | SUBCOMMANDS >= HARMFUL
+
+
+@pytest.mark.parametrize("path", [*ALL])
+def test_every_argument_of_a_command_has_a_value(path: str) -> None:
+    """Of a setting or an argument of the command line, or made of several."""
+    command = ALL[path]
+    assert command.callback is not None
+    wanted = inspect.signature(command.callback).parameters.keys()
+
+    assert wanted - {each.name for each in command.params} <= {*MADE, "form"}
 
 
 def test_choices_are_those_of_the_code_that_takes_them() -> None:
