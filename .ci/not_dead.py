@@ -5,6 +5,8 @@ A name stands here with its reader. A name that has no reader goes from the pack
 
 # click asks its groups, types and options for these.
 _.get_command
+_.format_help_text
+_.format_options
 _.shell_complete
 _.envvar_list_splitter
 

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
-
-import click
 
 from reconciler.apply.changes import ApplyReport, Status
 from reconciler.apply.executor import Executor
@@ -21,7 +18,6 @@ from reconciler.cli.apply_output import OUTPUTS, Extent, TextOutput
 from reconciler.cli.approval import (
     Approval,
     ask_for_yes,
-    auto_approve_option,
     check_protection,
     take_approval,
 )
@@ -31,34 +27,17 @@ from reconciler.cli.clients import (
     open_client,
     open_for_plan,
     prove_seal_key,
-    secrets_option,
     sink_for,
-    takes_writing_connection,
     warn_without_sink,
     why_a_sink,
 )
-from reconciler.cli.configuration_options import (
-    capabilities_option,
-    in_environment,
-    refused_plan,
-    trusted_config_option,
-    untrusted,
-)
-from reconciler.cli.configured import configured
+from reconciler.cli.configured import Need, configured, refused_plan, untrusted
+from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import read_whole, revision_of
-from reconciler.cli.options import (
-    format_option,
-    full_option,
-    lock_timeout_option,
-    option,
-    paths_argument,
-    takes_scope,
-)
+from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import say, timed
-from reconciler.cli.parameter_types import settle_seconds
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
-from reconciler.cli.settings import Connection, place_of_store, require_seal_key
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
 from reconciler.loop import LocalFiles, carry_out, explained
@@ -91,43 +70,8 @@ class Run:
     lock_timeout: float
 
 
-@click.command("apply")
+@command("apply", example="plan.json", formats=(*OUTPUTS,), need=Need.ONE)
 @paths_argument
-@in_environment
-@capabilities_option
-@trusted_config_option
-@takes_writing_connection
-@takes_scope
-@secrets_option
-@option(
-    "--require-secrets",
-    is_flag=True,
-    help="Exit 5 where the sink lacks the client secret of a declared application.",
-)
-@format_option(*OUTPUTS)
-@full_option
-@auto_approve_option
-@lock_timeout_option
-@option(
-    "--settle",
-    type=settle_seconds,
-    default="60s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long to wait until the lists of a ZITADEL show what was written: from 0s to 60m.",
-)
-@option(
-    "--revision",
-    default="",
-    metavar="TEXT",
-    help="Revision to keep with what is written; otherwise what CI or Git says.",
-)
-@option(
-    "--digest",
-    default="",
-    metavar="SHA256",
-    help="Apply the plan that has this digest, without asking, or nothing.",
-)
 def apply_command(
     paths: tuple[str, ...],
     connection: Connection,
@@ -137,13 +81,16 @@ def apply_command(
     form: str,
     revision: str,
     digest: str,
-    settle: float,
-    **rest: Any,
+    *,
+    require_secrets: bool,
+    auto_approve: bool,
+    lock_timeout: float,
 ) -> int:
-    """Plan, show the plan, ask, and carry it out.
+    """Make a plan, show it, ask for approval, and carry it out.
 
-    PATHS are files and folders; the default is the folder manifests. A plan file before them, or
-    --digest, is the approval: the plan is made anew and applied if it is the same.
+    PATHS are files and folders; the default is the folder manifests. REF is
+    Kind/organization[/project]/name. A plan file before PATHS, or --digest, is the approval: the
+    plan is made again, and applied if it is the same.
     """
     output = OUTPUTS[form]()
     with output.of_a_run():
@@ -152,7 +99,7 @@ def apply_command(
         approval, paths = take_approval(
             paths, digest, chosen.name, place_of_store(connection.service)
         )
-        check_protection(chosen, connection.service, auto_approve=rest["auto_approve"])
+        check_protection(chosen, connection.service, auto_approve=auto_approve)
         if chosen.is_protected and not approval.is_given:
             raise UsageError(
                 f"environment {chosen.name} is protected: it takes an approved plan only",
@@ -166,7 +113,7 @@ def apply_command(
         run = Run(
             desired,
             warnings,
-            replace(connection, settle=settle),
+            connection,
             scope,
             allowed,
             LocalFiles(look, partial(begun, connection, scope)),
@@ -174,7 +121,9 @@ def apply_command(
             sink,
             output,
             revision,
-            **rest,
+            require_secrets,
+            auto_approve,
+            lock_timeout,
         )
         if blocks := untrusted():  # shown, then refused: a service is not asked
             _approve(run, refused_plan(scope, desired.organizations, blocks))

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from reconciler import __version__
 from reconciler.cli.configured import Configured
-from reconciler.cli.options import option
+from reconciler.cli.connection import is_same_store
 from reconciler.cli.output import age_in_words, hint, say, show_warnings, time_in_words
-from reconciler.cli.settings import is_same_store
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
 from reconciler.loop import LocalFiles, preview
@@ -319,11 +318,6 @@ def check_protection(chosen: Configured, service: str, *, auto_approve: bool) ->
             remedy="Leave --auto-approve out and unset RECONCILER_AUTO_APPROVE: what is written "
             "there is approved one by one. Nothing was written.",
         )
-
-
-auto_approve_option = option(
-    "--auto-approve", is_flag=True, help="Do not ask before anything is written."
-)
 
 
 def ask_for_yes(deed: str, command: str, about: Iterable[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""The service that a command works on and the sink of its secrets: options, and ways to open them.
+"""The service that a command works on, and the sink of its secrets: ways to open them.
 
 What only a service elsewhere needs is imported where it is used: an embedded plan starts faster.
 """
@@ -12,19 +12,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from reconciler.apply.sink import Delivery, Kept, SecretSink, Stops, never
 from reconciler.apply.sinks import KINDS, open_sink
-from reconciler.cli.configuration_options import service_option
-from reconciler.cli.configured import configured
-from reconciler.cli.options import keep_owed_option, option, takes
-from reconciler.cli.output import detail, hint
-from reconciler.cli.process import chosen
-from reconciler.cli.settings import (
+from reconciler.cli.connection import (
     Connection,
     is_database,
     is_embedded,
@@ -34,6 +28,8 @@ from reconciler.cli.settings import (
     place_of_store,
     store_is_there,
 )
+from reconciler.cli.output import detail, hint
+from reconciler.cli.process import chosen
 from reconciler.diagnostics import warning
 from reconciler.errors import LocalFileError, LockHeldError, cannot_write
 from reconciler.plan.model import Plan, makes_secret
@@ -53,71 +49,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATE = Path(STATE_FOLDER)
-DEFAULT_SINK = f"file:{STATE_FOLDER}/secrets"
 RETRY_SECONDS = 0.5
-
-_OPTIONS = {
-    "service": service_option,
-    "service_kind": option(
-        "--service-kind",
-        type=click.Choice(["auto", "reconciler", "zitadel"]),
-        help="What an https service is; auto asks it.",
-    ),
-    "token_file": option(
-        "--token-file",
-        type=click.Path(path_type=Path),
-        help="File with the token; otherwise it is in RECONCILER_TOKEN.",
-    ),
-    "key_file": option(
-        "--key-file",
-        type=click.Path(path_type=Path),
-        help="Key file of a service user, to have tokens with.",
-    ),
-    "max_rps": option(
-        "--max-rps",
-        type=click.FloatRange(min=0),
-        metavar="N",
-        help="At most N requests a second.",
-    ),
-    "use_proxy": option(
-        "--use-proxy",
-        is_flag=True,
-        help="Go through the proxy in HTTPS_PROXY, which is not looked at otherwise.",
-    ),
-}
-_OPTIONS_OF_WRITERS = {
-    "seal_key_file": option(
-        "--seal-key-file",
-        type=click.Path(path_type=Path),
-        help="File with the key that seals secrets: needed with postgresql:, beside a SQLite store"
-        " by default.",
-    ),
-    "keep_owed": keep_owed_option,
-}
-
-secrets_option = option(
-    "--secrets-to",
-    metavar="SINK",
-    help=f"Where client secrets go: {KINDS}. With a store of one's own: {DEFAULT_SINK}.",
-)
-
-
-def _connection(**given: Any) -> dict[str, Any]:
-    chosen, source = configured(), click.get_current_context().get_parameter_source("service")
-    connection = Connection(
-        **{name: value for name, value in given.items() if value is not None},
-        environment=chosen.name,
-        state=chosen.state,
-        is_named_outside=source is not ParameterSource.DEFAULT_MAP,
-    )
-    return {"connection": connection}
-
-
-takes_connection = takes(_connection, _OPTIONS)
-"""Give a command the options of a connection for reading, as the argument ``connection``."""
-
-takes_writing_connection = takes(_connection, {**_OPTIONS, **_OPTIONS_OF_WRITERS})
-"""Give a command the options of a connection for writing, as the argument ``connection``."""
 
 
 def holds_anything(service: str) -> bool:

@@ -1,7 +1,9 @@
 """The configuration of a run: ``reconciler.yaml``, the environment that was chosen, its values.
 
-A setting comes from its flag, from its variable, from ``reconciler.yaml``, or from its default, in
-this order: click looks into the ``default_map`` that is filled here before other options are read.
+What it says of settings goes into the ``default_map`` of click, before other options are read.
+``--trusted-config`` holds the configuration of a change against that of the target branch: where
+they differ in what decides over credentials and approval, the plan has these differences and
+nothing else, and is made without a request to any service.
 """
 
 from __future__ import annotations
@@ -11,31 +13,48 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.settings import VARIABLE_PREFIX, is_database, is_file, is_remote, store_path
+from reconciler.cli.connection import (
+    DEFAULT_SERVICE,
+    is_database,
+    is_file,
+    is_remote,
+    store_path,
+)
+from reconciler.cli.settings import GROUPS, VARIABLE_PREFIX, is_ci
 from reconciler.cli.settings import variable as value_of
-from reconciler.diagnostics import Diagnostic, SourceLocation, warning
+from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.errors import InvalidConfigurationError, UsageError
 from reconciler.manifests.files import (
-    CONFIGURATION_FILE,
-    MISNAMED_CONFIGURATION,
-    find_configuration,
+    DEFAULT_PATHS,
+    configuration_here,
+    git_root,
+    leads_out,
 )
 from reconciler.manifests.placeholders import NO_LAYERS, Layers
 from reconciler.report.visible import shown_address
+from reconciler.resources.capabilities import SOURCE
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.origin import as_localhost
 
 if TYPE_CHECKING:
     from reconciler.configuration.model import Configuration, Environment
     from reconciler.configuration.values import Given
+    from reconciler.plan.model import Plan, Scope
 
-DEFAULT_PATHS = ("manifests",)
+KEYS = [row.key for rows in GROUPS.values() for row in rows if row.key]
 _META = "reconciler.configured"
+
+
+class Written(NamedTuple):
+    """A setting in ``reconciler.yaml``."""
+
+    value: str
+    place: SourceLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +102,15 @@ class Configured:
         return named.get(as_localhost(_normal(address)), "") if named else ""
 
     @property
-    def service(self) -> str:
-        """Return the address that the environment names; empty where it names none."""
-        if self.configuration is None or self.environment is None or not self.environment.service:
-            return ""
-        return self.configuration.service_of(self.environment)
+    def written(self) -> Mapping[str, Written]:
+        """Return the settings that the configuration gives a run, by name."""
+        if self.configuration is None:
+            return {}
+        chosen = self.environment or self.configuration
+        values = {key: getattr(chosen, key, "") for key in KEYS}
+        if self.environment:
+            values["service"] = self.configuration.service_of(self.environment)
+        return {key: Written(value, chosen.place(key)) for key, value in values.items() if value}
 
     @property
     def state(self) -> Path:
@@ -150,7 +173,7 @@ def configure(
         InvalidConfigurationError: the file, or a value that was given, cannot be used.
         UsageError: there is no such environment, or one must be chosen.
     """
-    path = file or _found()
+    path = file or configuration_here()
     if not path:
         if name or given:
             raise _no_file("--env" if name else "--var")
@@ -162,7 +185,8 @@ def configure(
             raise
         found = Configured(findings=failure.diagnostics)
     context.meta[_META] = found
-    context.default_map = {**(context.default_map or {}), **_settings(found)}
+    written = {name: each.value for name, each in found.written.items()}
+    context.default_map = {**(context.default_map or {}), **written}
 
 
 def _read(path: str, name: str | None, given: Sequence[str], need: Need) -> Configured:
@@ -178,39 +202,12 @@ def _read(path: str, name: str | None, given: Sequence[str], need: Need) -> Conf
     return _in_environment(configuration, environment, (*findings, *unread), given)
 
 
-def _found() -> str:
-    """Return the path of the configuration from the current folder, or nothing.
-
-    Raises:
-        UsageError: a file nearby has nearly its name; without it another service would be meant.
-    """
-    try:
-        here = Path.cwd()
-    except OSError:
-        return ""  # the current folder is gone
-    path, other = find_configuration(here), find_configuration(here, MISNAMED_CONFIGURATION)
-    if other and (path is None or path.parent in other.parent.parents):
-        raise UsageError(
-            f"{os.path.relpath(other, here)} is not read: its name is not {CONFIGURATION_FILE}",
-            remedy=f"Rename it to {CONFIGURATION_FILE}, or move it elsewhere.",
-        )
-    return os.path.relpath(path, here) if path else ""
-
-
 def _no_file(what: str) -> UsageError:
     return UsageError(
         f"there is no reconciler.yaml for {what}",
         remedy="Environments and variables are declared in reconciler.yaml, in the current "
         "folder or above it up to the Git root; --config FILE names another one.",
     )
-
-
-def found_configuration() -> Configuration | None:
-    """Return the configuration that a command finds by itself; None without a usable one."""
-    from reconciler.configuration.reading import read_configuration
-
-    path = _found()
-    return read_configuration(path).configuration if path else None
 
 
 def with_first_step(
@@ -313,17 +310,6 @@ def _given(configuration: Configuration, typed: Sequence[str]) -> Iterator[Given
         yield Given(name, text, SourceLocation(f"--var {name}"))
 
 
-def _settings(found: Configured) -> Mapping[str, Any]:
-    """Return the defaults of options that the configuration sets, by the names of the options."""
-    if found.configuration is None:
-        return {}
-    tree = found.environment.tree if found.environment else found.configuration.tree
-    settings = {"tree": tree} if tree else {}
-    if found.environment is not None:
-        settings["service"] = found.configuration.service_of(found.environment)
-    return settings
-
-
 def check_service(address: str, source: ParameterSource | None) -> bool:
     """Return whether a file or a person named the service that a command takes.
 
@@ -337,13 +323,13 @@ def check_service(address: str, source: ParameterSource | None) -> bool:
             raise _no_environment(found.configuration)
         return False
     if source is ParameterSource.DEFAULT_MAP:
-        return found.service != ""
+        return bool(found.environment and found.environment.service)
     if found.configuration is None or found.environment is None:
         return True
-    own = found.configuration.service_of(found.environment)
+    named, own = found.environment.service, found.configuration.service_of(found.environment)
     # No file of a repository names a database, so an environment without a service may be in one.
-    if (found.service or not is_database(address)) and _normal(address) != _normal(own):
-        fact = f"The environment names {own}." if found.service else f"Its own store is {own}."
+    if (named or not is_database(address)) and _normal(address) != _normal(own):
+        fact = f"The environment names {own}." if named else f"Its own store is {own}."
         raise UsageError(
             f"--service {shown_address(address)} is not the service of environment {found.name}",
             remedy=f"{fact} Leave --service out, or choose the environment of that service.",
@@ -361,3 +347,124 @@ def _normal(address: str) -> str:
         endpoint = parse_endpoint(address)
         return endpoint.same_origin + endpoint.prefix
     return address
+
+
+def chosen_capabilities(chosen: Configured) -> str:
+    """Return the name of the capabilities that were chosen; empty where none were."""
+    own = chosen.environment.capabilities if chosen.environment else ""
+    return _setting("capabilities") or own
+
+
+def _setting(name: str) -> str:
+    """Return the value of a setting of the command that runs; empty where it has none."""
+    context = click.get_current_context(silent=True)
+    return context.params.get(name) or "" if context else ""
+
+
+def judging_capabilities(chosen: Configured) -> str:
+    """Return the name of the capabilities that judge where no service is asked."""
+    return chosen_capabilities(chosen) or SOURCE
+
+
+def untrusted() -> tuple[Diagnostic, ...]:
+    """Return how the configuration of this run differs from the trusted one, where one is named.
+
+    Raises:
+        InvalidConfigurationError: the trusted file cannot be used.
+        UsageError: there is no configuration to compare with it.
+    """
+    file = _setting("trusted_config")
+    if not file:
+        return ()
+    from reconciler.configuration.reading import read_configuration
+    from reconciler.configuration.semantics import differences
+    from reconciler.plan.model import UNTRUSTED_CONFIG
+
+    proposed = configured().configuration
+    if proposed is None:
+        raise UsageError(
+            "--trusted-config has no reconciler.yaml to judge",
+            remedy="Restore reconciler.yaml, or leave --trusted-config out.",
+        )
+    trusted, findings = read_configuration(file)
+    if trusted is None:
+        raise InvalidConfigurationError(findings)
+    return tuple(
+        error(
+            UNTRUSTED_CONFIG,
+            f"{_what(found.environment, found.name)} is not as in the trusted configuration",
+            f"It is {found.proposed} here and {found.trusted} there. Merge this change of "
+            f"{proposed.file} on its own; then plan again. Nothing was sent.",
+            found.place,
+        )
+        for found in differences(trusted, proposed)
+    )
+
+
+def _what(environment: str, field: str) -> str:
+    return f"{field} of environment {environment}" if field else f"environment {environment}"
+
+
+def refused_plan(
+    scope: Scope, organizations: Iterable[str], blocks: tuple[Diagnostic, ...]
+) -> Plan:
+    """Return the plan of a run that must not ask any service: its blocks alone."""
+    from reconciler.plan.model import Plan
+
+    return Plan(scope, "", tuple(organizations), blocks=blocks)
+
+
+def checked_service(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the service; in CI it is named, because a default there is a throw-away store."""
+    if not value.strip():
+        raise UsageError(
+            "--service is empty",
+            remedy="Write the address of the service, such as --service https://HOST, or leave "
+            f"--service out for {DEFAULT_SERVICE}. A variable that CI did not set is empty.",
+        )
+    source = ctx.get_parameter_source("service")
+    # No shell replaces this ~, and a folder of that name is dangerous to remove. The reader of
+    # reconciler.yaml has refused it already, and what is ./~ there is ~ from here.
+    if value.startswith("sqlite:~") and source is not ParameterSource.DEFAULT_MAP:
+        raise UsageError(
+            f"{value}: ~ is not the home folder here",
+            remedy=f"Write the path in full, or sqlite:./{value.removeprefix('sqlite:')} for a "
+            "name that begins with ~.",
+        )
+    if not ctx.resilient_parsing:
+        _check_state_folder()
+    is_named = bool(untrusted()) or check_service(value, source)
+    if (
+        not is_named
+        and is_ci(os.environ)
+        and not ctx.params.get("against")
+        and not ctx.resilient_parsing
+    ):
+        raise UsageError(
+            "no service is named, and CI is set",
+            remedy="Give --service ADDRESS or set RECONCILER_SERVICE. For a store of this job "
+            f"alone: --service {value}.",
+        )
+    return value
+
+
+def _check_state_folder() -> None:
+    """Refuse a state folder that is, or holds, a link out of the repository.
+
+    A pull request can add such a link, and direct the store, the journals and the secrets with it.
+
+    Raises:
+        UsageError: it leads out.
+    """
+    try:
+        here = Path(os.path.realpath("."))
+    except OSError:  # the current folder is gone, and what was in it
+        return
+    top = git_root(here) or here
+    for path in (Path(STATE_FOLDER), store_path(DEFAULT_SERVICE), Path(STATE_FOLDER, "secrets")):
+        if leads_out(path, top):
+            raise UsageError(
+                f"{path} leads out of the repository",
+                remedy="Remove the link: the store, the journals and the secrets are kept there. "
+                "Name a store elsewhere with --service, and a place for secrets with --secrets-to.",
+            )

@@ -7,24 +7,603 @@ probe of a sink, which is removed.
 
 from __future__ import annotations
 
+import os
+import ssl
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import click
+from click.core import ParameterSource
 
-from reconciler.cli.clients import secrets_option, takes_connection
-from reconciler.cli.configuration_options import perhaps_in_environment
-from reconciler.cli.doctor_checks import CHECKS
-from reconciler.cli.doctor_line import Status, Told, examine
-from reconciler.cli.doctor_service import Setup
-from reconciler.cli.options import TolerantCommand, format_option, tree_option
-from reconciler.cli.output import draw
+from reconciler import __version__
+from reconciler.apply.sinks import open_sink
+from reconciler.cli.clients import STATE, holds_anything, http_wire, remote_service, sink_address
+from reconciler.cli.configured import configured
+from reconciler.cli.connection import Connection, is_embedded, is_file, is_remote, store_path
+from reconciler.cli.manifests import branch_of, commit_of
+from reconciler.cli.options import (
+    CONFIGURING,
+    command,
+    places_of_variables,
+    settled,
+    shown_sink,
+    wrong_options,
+)
+from reconciler.cli.output import draw, time_in_words
 from reconciler.cli.process import ExitCode
-from reconciler.cli.settings import Connection
+from reconciler.cli.settings import INTERNAL, KNOWN, PREFIX, hint_at, misspelt
+from reconciler.diagnostics import Diagnostic
+from reconciler.errors import InvalidConfigurationError, LocalFileError, ReconcilerError, UsageError
+from reconciler.manifests.files import git_root
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.layout import Forms, Layout, in_json, wrapped
-from reconciler.report.visible import visible
-from reconciler.resources.call import JsonObject
+from reconciler.report.visible import shown_address, visible
+from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.installation import WHEEL
+from reconciler.resources.ref import fold
+from reconciler.service_client.locks import LocalLock, holder_in_words, this_process
+from reconciler.service_client.read_only import OperationsReader, ReadOnlyWire
+from reconciler.service_client.wire import Wire, WireRefusal, answers_of, service_error
+
+if TYPE_CHECKING:
+    from reconciler.service.build import IdentityService
+    from reconciler.service_client.client import RemoteService
+    from reconciler.service_client.http_wire import Reached
+
+T = TypeVar("T")
+
+
+class Status(StrEnum):
+    """The result of a check, the worst one last."""
+
+    OK = "ok"
+    NOT_CHECKED = "not checked"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The result of a check.
+
+    Attributes:
+        facts: The same for programs; None for what the service does not tell.
+        remedy: What to do, where the status is not ok.
+    """
+
+    text: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    status: Status = Status.OK
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[T]):
+    """A check.
+
+    Attributes:
+        needs: Names of the checks before it without which it cannot be made.
+        look: Returns what it found, or raises what is wrong.
+    """
+
+    name: str
+    look: Callable[[T], Told]
+    needs: tuple[str, ...] = ()
+
+
+def not_checked(why: str, **facts: Any) -> Told:
+    """Return that there is nothing to look at, and why."""
+    return Told(why, facts, Status.NOT_CHECKED)
+
+
+_LACKING = (Status.FAILED, Status.NOT_CHECKED)
+
+
+def examine(checks: Sequence[Check[T]], about: T) -> Mapping[str, Told]:
+    """Make every check, and return by its name what each found, in their order."""
+    done: dict[str, Told] = {}
+    for check in checks:
+        missing = next((name for name in check.needs if done[name].status in _LACKING), None)
+        done[check.name] = _needs(missing, done[missing]) if missing else _look(check, about)
+    return done
+
+
+def _needs(name: str, told: Told) -> Told:
+    """Return why a check was not made that needs another one; its own reason, where it has one."""
+    return not_checked(f"see {name}" if told.status is Status.FAILED else told.text)
+
+
+def _look(check: Check[T], about: T) -> Told:
+    """Return what a check found. It failed where it raised, with its problem as the text."""
+    try:
+        return check.look(about)
+    except (ReconcilerError, click.UsageError) as failure:
+        problem, remedy = in_words(failure)
+    except OSError as failure:
+        problem = f"cannot look at {failure.filename}: {failure.strerror}"
+        remedy = "Let this user read it."
+    return Told(problem, status=Status.FAILED, remedy=remedy)
+
+
+def in_words(failure: ReconcilerError | click.UsageError) -> tuple[str, str]:
+    """Return what is wrong, and what to do."""
+    if isinstance(failure, ReconcilerError):
+        return failure.problem, failure.remedy
+    return failure.format_message().rstrip("."), _CORRECT
+
+
+_CORRECT = "Correct the option, or the variable that it was read from."
+
+
+DAY = 24 * 60 * 60  # seconds
+ENDS_SOON = 14 * DAY
+CLOCKS_AGREE = 30  # seconds; a signed statement or an approval is not judged more exactly
+UNKNOWN_SERVICE = "it is not known which service is meant"
+NOT_TOLD = "not told by the service"
+
+
+class Setup:
+    """All that is examined, each part opened once and when it is first needed."""
+
+    def __init__(
+        self, context: click.Context, connection: Connection, tree: str, secrets_to: str | None
+    ) -> None:
+        self.context = context
+        self.connection = connection
+        self.tree = tree
+        self.secrets_to = secrets_to
+        self.wrong = wrong_options(context)
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close what was opened."""
+        self._opened.close()
+
+    @property
+    def knows_service(self) -> bool:
+        """Return whether the address is the one that another command would use."""
+        is_configured = not any(name in self.wrong for name in CONFIGURING)
+        source = self.context.get_parameter_source("service")
+        return "service" not in self.wrong and (
+            is_configured or source in {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
+        )
+
+    @cached_property
+    def reached(self) -> Reached:
+        """Look at the service over HTTP, without a token."""
+        from reconciler.service_client.credentials import NoToken
+
+        with closing(http_wire(self.connection, NoToken())) as wire:
+            return wire.reach()
+
+    @cached_property
+    def remote(self) -> RemoteService:
+        """Open the service over HTTP."""
+        return self._opened.enter_context(remote_service(self.connection))
+
+    @cached_property
+    def store(self) -> IdentityService:
+        """Open the service of an embedded store."""
+        from reconciler.cli.embedded import open_service
+
+        return self._opened.enter_context(open_service(self.connection, read_only=True))
+
+    @cached_property
+    def wire(self) -> Wire:
+        """Return the wire to the service, on which nothing is written."""
+        if is_remote(self.connection.service):
+            return ReadOnlyWire(self.remote.wire)
+        from reconciler.cli.embedded import InProcessWire, local_caller
+
+        return ReadOnlyWire(InProcessWire(self.store, local_caller()))
+
+    @cached_property
+    def is_ours(self) -> bool:
+        """Return whether it is a service of ours."""
+        if not is_remote(self.connection.service):
+            return True
+        from reconciler.service_client.client import is_ours
+
+        return is_ours(self.remote)
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """Return what a service of ours tells of itself and of its caller."""
+        return dict(answers_of(self.wire, [Call("GetServiceInfo")])[0])
+
+
+def look_at_address(setup: Setup) -> Told:
+    """Check that something answers at the address, or that its store is there."""
+    service = setup.connection.service
+    if not setup.knows_service:
+        return not_checked(UNKNOWN_SERVICE)
+    shown = shown_address(service)
+    facts = {"address": shown}
+    if not is_remote(service):
+        place = str(store_path(service)) if is_file(service) else shown
+        if holds_anything(service):
+            return Told(f"{place} holds a store", facts)
+        return Told(f"{place} holds no store yet: apply makes it", facts)
+    if setup.reached.failure and not setup.reached.is_untrusted:
+        raise setup.reached.failure
+    return Told(f"{shown} answers", facts)
+
+
+def look_at_certificate(setup: Setup) -> Told:
+    """Check the certificate of the service."""
+    service = setup.connection.service
+    if not service.startswith("https:"):
+        where = (
+            "http is for this machine alone" if is_remote(service) else "the store is opened here"
+        )
+        return Told(f"none is needed: {where}", {"ends": None})
+    if setup.reached.failure:
+        raise setup.reached.failure
+    ends = ssl.cert_time_to_seconds(setup.reached.certificate_ends)
+    left = int(ends - time.time())
+    text, facts = f"valid until {time_in_words(ends)}, {_days(left)}", {"ends": time_in_words(ends)}
+    if left < ENDS_SOON:
+        return Told(text, facts, Status.WARNING, "Renew it on the server.")
+    return Told(text, facts)
+
+
+def _days(seconds: int) -> str:
+    days = seconds // DAY
+    return "less than a day from now" if days < 1 else f"{days} day{'s' * (days > 1)} from now"
+
+
+def look_at_clock(setup: Setup) -> Told:
+    """Compare this machine's clock with that of the service."""
+    if not is_remote(setup.connection.service):
+        return Told("none is compared: the store is opened here", {"ahead_seconds": None})
+    try:
+        theirs = parsedate_to_datetime(setup.reached.date)
+    except (TypeError, ValueError):
+        return not_checked(NOT_TOLD, ahead_seconds=None)
+    # A date that names no zone is in UTC (RFC 9110).
+    at = theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)
+    ahead = round((datetime.now(UTC) - at).total_seconds())
+    facts = {"ahead_seconds": ahead}
+    if abs(ahead) <= CLOCKS_AGREE:
+        return Told("as the service's, to a few seconds", facts)
+    how = f"{abs(ahead)} s {'ahead of' if ahead > 0 else 'behind'} the service's"
+    return Told(f"this machine's clock is {how}", facts, Status.FAILED, _SET_CLOCK)
+
+
+_SET_CLOCK = (
+    "Set the clock that is wrong: tokens, approvals and certificates are judged by the time."
+)
+
+
+def look_at_token(setup: Setup) -> Told:
+    """Check that there is a token that may be sent to the service, and say where it is from."""
+    connection = setup.connection
+    for name in {"token_file", "key_file"} & setup.wrong.keys():
+        raise setup.wrong[name]
+    if not setup.knows_service:
+        return not_checked(UNKNOWN_SERVICE)
+    if is_embedded(connection.service):
+        return Told("none is needed: who may write the store may do everything", {"from": None})
+    from reconciler.cli.login import credentials_of, way_to_sign_in
+    from reconciler.service_client.credentials import NoToken
+    from reconciler.service_client.endpoint import parse_endpoint
+
+    credentials = credentials_of(connection, parse_endpoint(connection.service))
+    if isinstance(credentials, NoToken):
+        raise credentials.refusal()
+    way = way_to_sign_in(connection)
+    return Told(f"from {way}", {"from": way})
+
+
+def look_at_service(setup: Setup) -> Told:
+    """Check what kind of service it is, and its version."""
+    service = setup.connection.service
+    if is_embedded(service) and not holds_anything(service):
+        return not_checked("there is no store yet")
+    if not setup.is_ours:
+        return _zitadel(setup)
+    version, instance = str(setup.info.get("version")), str(setup.info.get("instance"))
+    facts = {"kind": "reconciler", "version": version, "instance": instance}
+    other = "" if version == __version__ else f", this program {__version__}"
+    return Told(f"reconciler {version}{other}; its id is {instance}", facts)
+
+
+def _zitadel(setup: Setup) -> Told:
+    from reconciler.service_client.zitadel.client import ask_generation
+
+    client = _zitadel_client(setup)
+    generation = ask_generation(setup.wire)
+    if not generation:
+        (reply,) = setup.wire.send([Call("GetIAM")])
+        if isinstance(reply, WireRefusal):
+            raise service_error(reply)
+    words = {4: "from 4.0 on", 3: "before 4.0"}.get(generation, "of an unknown generation")
+    instance = client.instance()
+    facts = {"kind": "zitadel", "version": None, "generation": generation, "instance": instance}
+    return Told(f"a ZITADEL {words}, its version is {NOT_TOLD}; its id is {instance}", facts)
+
+
+def _zitadel_client(setup: Setup) -> Any:
+    from reconciler.service_client.client import read_only_client
+
+    return read_only_client(setup.remote)
+
+
+def look_at_rights(setup: Setup) -> Told:
+    """Find out the role of the token, the organizations that it sees, and its end."""
+    if is_embedded(setup.connection.service):
+        return Told(
+            "every right, without an end", {"role": None, "organizations": None, "ends": None}
+        )
+    if not setup.is_ours:
+        return _rights_at_zitadel(setup)
+    role, expires = setup.info.get("role"), setup.info.get("expires")
+    sees_all = setup.info.get("allOrganizations") is True
+    names = None if sees_all else OperationsReader(setup.wire).organizations()
+    ends = "never" if expires == "" else expires or NOT_TOLD
+    facts = {"role": role, "organizations": names, "ends": expires or None}
+    return Told(f"role {role or NOT_TOLD}, {_organizations(names)}, end {ends}", facts)
+
+
+def _rights_at_zitadel(setup: Setup) -> Told:
+    from reconciler.service_client.zitadel.roles import roles_of_user
+
+    names = _zitadel_client(setup).organizations()
+    roles = roles_of_user(setup.wire)
+    shown = NOT_TOLD if roles is None else ", ".join(roles) or "none"
+    facts = {"role": roles, "organizations": names, "ends": None}
+    return Told(f"roles {shown}; {_organizations(names)}; end {NOT_TOLD}", facts)
+
+
+_SHOWN = 10  # names
+
+
+def _organizations(names: Sequence[str] | None) -> str:
+    if names is None:
+        return "all organizations"
+    if not names:
+        return "no organization"
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"organization{'s' * (len(names) > 1)} {', '.join(names[:_SHOWN])}{more}"
+
+
+def look_at_lock(setup: Setup) -> Told:
+    """Find out who holds the lock, where that can be seen without taking it."""
+    if is_embedded(setup.connection.service):
+        held = _held_leases(setup)
+    elif setup.is_ours:
+        return not_checked(f"{NOT_TOLD}; apply says who holds it", held_by=None)
+    else:
+        locks = LocalLock(STATE, this_process())
+        holder = locks.holder(_zitadel_client(setup).instance())
+        held = [f"by {holder}"] if holder else []
+    if not held:
+        return Told("free", {"held_by": []})
+    wait = "Wait until it is done, or give apply --lock-timeout."
+    return Told(f"held {'; '.join(held)}", {"held_by": held}, Status.WARNING, wait)
+
+
+def _held_leases(setup: Setup) -> Sequence[str]:
+    """Return which organizations of a store are locked, and by whom."""
+    names, now, here = (
+        OperationsReader(setup.wire).organizations(),
+        time.time_ns() // 1000,
+        this_process(),
+    )
+    with setup.store.store.snapshot() as view:
+        leases = [(name, view.lease(fold(name))) for name in names]
+    return [
+        f"for {name} by {holder_in_words(lease.holder)} since "
+        f"{time_in_words(lease.acquired_at // 1_000_000)}"
+        for name, lease in leases
+        if lease and lease.token and lease.expires_at > now and not here.knows_dead(lease.holder)
+    ]
+
+
+def look_at_configuration(setup: Setup) -> Told:
+    """Check the configuration, and say which environment and which values were chosen."""
+    for name in CONFIGURING:
+        if name in setup.wrong:
+            raise _first_finding(setup.wrong[name])
+    chosen = configured()
+    if chosen.configuration is None:
+        return Told("no reconciler.yaml, which one service alone does not need", {"file": None})
+    environments, file = [*chosen.configuration.environments], chosen.configuration.file
+    facts = {
+        "file": file,
+        "environments": environments,
+        "environment": chosen.name or None,
+        "protected": chosen.is_protected,
+        "variables": places_of_variables(),
+    }
+    if not environments:
+        text = f"{file}, without environments"
+    elif chosen.name:
+        protected = ", protected" if chosen.is_protected else ""
+        place = settled(setup.context)["env"].origin
+        text = f"{file}; environment {chosen.name} from {place}{protected}"
+    else:
+        text = f"{file}; no environment is chosen of {', '.join(environments)}"
+    values = "".join(f"; {name} from {place}" for name, place in places_of_variables().items())
+    return Told(text + values, facts)
+
+
+def _first_finding(failure: ReconcilerError | click.UsageError) -> Exception:
+    """Return what is wrong with the configuration: its first finding, and how many follow."""
+    if not isinstance(failure, InvalidConfigurationError):
+        return failure
+    first, *more = [each for each in failure.diagnostics if each.is_error]
+    also = f" (and {len(more)} more: reconciler validate)" if more else ""
+    return UsageError(f"{_placed(first)}{also}", remedy=first.remedy)
+
+
+def _placed(finding: Diagnostic) -> str:
+    return f"{finding.location}: {finding.summary}" if finding.location else finding.summary
+
+
+def look_at_settings(setup: Setup) -> Told:
+    """Say the value of each option that is set, and where it is from."""
+    wrong = [in_words(failure) for name, failure in setup.wrong.items() if name not in CONFIGURING]
+    if wrong:
+        raise _all_of(wrong)
+    facts = {
+        name: {"value": each.shown, "from": each.origin}
+        for name, each in settled(setup.context).items()
+        if name not in {*CONFIGURING, "format"}
+    }
+    shown = (f"{name} {each['value']} from {each['from']}" for name, each in facts.items())
+    return Told("; ".join(shown), facts)
+
+
+def _all_of(wrong: Sequence[tuple[str, str]]) -> UsageError:
+    """Return one error for several: each problem, and each remedy once."""
+    problems, remedies = zip(*wrong, strict=True)
+    return UsageError("; ".join(problems), remedy=" ".join(dict.fromkeys(remedies)))
+
+
+def look_at_environment(setup: Setup) -> Told:
+    """Check the variables of the process whose names begin with ``RECONCILER_``."""
+    names = sorted(name for name in os.environ if name.startswith(PREFIX))
+    wrong = [(f"{name} is set and empty", _EMPTY) for name in names if not os.environ[name]]
+    wrong += [(f"no option reads {name}", hint_at(meant)) for name, meant in misspelt(os.environ)]
+    if wrong:
+        raise _all_of(wrong)
+    facts = {"variables": names}
+    unread = [name for name in names if name not in KNOWN and not name.startswith(INTERNAL)]
+    if unread:
+        text = f"no command reads {', '.join(unread)}"
+        return Told(text, facts, Status.WARNING, "Unset it, unless another program reads it.")
+    return Told(f"{', '.join(names)} set" if names else f"no {PREFIX}* variable is set", facts)
+
+
+_EMPTY = "Give it a value, or unset it. In CI: check that its secret or variable exists."
+
+
+def look_at_sink(setup: Setup) -> Told:
+    """Prove that client secrets can be delivered."""
+    if not setup.knows_service:
+        return not_checked(UNKNOWN_SERVICE)
+    address = sink_address(setup.connection, setup.secrets_to)
+    if not address:
+        why = "none is chosen: a plan that makes client secrets needs --secrets-to"
+        return not_checked(why, address=None)
+    sink, shown = open_sink(address, os.environ), shown_sink(address)
+    folder: Path | None = getattr(sink, "folder", None)
+    if folder is not None and not folder.exists():
+        _require_writable(folder)
+        return Told(f"{shown} can be made", {"address": shown})
+    sink.prove()
+    return Told(f"{shown} takes secrets", {"address": shown})
+
+
+def _require_writable(folder: Path) -> None:
+    """Check that a folder can be made. It is not: nothing is left behind.
+
+    Raises:
+        LocalFileError: it cannot.
+    """
+    above = next(path for path in folder.absolute().parents if path.exists())
+    if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+        raise LocalFileError(
+            f"cannot make the folder {folder}: {above} cannot be written to",
+            remedy="Name a folder that this user may make: --secrets-to file:DIR.",
+        )
+
+
+def look_at_git(_: Setup) -> Told:
+    """Find the Git root and the branch."""
+    root = git_root(_here())
+    if root is None:
+        return not_checked(
+            "no Git root here or above: plans name no commit", root=None, branch=None, commit=None
+        )
+    branch, commit = branch_of(root), commit_of(root)
+    facts = {"root": str(root), "branch": branch or None, "commit": commit or None}
+    if not branch and not commit:
+        text = f"{root / '.git'} names neither a branch nor a commit"
+        return Told(text, facts, Status.WARNING, "Run `git status` there to see what it lacks.")
+    where = f"branch {branch}" if branch else "no branch"
+    return Told(f"{root}, {where}, {f'commit {commit[:12]}' if commit else 'no commit yet'}", facts)
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as failure:
+        raise LocalFileError(
+            "the current folder is gone", remedy="Change to a folder that exists."
+        ) from failure
+
+
+def look_at_ci_files(_: Setup) -> Told:
+    """Compare the CI files that ``init`` wrote with those that this version writes."""
+    from reconciler.cli.init import TOOL, set_ups
+    from reconciler.cli.own_wheel import REQUIREMENTS
+
+    used: list[str] = []
+    other: list[str] = []
+    for name, target, forms in set_ups():
+        own = [path for path in forms[0] if path.parent.name != TOOL]
+        if not any(path.is_file() for path in own):  # other trees share the tool's folder
+            continue
+        used.append(name)
+        least = min(map(_differing, forms), key=len)
+        other += least
+        requirements = target / TOOL / REQUIREMENTS
+        if requirements.is_file() and WHEEL.encode() not in requirements.read_bytes():
+            other.append(str(requirements))
+    facts = {"used": used, "other": other}
+    if not used:
+        return not_checked("none: reconciler init --github, --gitlab or --git-hooks", **facts)
+    if not other:
+        return Told(f"{', '.join(used)}: as this version writes them", facts)
+    text = f"{', '.join(other)}: not as this version writes it"
+    return Told(text, facts, Status.WARNING, _COMPARE)
+
+
+def _differing(files: Mapping[Path, bytes]) -> Sequence[str]:
+    """Return the files that are not there as they would be written."""
+    return [
+        str(path)
+        for path, content in files.items()
+        if not path.is_file() or path.read_bytes() != content
+    ]
+
+
+_COMPARE = (
+    "Run `reconciler init` with the same flags in an empty folder, and take over what differs and "
+    "is not your own change."
+)
+
+CHECKS = (
+    Check("configuration", look_at_configuration),
+    Check("settings", look_at_settings),
+    Check("variables", look_at_environment),
+    Check("address", look_at_address),
+    Check("certificate", look_at_certificate, ("address",)),
+    Check("clock", look_at_clock, ("certificate",)),
+    Check("token", look_at_token),
+    Check("service", look_at_service, ("certificate", "token")),
+    Check("rights", look_at_rights, ("service",)),
+    Check("lock", look_at_lock, ("service",)),
+    Check("sink", look_at_sink),
+    Check("git", look_at_git),
+    Check("ci", look_at_ci_files, ("configuration",)),
+)
+
 
 _COLOURS = {
     Status.OK: "green",
@@ -34,10 +613,6 @@ _COLOURS = {
 }
 _STATUS_WIDTH = max(len(status) for status in Status) + 2
 _NAME_WIDTH = max(len(check.name) for check in CHECKS) + 2
-
-
-def _has_failed(found: Iterable[Told]) -> bool:
-    return any(told.status is Status.FAILED for told in found)
 
 
 def _as_text(found: Mapping[str, Told], layout: Layout) -> str:
@@ -51,6 +626,10 @@ def _line(name: str, told: Told, layout: Layout) -> str:
     head = f"{told.status:<{_STATUS_WIDTH}}{name:<{_NAME_WIDTH}}"
     text = wrapped(visible(f"{head}{told.text}{remedy}"), layout.width, " " * len(head))
     return layout.style(text[: len(told.status)], _COLOURS[told.status]) + text[len(told.status) :]
+
+
+def _has_failed(found: Iterable[Told]) -> bool:
+    return any(told.status is Status.FAILED for told in found)
 
 
 def _as_json(found: Mapping[str, Told]) -> JsonObject:
@@ -73,12 +652,7 @@ def _as_json(found: Mapping[str, Told]) -> JsonObject:
 _FORMS: Forms[Mapping[str, Told]] = {"text": _as_text, "json": in_json(_as_json)}
 
 
-@click.command("doctor", cls=TolerantCommand)
-@perhaps_in_environment
-@takes_connection
-@tree_option
-@secrets_option
-@format_option(*_FORMS)
+@command("doctor", example="--env production", formats=(*_FORMS,), is_tolerant=True)
 def doctor_command(connection: Connection, tree: str, secrets_to: str | None, form: str) -> int:
     """Check what is set up: configuration, service, token, sink, clock, Git and CI files.
 

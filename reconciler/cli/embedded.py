@@ -8,15 +8,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
-from reconciler.cli.output import timed
-from reconciler.cli.process import chosen
-from reconciler.cli.settings import (
+from reconciler.cli.connection import (
     Connection,
     is_database,
     no_store,
     require_seal_key,
     store_path,
 )
+from reconciler.cli.output import timed
+from reconciler.cli.process import chosen
 from reconciler.errors import ServiceError, cannot_write
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.files import keep_out_of_git, make_folder

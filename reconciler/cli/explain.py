@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from reconciler.cli.configuration_options import in_all_environments
-from reconciler.cli.configured import NOT_CONFIGURED, Configured, configured
+from reconciler.cli.configured import NOT_CONFIGURED, Configured, Need, configured
+from reconciler.cli.options import command
 from reconciler.cli.output import say, stdout_style
 from reconciler.configuration.model import (
     Configuration,
@@ -81,11 +81,10 @@ def _beginning(texts: Iterable[str], letters: str) -> list[str]:
     return [str(text) for text in texts if text.lower().startswith(letters.lower())]
 
 
-@click.command("explain")
+@command("explain", example="OidcApplication.appType", need=Need.ALL)
 @click.argument("path", required=False, metavar="[KIND[.FIELD]|CODE]", shell_complete=explainable)
-@in_all_environments
 def explain_command(path: str | None) -> None:
-    """Tell what a kind or one of its fields means, and what may be written; or what a code means.
+    """Explain a kind, one of its fields, or the code of a finding.
 
     FIELD is one of spec or of metadata: OidcApplication.appType, Action.metadata.id. CODE is that
     of a finding, a risk or a problem that the service reports: YAML-SYNTAX, plain-http. KIND can be
@@ -119,8 +118,8 @@ def _kinds(style: Style) -> Iterator[str]:
     yield style("Other documents:", "bold")
     for name, schema_of in _DOCUMENTS.items():
         yield from _meaning(name, schema_of(), style)
-    yield "`reconciler explain KIND` lists the fields of a kind, `explain KIND.FIELD` tells of one."
-    yield "`reconciler explain CODE` tells of the code of a finding, such as YAML-SYNTAX."
+    yield "`reconciler explain KIND` lists the fields of a kind, `explain KIND.FIELD` explains one."
+    yield "`reconciler explain CODE` explains the code of a finding, such as YAML-SYNTAX."
 
 
 def _meaning(name: str, schema: Schema, style: Style) -> Iterator[str]:
@@ -128,7 +127,7 @@ def _meaning(name: str, schema: Schema, style: Style) -> Iterator[str]:
     yield f"      {schema['description'].partition('. ')[0].removesuffix('.')}."
 
 
-@click.command("schema")
+@command("schema", example="OidcApplication")
 @click.argument("kind", default="Manifest", shell_complete=documents)
 def schema_command(kind: str) -> None:
     """Print the JSON Schema of KIND, of Defaults or a Patch, of any manifest, or of Configuration.

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.clients import open_reader, takes_connection
-from reconciler.cli.configuration_options import perhaps_in_environment
-from reconciler.cli.options import option
+from reconciler.cli.clients import open_reader
+from reconciler.cli.connection import Connection
+from reconciler.cli.options import command
 from reconciler.cli.output import hint, say, show_warnings
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.plan_files import save_snapshot
@@ -25,7 +25,6 @@ from reconciler.cli.render import (
     write_files,
     write_manifests,
 )
-from reconciler.cli.settings import Connection
 from reconciler.errors import (
     LocalFileError,
     ObjectNotFoundError,
@@ -51,38 +50,18 @@ from reconciler.validation.desired import judge
 NOT_EXPORTED = "NOT-EXPORTED.txt"
 
 
-@click.command("export")
+@command("export", example="--out manifests")
 @click.argument("refs", nargs=-1, type=RefType(), metavar="[REF]...")
-@perhaps_in_environment
-@takes_connection
-@option("--out", default="", metavar="DIR", help="Write files into DIR, which is made.")
-@option(
-    "--organization",
-    "organizations",
-    multiple=True,
-    metavar="NAME",
-    help="What to export; can be given again. Without it: all that the token may see.",
-)
-@option(
-    "--with-console", is_flag=True, help="Export the project of the service's own console, too."
-)
-@option("--overwrite", is_flag=True, help="Write into DIR although there are files in it.")
-@option(
-    "--snapshot",
-    default="",
-    metavar="FILE",
-    help="Save what is held, for plan --against FILE, instead of manifests.",
-)
 def export_command(
     refs: Sequence[ResourceRef],
     connection: Connection,
     out: str,
-    organizations: Sequence[str],
+    organization: Sequence[str],
     with_console: bool,
     overwrite: bool,
     snapshot: str,
 ) -> None:
-    """Write what a service holds as manifests: all of it, or the objects that are named.
+    """Write what a service holds as manifests: everything, or the objects that are named.
 
     REF is Kind/organization[/project]/name, such as Action/acme/greet. A named object is written
     into a folder that holds other manifests, unless one of them declares it.
@@ -90,7 +69,7 @@ def export_command(
     A plan of the export is empty. What manifests cannot express is named on stderr, and in the
     folder in NOT-EXPORTED.txt. Without --out everything goes to stdout as one stream.
     """
-    if refs and (organizations or snapshot):
+    if refs and (organization or snapshot):
         raise UsageError(
             "a REF does not go with --organization or --snapshot",
             remedy="Name objects, or organizations, or save a snapshot of all.",
@@ -98,10 +77,10 @@ def export_command(
     if out:
         check_folder(Path(out), overwrite=overwrite or bool(refs))
     with open_reader(connection) as reader:
-        wanted = organizations or sorted({ref.organization for ref in refs})
+        wanted = organization or sorted({ref.organization for ref in refs})
         observed = _observed(reader, wanted, is_kept=bool(snapshot))
     if snapshot:
-        save_snapshot(observed, connection.service, organizations, snapshot)
+        save_snapshot(observed, connection.service, organization, snapshot)
         if not out:
             return
     show_warnings(list(unidentified(observed)))

@@ -21,7 +21,7 @@ import click
 
 from reconciler.cli.ci_place import FOLDER, Place, at_place, place_here
 from reconciler.cli.configured import environment_named
-from reconciler.cli.options import option
+from reconciler.cli.options import command
 from reconciler.cli.own_wheel import install_files
 from reconciler.configuration.model import Configuration, Environment
 from reconciler.errors import (
@@ -62,41 +62,8 @@ TOOL = "reconciler"
 """The folder, beside what a CI set-up reads, that its jobs install the tool from."""
 
 
-@click.command("init")
+@command("init", example="--environments --github")
 @click.argument("directory", default="manifests", metavar="[DIR]")
-@option("--github", is_flag=True, help="Write GitHub workflows instead: plan, apply, drift.")
-@option("--gitlab", is_flag=True, help="Write a GitLab pipeline instead.")
-@option(
-    "--environments",
-    is_flag=True,
-    help="Write an organization in two environments instead, with reconciler.yaml, here.",
-)
-@option("--git-hooks", is_flag=True, help="Write Git hooks instead, for git push and nothing else.")
-@option(
-    "--on-unreviewed",
-    type=click.Choice(ANSWERS),
-    help="With --github or --gitlab: what the jobs do with a push that no pull request was merged "
-    "by. The default is stop: its plan is applied only by its digest.",
-)
-@click.option(
-    "--env",
-    "environment",
-    metavar="NAME",
-    help="With --git-hooks: the environment of reconciler.yaml that they judge and apply.",
-)
-@click.option(
-    "--from",
-    "source",
-    metavar="FILE | URL#sha256=HASH",
-    help="With --github or --gitlab: the wheel of a release, for the jobs to install. A file is "
-    "written beside them. In a checkout it can be left out: then it is that of make dist.",
-)
-@click.option(
-    "--published",
-    is_flag=True,
-    help="With --github or --gitlab: let the jobs take that wheel from their package index, by "
-    "name, version and hash, once this version is there.",
-)
 def init_command(
     directory: str,
     github: bool,
@@ -108,7 +75,7 @@ def init_command(
     source: str | None,
     published: bool,
 ) -> None:
-    """Write a small organization into DIR, to begin from.
+    """Write a small example organization into DIR.
 
     With --environments: write one in two environments into the current folder.
 

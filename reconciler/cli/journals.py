@@ -12,7 +12,7 @@ from pathlib import Path
 from reconciler.apply.journal import Journal, left_open, take_over
 from reconciler.apply.sink import plain_name
 from reconciler.cli.clients import wait_for_lock
-from reconciler.cli.settings import Connection, is_file, store_path
+from reconciler.cli.connection import Connection, is_file, store_path
 from reconciler.errors import LocalFileError
 from reconciler.plan.model import Scope
 from reconciler.resources.fields import Spec

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 import click
 
+from reconciler.cli.connection import Connection
+from reconciler.cli.options import command
 from reconciler.cli.process import ExitCode
-from reconciler.cli.settings import TOKEN, Connection, variable
+from reconciler.cli.settings import TOKEN, variable
 from reconciler.errors import AccessDeniedError, UsageError
 from reconciler.report.visible import visible
 from reconciler.service_client.credentials import (
@@ -29,7 +31,7 @@ from reconciler.service_client.stored_tokens import forget_token, store_token, s
 origin_argument = click.argument("origin", metavar="ORIGIN")
 
 
-@click.command("login")
+@command("login", example="https://id.example.com")
 @origin_argument
 def login_command(origin: str) -> int:
     """Store a token for ORIGIN, such as https://id.example.com.
@@ -44,10 +46,10 @@ def login_command(origin: str) -> int:
     return ExitCode.DONE
 
 
-@click.command("logout")
+@command("logout", example="https://id.example.com")
 @origin_argument
 def logout_command(origin: str) -> int:
-    """Remove the token that is stored for ORIGIN. It counts until it is revoked or ends."""
+    """Remove the token that is stored for ORIGIN. It stays valid until it is revoked or expires."""
     asked = _origin(origin)
     if not forget_token(asked, os.environ):
         raise UsageError(
@@ -84,7 +86,7 @@ def _typed(origin: str) -> str:
 
 
 def _piped() -> str:
-    """Return what the standard input holds; characters that no token has stay such."""
+    """Return what the standard input holds. A byte beyond ASCII makes it no valid token."""
     return sys.stdin.buffer.read(MAX_FILE).decode("ascii", errors="replace")
 
 

@@ -53,8 +53,8 @@ COMMANDS = {
     "token": "reconciler.cli.store:token_group",
     "login": "reconciler.cli.login:login_command",
     "logout": "reconciler.cli.login:logout_command",
-    "completion": "reconciler.cli.main:completion_command",
-    "version": "reconciler.cli.main:version_command",
+    "completion": "reconciler.cli.about:completion_command",
+    "version": "reconciler.cli.about:version_command",
 }
 
 
@@ -70,9 +70,15 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
-        from reconciler.cli.options import with_output_options
+        found: click.Command = getattr(importlib.import_module(module), name)
+        return found
 
-        return with_output_options(getattr(importlib.import_module(module), name))
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options as the table of settings has them, and the commands."""
+        from reconciler.cli.options import write_options
+
+        write_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -96,15 +102,14 @@ class LazyGroup(click.Group):
     },
     epilog="Every option can also be set as RECONCILER_ and its name, such as RECONCILER_SERVICE.",
 )
-@click.option(
-    "--color", type=click.Choice(["auto", "always", "never"]), help="Colour of the output."
-)
-@click.option("--verbose", "-v", is_flag=True, help="Tell requests and timings on stderr.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress, notes or hints.")
+# Every command takes these as well; here for those who write them before the command. The table
+# of settings, which has their help, is loaded with the command: start-up time is a feature.
+@click.option("--color", type=click.Choice(["auto", "always", "never"]))
+@click.option("--verbose", "-v", is_flag=True)
+@click.option("--quiet", "-q", is_flag=True)
 @click.version_option(__version__, message="reconciler %(version)s")
 def cli(color: str | None, verbose: bool, quiet: bool) -> None:
-    """Keep an identity service as its manifests say."""
-    # Every command takes these as well; here for those who write them before the command.
+    """Plan and apply identity configuration from YAML manifests."""
     for name, value in (("color", color), ("verbose", verbose), ("quiet", quiet)):
         choose(name, value)
 
@@ -179,37 +184,3 @@ def _show_failure(failure: ReconcilerError) -> int:
         show_warnings(failure.diagnostics)
     show_error(failure)
     return exit_code_of(failure)
-
-
-@click.command("version")
-@click.option(  # not of options.py: the version is shown even where a variable is wrong
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Form of the output.",
-)
-def version_command(form: str) -> None:
-    """Tell the version of this program."""
-    if form == "json":
-        from reconciler.cli.output import print_json
-
-        print_json({"version": __version__})
-    else:
-        click.echo(f"reconciler {__version__}")
-
-
-@click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion_command(ctx: click.Context, shell: str) -> None:
-    """Print the completion script of a shell.
-
-    For bash: eval "$(reconciler completion bash)"
-    """
-    from click.shell_completion import BashComplete, FishComplete, ZshComplete
-
-    kinds = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
-    script = kinds[shell](ctx.find_root().command, {}, "reconciler", "_RECONCILER_COMPLETE")
-    click.echo(script.source())

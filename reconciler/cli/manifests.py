@@ -14,8 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconciler.cli.configuration_options import chosen_capabilities, judging_capabilities
-from reconciler.cli.configured import Configured, with_first_step
+from reconciler.cli.configured import (
+    Configured,
+    chosen_capabilities,
+    judging_capabilities,
+    with_first_step,
+)
 from reconciler.cli.output import timed
 from reconciler.cli.process import keep_until_exit
 from reconciler.diagnostics import Diagnostic

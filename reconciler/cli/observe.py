@@ -11,19 +11,14 @@ from typing import NamedTuple
 
 import click
 
-from reconciler.cli.clients import open_reader, takes_connection
-from reconciler.cli.configuration_options import (
-    capabilities_option,
-    in_environment,
-    perhaps_in_environment,
-)
-from reconciler.cli.configured import configured
+from reconciler.cli.clients import open_reader
+from reconciler.cli.configured import Need, configured
+from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
-from reconciler.cli.options import format_option, option, paths_argument, shard_option, tree_option
+from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import draw, show_warnings
 from reconciler.cli.parameter_types import declared_refs, ref_named
 from reconciler.cli.process import ExitCode
-from reconciler.cli.settings import Connection
 from reconciler.diagnostics import warning
 from reconciler.errors import ObjectNotFoundError, UsageError
 from reconciler.loop import history_of, look_for_drift, observe_declared
@@ -50,11 +45,8 @@ def _declared(context: click.Context, parameter: click.Parameter, incomplete: st
     return declared_refs(None, incomplete)
 
 
-@click.command("history")
+@command("history", example="OidcApplication acme/shop/storefront", formats=(*HISTORY,))
 @click.argument("ref", nargs=-1, required=True, metavar="REF", shell_complete=_declared)
-@perhaps_in_environment
-@takes_connection
-@format_option(*HISTORY)
 def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> None:
     """List every change of one object: when, by whom, why, and which fields.
 
@@ -122,15 +114,13 @@ def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
     )
 
 
-@click.command("drift")
+@command(
+    "drift",
+    example="--env production --detailed-exitcode",
+    formats=(*DRIFT,),
+    need=Need.ONE,
+)
 @paths_argument
-@in_environment
-@capabilities_option
-@takes_connection
-@tree_option
-@shard_option
-@format_option(*DRIFT)
-@option("--detailed-exitcode", is_flag=True, help="Exit 2 where something has drifted.")
 def drift_command(
     paths: tuple[str, ...],
     connection: Connection,
@@ -141,8 +131,8 @@ def drift_command(
 ) -> int:
     """Show what was changed on the service and not in the manifests, by whom and when.
 
-    PATHS are files and folders; the default is the folder manifests. Nothing is written: the
-    service is given to this command without a way to.
+    PATHS are files and folders; the default is the folder manifests. Nothing is written: this
+    command can only read the service.
     """
     desired, warnings = read_desired(paths, configured(), shard)
     with open_reader(connection) as reader:
@@ -226,13 +216,10 @@ def _variable_name(ref: ResourceRef) -> str:
 _OUTPUTS: Forms[Outputs] = {"text": in_lines(_as_text), "json": in_json(_as_json), "env": _as_env}
 
 
-@click.command("outputs")
+@command("outputs", example="--format env", formats=(*_OUTPUTS,), need=Need.ONE)
 @paths_argument
-@in_environment
-@takes_connection
-@format_option(*_OUTPUTS)
 def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -> None:
-    """Tell the id and the client id of every application declared.
+    """Show the id and the client id of every declared application.
 
     PATHS are files and folders; the default is the folder manifests.
     """

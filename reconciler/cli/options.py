@@ -1,52 +1,61 @@
-"""Options that commands share. Each can be set by flag, then by environment, then by default."""
+"""Commands and their options, made of the table of settings; and where each value came from.
+
+This is the one place where a setting gets its value: click looks for the flag, then for the
+variable, then into what ``configured.py`` takes from ``reconciler.yaml``, then for the default.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
-from reconciler.cli.configured import configured
-from reconciler.cli.parameter_types import (
-    BreakGlass,
-    BreakGlassType,
-    RefType,
-    keep_owed_seconds,
-    lock_timeout_seconds,
-    shard_named,
-    tree_named,
-)
-from reconciler.cli.process import choose
-from reconciler.cli.settings import PREFIX, variable, warn_of_misspelt
+from reconciler.cli.configured import Need, checked_service, configure, configured
+from reconciler.cli.connection import Connection
+from reconciler.cli.process import choose, chosen
+from reconciler.cli.settings import GROUPS, Setting, variable, warn_of_misspelt
 from reconciler.errors import ReconcilerError
-from reconciler.resources.ref import DEFAULT_TREE, ESCAPES_IN_WORDS, Kind, ResourceRef, Shard, fold
+from reconciler.report.visible import shown_address
+from reconciler.resources.ref import fold
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""Gives a command an option, or several."""
+if TYPE_CHECKING:
+    from reconciler.plan.guards import Allowances
+    from reconciler.plan.model import Scope
+
+CONFIGURING = ("env", "config", "var")
+"""The settings that choose the configuration."""
+
+_EAGER = (*CONFIGURING, "trusted_config", "against")
+"""Settings that are read first, because the configuration or ``--service`` depends on them."""
+
+_ALWAYS = ("service", "tree")
+"""Settings that are shown although they have their default."""
+
+_COLUMN = 24
+"""Width of the column of flags in a help; a longer flag has a line of its own."""
 
 _WARNED = "reconciler.environment"
 _WRONG = "reconciler.wrong-options"
 
 
-class TolerantCommand(click.Command):
-    """A command that runs although options have wrong values: it is there to say so."""
-
-
-def wrong_options(context: click.Context) -> dict[str, ReconcilerError | click.UsageError]:
-    """Return what is wrong with options of a tolerant command, by the names of the options."""
-    found: dict[str, ReconcilerError | click.UsageError] = context.meta.setdefault(_WRONG, {})
-    return found
-
-
-class EnvironmentOption(click.Option):
+class Option(click.Option):
     """An option that is read from the environment where its flag is not given.
 
     A variable that is set and empty is an error. It is what a CI job has of a secret or a
     variable that was never set, and the default in its place would name another service.
+
+    Attributes:
+        heading: What it stands beneath in a help.
     """
+
+    def __init__(self, heading: str, *names: Any, **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.heading = heading
 
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
@@ -62,7 +71,7 @@ class EnvironmentOption(click.Option):
         try:
             return super().handle_parse_result(ctx, opts, args)
         except (ReconcilerError, click.UsageError) as failure:
-            if not isinstance(ctx.command, TolerantCommand):
+            if not (isinstance(ctx.command, Command) and ctx.command.is_tolerant):
                 raise
             wrong_options(ctx)[self.human_readable_name] = failure
             if self.expose_value:
@@ -81,199 +90,25 @@ class EnvironmentOption(click.Option):
         return super().resolve_envvar_value(ctx)
 
 
-def option(flag: str, *names: str, **settings: Any) -> Decorator:
-    """Return an option that the environment can set as ``RECONCILER_`` and its name."""
-    name = flag.removeprefix("--")
-    variable = PREFIX + name.upper().replace("-", "_")
-    return click.option(flag, *names, cls=EnvironmentOption, envvar=variable, **settings)
+def wrong_options(context: click.Context) -> dict[str, ReconcilerError | click.UsageError]:
+    """Return what is wrong with options of a tolerant command, by the names of their values."""
+    found: dict[str, ReconcilerError | click.UsageError] = context.meta.setdefault(_WRONG, {})
+    return found
 
 
-paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
+def _configure(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Read the configuration once the last of the settings that choose it is known."""
+    command = context.command
+    given = {**context.params, str(parameter.name): value}
+    names = {*CONFIGURING} & {each.name for each in command.params}
+    if isinstance(command, Command) and names <= given.keys() and not context.resilient_parsing:
+        configure(context, given["config"], given.get("env"), given["var"], command.need)
+    return value
 
 
-keep_owed_option = option(
-    "--keep-owed",
-    type=keep_owed_seconds,
-    default="30d",
-    show_default=True,
-    metavar="DURATION",
-    help="How long a client secret is kept, sealed, until its delivery is acknowledged: from 1h "
-    "to 30d.",
-)
-
-lock_timeout_option = option(
-    "--lock-timeout",
-    type=lock_timeout_seconds,
-    default="0",
-    metavar="SECONDS",
-    help="How long to wait for another run to end, such as an apply.",
-)
-
-shard_option = option(
-    "--shard",
-    type=shard_named,
-    metavar="I/N",
-    help="Look after the I-th of N parts of the tree, by organization, and leave the others alone.",
-)
-
-
-tree_option = option(
-    "--tree",
-    type=tree_named,
-    default=DEFAULT_TREE,
-    metavar="NAME",
-    show_default=True,
-    help="Name of the body of manifests that is applied together.",
-)
-
-
-def format_option(*formats: str) -> Decorator:
-    """Return the option for the form of a command's output; the first is the default."""
-    return option(
-        "--format",
-        "form",
-        type=click.Choice(formats),
-        default=formats[0],
-        show_default=True,
-        help="Form of the output.",
-    )
-
-
-_SCOPE_OPTIONS = {
-    "rotate_missing": option(
-        "--rotate-missing",
-        multiple=True,
-        type=RefType(Kind.OIDC_APPLICATION),
-        metavar="REF",
-        help="Replace the client secret of this application: organization/project/name. The "
-        "present one ends at once. Can be given several times.",
-    ),
-    "break_glass": option(
-        "--break-glass",
-        multiple=True,
-        type=BreakGlassType(),
-        metavar="REF=REASON",
-        help="Let a plan pass that may lock people out of this object: "
-        f"Kind/organization[/project]/name; {ESCAPES_IN_WORDS}. The reason is kept with what is "
-        "written. Can be given several times.",
-    ),
-    "no_adopt": option(
-        "--no-adopt",
-        is_flag=True,
-        help="Block a plan that updates what this tree never applied.",
-    ),
-    "allow_deletes": option(
-        "--allow-deletes",
-        type=click.IntRange(min=0),
-        metavar="N",
-        help="Let a plan pass that deletes up to N objects of a kind.",
-    ),
-    "allow_updates": option(
-        "--allow-updates",
-        type=click.IntRange(min=0),
-        metavar="N",
-        help="Let a plan pass that updates up to N objects of a kind.",
-    ),
-    "take_over": option(
-        "--take-over",
-        multiple=True,
-        type=RefType(),
-        metavar="REF",
-        help="Become the owner of this object without a change of its fields: "
-        "Kind/organization[/project]/name. Can be given several times.",
-    ),
-    "other_tree": option(
-        "--other-tree",
-        multiple=True,
-        metavar="PATH",
-        help="Do not look in this folder for manifests that keep an object from being "
-        "deleted: it belongs to another tree or service. Can be given several times.",
-    ),
-    "prune_unmanaged": option(
-        "--prune-unmanaged",
-        is_flag=True,
-        help="Delete what no manifest declares and no other tree owns, no matter who made it.",
-    ),
-    "prune": option(
-        "--prune",
-        is_flag=True,
-        help="Delete what this tree owns and no longer declares.",
-    ),
-    "shard": shard_option,
-    "tree": tree_option,
-}
-
-
-def takes(build: Callable[..., Mapping[str, Any]], options: Mapping[str, Decorator]) -> Decorator:
-    """Return a decorator that gives a command options, and what ``build`` makes of their values.
-
-    Args:
-        build: Takes the values by name; returns the arguments of the command in their place.
-        options: By the name of their value, in the order of the help.
-    """
-
-    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def with_built(**given: Any) -> Any:
-            values = {name: given.pop(name) for name in options}
-            return command(**build(**values), **given)
-
-        with_options: Callable[..., Any] = with_built
-        for add in reversed(list(options.values())):
-            with_options = add(with_options)
-        return with_options
-
-    return decorated
-
-
-def _scope(
-    *,
-    tree: str,
-    shard: Shard | None,
-    prune: bool,
-    prune_unmanaged: bool,
-    allow_updates: int | None,
-    allow_deletes: int | None,
-    no_adopt: bool,
-    break_glass: tuple[BreakGlass, ...],
-    rotate_missing: tuple[ResourceRef, ...],
-    take_over: tuple[ResourceRef, ...],
-    other_tree: tuple[str, ...],
-) -> dict[str, Any]:
-    from reconciler.plan.guards import Allowances
-    from reconciler.plan.model import Scope
-
-    taken = {ref.key for ref in take_over if shard is None or shard.holds(ref.organization)}
-    scope = Scope(
-        tree=tree,
-        prune=prune,
-        prune_unmanaged=prune_unmanaged,
-        shard=shard,
-        rotate_missing=tuple(sorted({ref.key for ref in rotate_missing})),
-        take_over=tuple(sorted(taken)),
-        other_tree=other_tree,
-        environment=configured().name,
-    )
-    allowed = Allowances(
-        allow_updates,
-        allow_deletes,
-        adopt=not no_adopt,
-        lockouts={fold(one.ref.address): one.ref.address for one in break_glass},
-        reasons={fold(one.ref.address): one.reason for one in break_glass},
-    )
-    return {"scope": scope, "allowed": allowed}
-
-
-takes_scope = takes(_scope, _SCOPE_OPTIONS)
-"""Give a command the options of what a plan may do, as the arguments ``scope`` and ``allowed``."""
-
-
-def _chosen(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def take(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if not context.resilient_parsing:
-            choose(name, value)
-
-    return take
+def _choose(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if not context.resilient_parsing:
+        choose(str(parameter.name), value)
 
 
 def _fold(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -281,50 +116,275 @@ def _fold(context: click.Context, parameter: click.Parameter, value: bool) -> No
         choose("folds", not value)
 
 
-full_option = option(
-    "--full",
-    is_flag=True,
-    expose_value=False,
-    callback=_fold,
-    help="Show long lists whole on a terminal too: every change, finding and result. Otherwise "
-    "equal ones stand together, and those without a risk are counted above the fiftieth.",
-)
-
-_OUTPUT_OPTIONS = (
-    option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        expose_value=False,
-        callback=_chosen("color"),
-        help="Colour of the output; auto is the default: on a terminal, and as NO_COLOR and "
-        "FORCE_COLOR say.",
-    ),
-    option(
-        "--verbose",
-        "-v",
-        is_flag=True,
-        expose_value=False,
-        callback=_chosen("verbose"),
-        help="Tell requests and timings on stderr.",
-    ),
-    option(
-        "--quiet",
-        "-q",
-        is_flag=True,
-        expose_value=False,
-        callback=_chosen("quiet"),
-        help="No progress, notes or hints.",
-    ),
-)
+_OF_THE_PROCESS = {"color": _choose, "verbose": _choose, "quiet": _choose, "full": _fold}
+_CALLBACKS: Mapping[str, Callable[..., Any]] = {
+    **dict.fromkeys(CONFIGURING, _configure),
+    "service": checked_service,
+    **_OF_THE_PROCESS,
+}
 
 
-def with_output_options(command: click.Command) -> click.Command:
-    """Return a command that has the options, as have the commands in it."""
-    has_them = any("--color" in parameter.opts for parameter in command.params)
-    if not has_them:
-        for add in _OUTPUT_OPTIONS:
-            add(command)
-    if isinstance(command, click.Group):
-        for inner in command.commands.values():
-            with_output_options(inner)
-    return command
+def options_of(path: str, formats: Sequence[str] = ()) -> list[click.Parameter]:
+    """Return the options of a command, in the order of its help.
+
+    Args:
+        path: The name of the command, after that of its group.
+        formats: The forms of its output; the first is the default.
+    """
+    return [
+        _option(setting, heading, formats)
+        for heading, settings in GROUPS.items()
+        for setting in settings
+        if not setting.commands or path in setting.commands.split(", ")
+    ]
+
+
+def _option(setting: Setting, heading: str, formats: Sequence[str]) -> Option:
+    """Return the option of a setting. A text that is not given is empty."""
+    flag, _, metavar = setting.flag.partition(" ")
+    words = formats if setting.name == "format" else setting.type
+    is_choice = isinstance(words, Sequence)
+    is_switch = not (metavar or is_choice)
+    default = formats[0] if setting.name == "format" else False if is_switch else setting.default
+    is_text = metavar and setting.type is None and setting.variable
+    if default is None and is_text and not setting.multiple:
+        default = ""
+    return Option(
+        heading,
+        [flag, *filter(None, [setting.short]), setting.value],
+        type=click.Choice(words) if is_choice else setting.type,
+        is_flag=is_switch,
+        metavar=metavar or None,
+        **({} if setting.required else {"default": default}),
+        show_default=bool(default),
+        multiple=setting.multiple,
+        required=setting.required,
+        help=f"{setting.help} Repeatable." if setting.multiple else setting.help,
+        envvar=setting.variable or None,
+        is_eager=setting.value in _EAGER,
+        callback=_CALLBACKS.get(setting.value),
+        expose_value=setting.value not in _OF_THE_PROCESS,
+    )
+
+
+class Command(click.Command):
+    """A command with settings of the table.
+
+    Attributes:
+        example: A whole command, for the help.
+        need: Its need for an environment.
+        is_tolerant: Whether it runs although options have wrong values: it is there to say so.
+    """
+
+    example = ""
+    need = Need.NONE
+    is_tolerant = False
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does, and an example."""
+        super().format_help_text(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(f"Example: {self.example}")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in groups."""
+        write_options(self, ctx, formatter)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; with ``--verbose``, show first which settings it has from where."""
+        if chosen().verbose:
+            from reconciler.cli.output import detail
+
+            for name, value in settled(ctx).items():
+                detail(f"{name} {value.shown} from {value.origin}")
+            for name, place in places_of_variables().items():
+                detail(f"variable {name} from {place}")
+        return super().invoke(ctx)
+
+
+class Group(click.Group):
+    """A group of commands."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in groups, and the commands."""
+        write_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+def write_options(
+    command: click.Command, context: click.Context, formatter: click.HelpFormatter
+) -> None:
+    """Write the options of a command beneath the headings of the table."""
+    # Of the program itself, which makes its options without the table.
+    helps = {row.value: row.help for rows in GROUPS.values() for row in rows if not row.commands}
+    found: dict[str, list[tuple[str, str]]] = {heading: [] for heading in GROUPS}
+    for parameter in command.get_params(context):
+        if isinstance(parameter, click.Option) and (record := parameter.get_help_record(context)):
+            heading = parameter.heading if isinstance(parameter, Option) else "Output"
+            found[heading].append((record[0], record[1] or helps[str(parameter.name)]))
+    longest = max(len(flag) for rows in found.values() for flag, _ in rows)
+    for heading, rows in found.items():
+        if rows:
+            with formatter.section(heading):
+                width = min(longest, _COLUMN)
+                formatter.write_dl([(flag.ljust(width), text) for flag, text in rows], _COLUMN)
+
+
+def group(name: str, doc: str) -> Group:
+    """Return a group of commands without commands."""
+    return Group(name, params=options_of(name), help=doc)
+
+
+def command(
+    path: str,
+    *,
+    example: str = "",
+    formats: Sequence[str] = (),
+    need: Need = Need.NONE,
+    within: click.Group | None = None,
+    is_tolerant: bool = False,
+    **built: Callable[[Mapping[str, Any]], Any],
+) -> Callable[[Callable[..., Any]], Command]:
+    """Return a decorator that makes a command of a function, with its settings of the table.
+
+    The function is given the values that its arguments name, and those of ``MADE``.
+
+    Args:
+        path: The name of the command, after that of its group.
+        example: Arguments that its help shows.
+        formats: The forms of its output; the first is the default.
+        need: Its need for an environment.
+        within: The group that it is in.
+        is_tolerant: Whether it runs although options have wrong values.
+        built: More arguments that are made of all values, by name.
+    """
+
+    def decorated(function: Callable[..., Any]) -> Command:
+        wanted = inspect.signature(function).parameters
+
+        @wraps(function)
+        def run(**given: Any) -> Any:
+            made_of = {name: build for name, build in {**MADE, **built}.items() if name in wanted}
+            values = {**given, **{name: build(given) for name, build in made_of.items()}}
+            return function(**{name: values[name] for name in wanted})
+
+        arguments = reversed(run.__dict__.pop("__click_params__", []))
+        made = Command(
+            path.rpartition(" ")[2],
+            callback=run,
+            params=[*arguments, *options_of(path, formats)],
+            help=inspect.getdoc(function),
+        )
+        made.example = f"reconciler {path} {example}".rstrip()
+        made.need, made.is_tolerant = need, is_tolerant
+        if within is not None:
+            within.add_command(made)
+        return made
+
+    return decorated
+
+
+paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
+
+
+class Settled(NamedTuple):
+    """The value of a setting, as far as it may be shown, and the place that it is from."""
+
+    shown: str
+    origin: str
+
+
+def settled(context: click.Context) -> Mapping[str, Settled]:
+    """Return the settings of a run that are not the default; ``service`` and ``tree`` always."""
+    found = {}
+    for option in context.command.params:
+        name = str(option.name)
+        if not isinstance(option, Option) or name not in context.params or name == "var":
+            continue
+        source = context.get_parameter_source(name)
+        if source is not ParameterSource.DEFAULT or name in _ALWAYS:
+            value, show = context.params[name], _SHOWN.get(name, str)
+            shown = ", ".join(map(show, value)) if option.multiple else show(value)
+            flag = option.opts[0].removeprefix("--")
+            found[flag] = Settled(shown, _origin_of(context, option))
+    return found
+
+
+def _origin_of(context: click.Context, option: click.Parameter) -> str:
+    """Return where the value of an option is from."""
+    source = context.get_parameter_source(str(option.name))
+    if source is ParameterSource.COMMANDLINE:
+        return option.opts[0]
+    if source is ParameterSource.ENVIRONMENT:
+        return str(option.envvar)
+    if source is ParameterSource.DEFAULT_MAP:
+        return str(configured().written[str(option.name)].place)
+    return "the default"
+
+
+def places_of_variables() -> Mapping[str, str]:
+    """Return where each variable of the manifests has its value from. No value is shown."""
+    values = configured().layers.variables
+    return {name: str(value.origin) for name, value in values.items() if value}
+
+
+def shown_sink(address: str) -> str:
+    """Return the address of a sink; a command may hold anything, and is left out."""
+    kind, _, _ = address.partition(":")
+    return address if kind in {"file", "age"} else f"{kind}:..."
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {"secrets_to": shown_sink, "service": shown_address}
+
+
+def _connection(given: Mapping[str, Any]) -> Connection:
+    """Return the connection to a service that settings describe."""
+    found, source = configured(), click.get_current_context().get_parameter_source("service")
+    fields = Connection.__dataclass_fields__.keys() & given.keys()
+    return Connection(
+        **{name: given[name] for name in fields if given[name] is not None},
+        environment=found.name,
+        state=found.state,
+        is_named_outside=source is not ParameterSource.DEFAULT_MAP,
+    )
+
+
+def _scope(given: Mapping[str, Any]) -> Scope:
+    """Return the scope of a plan that settings describe."""
+    from reconciler.plan.model import Scope
+
+    shard = given["shard"]
+    taken = {ref.key for ref in given["take_over"] if not shard or shard.holds(ref.organization)}
+    return Scope(
+        tree=given["tree"],
+        prune=given["prune"],
+        prune_unmanaged=given["prune_unmanaged"],
+        shard=shard,
+        rotate_missing=tuple(sorted({ref.key for ref in given["rotate_missing"]})),
+        take_over=tuple(sorted(taken)),
+        other_tree=given["other_tree"],
+        environment=configured().name,
+    )
+
+
+def _allowances(given: Mapping[str, Any]) -> Allowances:
+    """Return what guards allow a plan, of its settings."""
+    from reconciler.plan.guards import Allowances
+
+    lockouts = {fold(each.ref.address): each for each in given["break_glass"]}
+    return Allowances(
+        given["allow_updates"],
+        given["allow_deletes"],
+        adopt=not given["no_adopt"],
+        lockouts={key: each.ref.address for key, each in lockouts.items()},
+        reasons={key: each.reason for key, each in lockouts.items()},
+    )
+
+
+MADE: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "connection": _connection,
+    "scope": _scope,
+    "allowed": _allowances,
+}
+"""Arguments of commands that are made of several settings."""

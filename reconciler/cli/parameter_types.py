@@ -1,4 +1,4 @@
-"""Types of arguments and options: refs, reasons, durations, shards and trees.
+"""Types of arguments and options: environments, refs, reasons, durations, shards and trees.
 
 A shell asks for completion after each Tab, so nothing there speaks to a service, prints, or fails.
 """
@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
-from reconciler.cli.settings import MIN_KEEP_OWED
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.ref import (
@@ -27,14 +27,53 @@ from reconciler.resources.ref import (
 )
 from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
 
+if TYPE_CHECKING:
+    from reconciler.configuration.model import Configuration
+
 LONGEST_REASON = 500  # code points
 _PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)
 """Texts that a shell takes as one word without quotes; others are not offered."""
 _DURATION = re.compile(r"(0|[1-9][0-9]{0,4})([dhms])", re.ASCII)
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+MIN_KEEP_OWED = 3_600  # seconds
 _LONGEST_SETTLING = 3_600  # seconds
 _LONGEST_WAIT = 86_400  # seconds
 _DECIMAL = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,3})?", re.ASCII)
+
+
+class Filled(click.ParamType[str]):
+    """A text that is not empty."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text."""
+        if not value:
+            raise UsageError(
+                f"{param.opts[0] if param else 'the value'} is empty",
+                remedy="Give it a value, or leave it out. A variable that CI did not set is empty.",
+            )
+        return value
+
+
+class EnvironmentType(Filled):
+    """The name of an environment of ``reconciler.yaml``."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the environments of this folder that begin so."""
+        return [CompletionItem(name) for name in declared_environments(ctx, param, incomplete)]
+
+
+def declared_environments(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Return the environments of this folder that begin with these letters."""
+    with suppress(Exception):
+        found = _configuration()
+        return [name for name in found.environments if name.startswith(incomplete)] if found else []
+    return []
 
 
 class RefType(click.ParamType["ResourceRef"]):
@@ -136,13 +175,22 @@ def declared_refs(kind: Kind | None, incomplete: str) -> list[str]:
     return [text for text in texts if text.startswith(incomplete) and _PLAIN.fullmatch(text)]
 
 
+def _configuration() -> Configuration | None:
+    """Return the configuration of this folder; None without one that can be used."""
+    from reconciler.configuration.reading import read_configuration
+    from reconciler.manifests.files import configuration_here
+
+    path = configuration_here()
+    return read_configuration(path).configuration if path else None
+
+
 def _declared() -> Iterator[ResourceRef]:
     with suppress(Exception):
-        from reconciler.cli.configured import DEFAULT_PATHS, found_configuration
         from reconciler.manifests.export import declared_ref
+        from reconciler.manifests.files import DEFAULT_PATHS
         from reconciler.manifests.loader import load
 
-        found = found_configuration()
+        found = _configuration()
         paths = (found.path(found.manifests),) if found else DEFAULT_PATHS
         for manifest in load(paths).manifests:
             if ref := declared_ref(manifest.document):
@@ -249,4 +297,21 @@ def tree_named(text: str) -> str:
             f"--tree {text.encode(errors='backslashreplace').decode()} is not valid UTF-8",
             remedy="Write the name of the tree in UTF-8, as the manifests are.",
         ) from None
+    return text
+
+
+def link_base(text: str) -> str:
+    """Return the address of the documents, if it can stand in a link.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if text:
+        from reconciler.report.plan_document import DOCS
+
+        if not DOCS.fullmatch(text):
+            raise UsageError(
+                f"--docs {text} is not an address for links",
+                remedy="Write https://HOST/PATH of letters, digits and . _ ~ : / - alone.",
+            )
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, NamedTuple
@@ -13,32 +13,15 @@ import click
 
 from reconciler.cli.clients import (
     open_for_plan,
-    secrets_option,
     sink_for,
-    takes_connection,
     warn_without_sink,
     why_a_sink,
 )
-from reconciler.cli.configuration_options import (
-    capabilities_option,
-    environments,
-    in_environment,
-    refused_plan,
-    trusted_config_option,
-    untrusted,
-    with_configuration,
-)
-from reconciler.cli.configured import configured
+from reconciler.cli.configured import Need, configured, refused_plan, untrusted
+from reconciler.cli.connection import Connection
 from reconciler.cli.journals import begun
 from reconciler.cli.manifests import Made, read_offline, read_whole, revision_of
-from reconciler.cli.options import (
-    format_option,
-    full_option,
-    option,
-    paths_argument,
-    takes,
-    takes_scope,
-)
+from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import (
     age_in_words,
     draw,
@@ -47,18 +30,16 @@ from reconciler.cli.output import (
     time_in_words,
     timed,
 )
-from reconciler.cli.parameter_types import seconds_of
+from reconciler.cli.parameter_types import declared_environments
 from reconciler.cli.process import ExitCode, keep_until_exit
-from reconciler.cli.settings import Connection
 from reconciler.diagnostics import Diagnostic, of_all, warning
-from reconciler.errors import InvalidManifestsError, UsageError
+from reconciler.errors import InvalidManifestsError
 from reconciler.loop import LocalFiles, explained, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.report.forms import PLAN
 from reconciler.report.place import Place, place_as_marker
-from reconciler.report.plan_document import DOCS, ON_MERGE, About, PlanDocument
-from reconciler.report.visible import LEAST, LIMIT
+from reconciler.report.plan_document import About, PlanDocument
 
 
 class PlanForm(NamedTuple):
@@ -80,44 +61,12 @@ class PlanForm(NamedTuple):
         return About(time_in_words(made.at), made.revision, self.docs, self.on_merge or "")
 
 
-def _docs(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the address of the documents, if it can stand in a link."""
-    if value and not DOCS.fullmatch(value):
-        raise UsageError(
-            f"--docs {value} is not an address for links",
-            remedy="Write https://HOST/PATH of letters, digits and . _ ~ : / - alone.",
-        )
-    return value
+def plan_form_of(given: Mapping[str, Any]) -> PlanForm:
+    """Return the form of a plan that settings describe."""
+    return PlanForm(**{name: given[name] for name in PlanForm._fields})
 
 
-takes_plan_form = takes(
-    lambda **given: {"form": PlanForm(**given)},
-    {
-        "docs": option(
-            "--docs",
-            default="",
-            callback=_docs,
-            metavar="ADDRESS",
-            help="Where the documents of this program can be read; the risks in markdown and "
-            "html link to guards.md there.",
-        ),
-        "on_merge": option(
-            "--on-merge",
-            type=click.Choice([*ON_MERGE]),
-            help="Say in markdown and html what the jobs that init wrote do on merge.",
-        ),
-        "max_chars": option(
-            "--max-chars",
-            type=click.IntRange(min=LEAST),
-            default=LIMIT,
-            show_default=True,
-            metavar="N",
-            help="Length of the markdown at most; what is left out is counted.",
-        ),
-        "form": format_option(*PLAN),
-    },
-)
-"""Give a command the options for the form of a plan, as the argument ``form``."""
+FORMATS = (*PLAN,)
 
 
 def _tells_findings(command: Callable[..., int]) -> Callable[..., int]:
@@ -144,36 +93,14 @@ def _tells_findings(command: Callable[..., int]) -> Callable[..., int]:
     return run
 
 
-@click.command("plan")
+@command(
+    "plan",
+    example="--env staging --out plan.json",
+    formats=FORMATS,
+    need=Need.ONE,
+    form=plan_form_of,
+)
 @paths_argument
-@in_environment
-@capabilities_option
-@trusted_config_option
-@takes_connection
-@takes_scope
-@secrets_option
-@takes_plan_form
-@full_option
-@option(
-    "--detailed-exitcode",
-    is_flag=True,
-    help="Exit 2 where changes are pending or secrets owed, 3 where a guard blocks the plan.",
-)
-@option("--out", default="", metavar="FILE", help="Save the plan, for apply FILE and show FILE.")
-@option(
-    "--expires",
-    default="24h",
-    show_default=True,
-    metavar="LIFE",
-    help="How long a saved plan can be applied, such as 2d, 24h or 30m.",
-)
-@option(
-    "--against",
-    is_eager=True,  # known before --service: with a snapshot no service is needed
-    default="",
-    metavar="FILE",
-    help="Plan against a snapshot (export --snapshot) instead of the service.",
-)
 @_tells_findings
 def plan_command(
     paths: tuple[str, ...],
@@ -184,14 +111,14 @@ def plan_command(
     form: PlanForm,
     detailed_exitcode: bool,
     out: str,
-    expires: str,
+    expires: int,
     against: str,
 ) -> int:
-    """Show what apply would do, and do none of it.
+    """Show what apply would do. Nothing is changed.
 
-    PATHS are files and folders; the default is the folder manifests.
+    PATHS are files and folders; the default is the folder manifests. REF is
+    Kind/organization[/project]/name.
     """
-    lasting = seconds_of(expires)
     chosen = configured()
     desired, warnings, scope, look = read_whole(paths, scope, chosen)
     blocks, snapshot, service = untrusted(), None, connection.service
@@ -221,7 +148,7 @@ def plan_command(
             desired,
             service=service,
             paths=paths,
-            lasting=lasting,
+            lasting=expires,
             snapshot=snapshot,
             findings=warnings,
             made=made,
@@ -237,10 +164,8 @@ def exit_code(plan: Plan) -> ExitCode:
     return ExitCode.CHANGES if is_pending else ExitCode.DONE
 
 
-@click.command("show")
+@command("show", example="plan.json", formats=FORMATS, form=plan_form_of)
 @click.argument("file", metavar="PLANFILE")
-@takes_plan_form
-@full_option
 def show_command(file: str, form: PlanForm) -> None:
     """Show a saved plan as it was made. Neither manifests nor service are read."""
     from reconciler.cli.plan_files import open_plan_file
@@ -260,15 +185,10 @@ def show_command(file: str, form: PlanForm) -> None:
     show_plan(document, form, show_saved)
 
 
-@click.command("compare")
-@click.argument("one", shell_complete=environments)
-@click.argument("other", shell_complete=environments)
+@command("compare", example="staging production", formats=FORMATS, form=plan_form_of)
+@click.argument("one", shell_complete=declared_environments)
+@click.argument("other", shell_complete=declared_environments)
 @paths_argument
-@with_configuration
-@capabilities_option
-@takes_plan_form
-@full_option
-@option("--detailed-exitcode", is_flag=True, help="Exit 2 where the environments differ.")
 def compare_command(
     one: str, other: str, paths: tuple[str, ...], form: PlanForm, detailed_exitcode: bool
 ) -> int:

@@ -9,10 +9,9 @@ from pathlib import Path, PurePath
 
 import click
 
-from reconciler.cli.configuration_options import capabilities_option, in_environment
-from reconciler.cli.configured import configured
+from reconciler.cli.configured import Need, configured
 from reconciler.cli.manifests import read_offline
-from reconciler.cli.options import option, paths_argument
+from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import hint, show_warnings
 from reconciler.errors import LocalFileError, cannot_write
 from reconciler.kinds.fields import KINDS
@@ -25,14 +24,10 @@ from reconciler.resources.ref import Kind
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
-@click.command("render")
+@command("render", example="--env production --out resolved", need=Need.ONE)
 @paths_argument
-@in_environment
-@capabilities_option
-@option("--out", default="", metavar="DIR", help="Write files into DIR, which is made.")
-@option("--overwrite", is_flag=True, help="Write into DIR although there are files in it.")
 def render_command(paths: tuple[str, ...], out: str, overwrite: bool) -> None:
-    """Write the manifests of an environment with variables, defaults and overlay resolved.
+    """Write the manifests of an environment, with variables, defaults and overlay resolved.
 
     No service is asked. They plan the same as what they are made from, in a folder without
     reconciler.yaml. Values have their long spelling, and scripts stand in the manifests or beside

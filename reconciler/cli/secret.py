@@ -10,26 +10,22 @@ from reconciler.apply.delivery import DeliveryResult, deliver_owed, rotate
 from reconciler.apply.sink import SecretSink
 from reconciler.apply.sinks import KINDS
 from reconciler.cli.apply_output import TerminalWatch
-from reconciler.cli.approval import ask_for_yes, auto_approve_option, check_protection
+from reconciler.cli.approval import ask_for_yes, check_protection
 from reconciler.cli.clients import (
     locked,
     open_client,
     open_reader,
     prove_seal_key,
     require_store,
-    secrets_option,
     sink_for,
-    takes_connection,
-    takes_writing_connection,
 )
-from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.configured import configured
+from reconciler.cli.connection import Connection
 from reconciler.cli.journals import open_journal
-from reconciler.cli.options import format_option, lock_timeout_option, tree_option
+from reconciler.cli.options import command, group
 from reconciler.cli.output import draw, print_done, say, show_warnings, stdout_style
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
-from reconciler.cli.settings import Connection
 from reconciler.errors import (
     ObjectNotFoundError,
     OutputError,
@@ -50,20 +46,11 @@ from reconciler.service_client.port import ReadOnlyService, ServiceClient
 from reconciler.service_client.wire import no_custody
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
-
-@click.group("secret")
-def secret_group() -> None:
-    """Look after client secrets."""
+secret_group = group("secret", "Manage client secrets: list, deliver, rotate.")
 
 
-@secret_group.command("rotate")
+@command("secret rotate", example="acme/shop/storefront", within=secret_group)
 @click.argument("ref", metavar="REF", type=RefType(Kind.OIDC_APPLICATION))
-@perhaps_in_environment
-@takes_writing_connection
-@tree_option
-@secrets_option
-@auto_approve_option
-@lock_timeout_option
 def rotate_command(
     ref: ResourceRef,
     connection: Connection,
@@ -133,13 +120,8 @@ def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:
     return held
 
 
-@secret_group.command("deliver")
+@command("secret deliver", example="--secrets-to file:secrets", within=secret_group)
 @click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
-@perhaps_in_environment
-@takes_writing_connection
-@tree_option
-@secrets_option
-@lock_timeout_option
 def deliver_command(
     refs: tuple[ResourceRef, ...],
     connection: Connection,
@@ -173,16 +155,18 @@ def deliver_command(
     return ExitCode.SIGNAL + stopped if stopped else code
 
 
-@secret_group.command("list")
+@command(
+    "secret list",
+    example="acme/shop/storefront",
+    formats=(*SECRETS,),
+    within=secret_group,
+)
 @click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
-@perhaps_in_environment
-@takes_connection
-@format_option(*SECRETS)
 def list_command(refs: tuple[ResourceRef, ...], connection: Connection, form: str) -> None:
-    """List the applications that have a client secret: since when, and what is owed. No secret.
+    """List the applications that have a client secret. No secret is shown.
 
-    REF is ORGANIZATION/PROJECT/NAME; without any, all applications that the token sees are looked
-    at. Nothing is written.
+    REF is ORGANIZATION/PROJECT/NAME; without any, all applications that the token sees are listed,
+    each with the time of its secret and whether its delivery is owed. Nothing is written.
     """
     keys = {ref.key for ref in refs}
     with open_reader(connection) as reader:

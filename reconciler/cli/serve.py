@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from reconciler.cli.configuration_options import service_option
+from reconciler.cli.connection import Connection, is_file, require_seal_key, store_path
 from reconciler.cli.embedded import open_service
-from reconciler.cli.options import keep_owed_option, option
+from reconciler.cli.options import command
 from reconciler.cli.output import show_warnings
-from reconciler.cli.settings import Connection, is_file, require_seal_key, store_path
 from reconciler.diagnostics import warning
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
@@ -42,48 +41,13 @@ Place = tuple[str, int]
 _PLACE = re.compile(r"(?P<host>[!-~]+):(?P<port>[0-9]{1,5})", re.ASCII)
 
 
-@click.command("serve")
-@service_option
-@option(
-    "--listen",
-    default="127.0.0.1:8080",
-    show_default=True,
-    metavar="HOST:PORT",
-    help="Where to listen; port 0 takes a free one.",
-)
-@option(
-    "--seal-key-file",
-    type=click.Path(path_type=Path),
-    help="File with the key that seals secrets; beside a SQLite store by default.",
-)
-@keep_owed_option
-@option("--tls-cert", type=click.Path(path_type=Path), help="Certificate chain, in PEM.")
-@option("--tls-key", type=click.Path(path_type=Path), help="Key of the certificate, in PEM.")
-@option(
-    "--behind-proxy",
-    is_flag=True,
-    help="A proxy speaks TLS for this server: no warning without a certificate.",
-)
-@option(
-    "--metrics-listen",
-    metavar="HOST:PORT",
-    help="Where to answer /metrics for Prometheus; nowhere by default.",
-)
-@option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Form of the records on stderr.",
-)
+@command("serve", example="--listen 127.0.0.1:8080")
 def serve_command(
-    service: str,
+    connection: Connection,
     listen: str,
-    seal_key_file: Path | None,
-    keep_owed: int,
     tls_cert: Path | None,
     tls_key: Path | None,
-    metrics_listen: str | None,
+    metrics_listen: str,
     log_format: str,
     *,
     behind_proxy: bool,
@@ -103,7 +67,6 @@ def serve_command(
     metrics_place = _address("--metrics-listen", metrics_listen) if metrics_listen else None
     if tls_cert is None and not behind_proxy:
         _warn_of_plain(place, log_format)
-    connection = Connection(service, seal_key_file=seal_key_file, keep_owed=keep_owed)
     try:  # to listen comes before anything is made or opened
         tls = Certificate(tls_cert, tls_key) if tls_cert and tls_key else None
         calls, metrics = bind(*place), bind(*metrics_place) if metrics_place else None

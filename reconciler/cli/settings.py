@@ -1,153 +1,37 @@
-"""Settings from outside the repository: the connection to a service, and environment variables.
+"""The settings of all commands, one row each, and the environment variables that set them.
 
-A variable that is misspelt, or empty because a secret of CI was never set, would leave a default
-in force without a word.
+A setting comes from its flag, else from its variable, else from ``reconciler.yaml`` where it has a
+key there, else from its default; ``options.py`` makes an option of click of each row. A variable
+that is misspelt, or empty because a secret of CI was never set, would leave a default in force
+without a word: the first is warned of, the second is an error.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from reconciler.diagnostics import name_as_text
-from reconciler.errors import ServiceError, UsageError
-from reconciler.report.visible import without_credentials
-from reconciler.resources.installation import STATE_FOLDER
-from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
+import click
 
-DEFAULT_SERVICE = "sqlite:.reconciler/identity.db"
-SETTLE_SECONDS = 60.0
-MIN_KEEP_OWED = 60 * 60  # seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """The address of a service, and settings that say nothing of what is done there.
-
-    Attributes:
-        service: The address.
-        service_kind: ``reconciler``, ``zitadel``, or ``auto``: then an http service is asked.
-        token_file: File with the token; otherwise it is in the environment.
-        key_file: Key file of a service user of ZITADEL.
-        max_rps: Requests a second, or 0 for no limit.
-        use_proxy: Whether to go through the proxy that the environment names.
-        seal_key_file: The key that all servers of a database share.
-        settle: How long to wait until lists of a ZITADEL show what was written, in seconds.
-        keep_owed: How long a store keeps a client secret for its delivery, in seconds.
-        environment: Name of the environment of ``reconciler.yaml``; empty for none.
-        state: Folder of journals, and of secrets that go nowhere else.
-        is_named_outside: Whether the address was given by a person or a job, or is the default. A
-            file of the repository never directs a credential.
-    """
-
-    service: str
-    service_kind: str = "auto"
-    token_file: Path | None = None
-    key_file: Path | None = None
-    max_rps: float = 0.0
-    use_proxy: bool = False
-    seal_key_file: Path | None = None
-    settle: float = SETTLE_SECONDS
-    keep_owed: int = MAX_KEEP_OWED_SECONDS
-    environment: str = ""
-    state: Path = Path(STATE_FOLDER)
-    is_named_outside: bool = True
-
-
-def is_embedded(service: str) -> bool:
-    """Return whether an address names a store that this process opens itself."""
-    return is_file(service) or is_database(service)
-
-
-def is_file(service: str) -> bool:
-    """Return whether an address names a store in a file of this machine."""
-    return service.startswith("sqlite:")
-
-
-def is_database(service: str) -> bool:
-    """Return whether an address names a store in a PostgreSQL database."""
-    return service.startswith(("postgresql:", "postgres:"))
-
-
-def is_remote(service: str) -> bool:
-    """Return whether an address names a service that is reached over HTTP."""
-    return service.startswith(("http://", "https://"))
-
-
-def store_path(service: str) -> Path:
-    """Return the file of an embedded store.
-
-    Raises:
-        UsageError: the address names no such file.
-    """
-    scheme, _, path = service.partition(":")
-    if scheme != "sqlite" or not path or path.startswith("//"):
-        raise UsageError(
-            f"{without_credentials(service)} is not the address of a service",
-            remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db, "
-            "postgresql://USER@HOST:PORT/DATABASE, or https://HOST.",
-        )
-    return Path(path)
-
-
-def place_of_store(service: str) -> str:
-    """Return the address of an embedded store in a normal form.
-
-    A path from the current folder stays one: a plan that was made in one checkout is applied in
-    another.
-    """
-    return name_as_text(
-        f"sqlite:{os.path.normpath(store_path(service))}" if is_file(service) else service
-    )
-
-
-def is_same_store(one: str, other: str) -> bool:
-    """Return whether two addresses of embedded stores, seen from here, are of the same one."""
-    if one == other or not (is_file(one) and is_file(other)):
-        return one == other
-    return os.path.realpath(store_path(one)) == os.path.realpath(store_path(other))
-
-
-def store_is_there(service: str) -> bool:
-    """Return whether an embedded store has its file.
-
-    Raises:
-        ServiceError: it is in a folder that this user may not enter.
-        UsageError: the address names no such file.
-    """
-    from reconciler.service.eventstore.errors import StoreError
-    from reconciler.service.eventstore.sqlite_files import is_there
-
-    try:
-        return is_there(store_path(service))
-    except StoreError as failure:
-        raise ServiceError(failure.problem, remedy=failure.remedy) from failure
-
-
-def no_store(service: str) -> ServiceError:
-    """Return the error that nothing is at the address of an embedded store."""
-    place = str(store_path(service)) if is_file(service) else without_credentials(service)
-    return ServiceError(
-        f"there is no store at {place}",
-        remedy="Name the one you mean: --service sqlite:PATH (or RECONCILER_SERVICE). "
-        "Only apply, serve and token create make a new store.",
-    )
-
-
-def require_seal_key(connection: Connection) -> None:
-    """Refuse to write to a database without the key that all its servers share.
-
-    Raises:
-        UsageError: no key was named.
-    """
-    if is_database(connection.service) and connection.seal_key_file is None:
-        raise UsageError(
-            "a store in PostgreSQL needs the key that all its servers share",
-            remedy="Give --seal-key-file FILE; the first to use a database makes the file.",
-        )
-
+from reconciler.cli.connection import DEFAULT_SERVICE
+from reconciler.cli.parameter_types import (
+    BreakGlassType,
+    EnvironmentType,
+    Filled,
+    RefType,
+    keep_owed_seconds,
+    link_base,
+    lock_timeout_seconds,
+    seconds_of,
+    settle_seconds,
+    shard_named,
+    tree_named,
+)
+from reconciler.errors import UsageError
+from reconciler.report.visible import LEAST, LIMIT
+from reconciler.resources.capabilities import CAPABILITIES
+from reconciler.resources.ref import DEFAULT_TREE, Kind
 
 PREFIX = "RECONCILER_"
 TOKEN = PREFIX + "TOKEN"
@@ -160,23 +44,315 @@ INTERNAL = ("RECONCILER_CRASHPOINT", "RECONCILER_SECRET_", VARIABLE_PREFIX)
 LETTERS = 2
 _NOT_CI = frozenset({"", "0", "false"})
 
-# Every option of every command. A list, because importing all commands takes as long as a plan;
-# a test compares it with the options there are.
-KNOWN = frozenset(
-    PREFIX + name
-    for name in (
-        "against allow_deletes allow_updates auto_approve behind_proxy break_glass capabilities "
-        "color config damaged "
-        "detailed_exitcode digest docs env environments expires format full git_hooks "
-        "github gitlab keep_owed key_file listen lock_timeout log_format max_chars max_rps "
-        "metrics_listen name no_adopt on_merge on_unreviewed organization other_tree out overwrite "
-        "prune prune_unmanaged quiet require_secrets revision role rotate_missing seal_key_file "
-        "secrets_to service service_kind settle shard snapshot strict take_over tls_cert tls_key "
-        "token token_file tree trusted_config use_proxy verbose with_console"
-    )
-    .upper()
-    .split()
+
+class Setting(NamedTuple):
+    """One row of the table.
+
+    Attributes:
+        flag: As the help shows it: a switch, or with a word for its value.
+        commands: Those that have it, with commas between them; empty for every command.
+        help: Its line in the help.
+        type: A type of click, or a function that reads the text; a tuple is a choice of words.
+        multiple: Whether it can be given several times.
+        key: Its key in an environment of ``reconciler.yaml``.
+        short: A short form of the flag.
+        parameter: The name of its value in code, where that is not the flag's.
+        has_variable: Whether it can be set by ``RECONCILER_`` and its name.
+    """
+
+    flag: str
+    commands: str
+    help: str
+    type: Any = None
+    default: str | int | None = None
+    key: str = ""
+    multiple: bool = False
+    required: bool = False
+    short: str = ""
+    parameter: str = ""
+    has_variable: bool = True
+
+    @property
+    def name(self) -> str:
+        """Return the flag without its dashes."""
+        return self.flag.partition(" ")[0].removeprefix("--")
+
+    @property
+    def value(self) -> str:
+        """Return the name of its value in code."""
+        return self.parameter or self.name.replace("-", "_")
+
+    @property
+    def variable(self) -> str:
+        """Return the environment variable that sets it; empty for none."""
+        return PREFIX + self.name.upper().replace("-", "_") if self.has_variable else ""
+
+
+_WRITERS = "apply, secret rotate, secret deliver"
+_CONNECTED = f"{_WRITERS}, plan, drift, history, export, outputs, doctor, secret list"
+_CONFIGURED = f"{_CONNECTED}, validate, render, explain"
+_STORES = "store verify, store backup, store restore, store rebuild"
+_TOKENS = "token create, token list, token revoke"
+_PLANS = "plan, show, compare"
+_COUNT = click.IntRange(min=0)
+
+# Groups in the order of the help, and in each the everyday settings first.
+_WORK = (
+    Setting("--env NAME", _CONFIGURED, "Environment of reconciler.yaml.", EnvironmentType()),
+    Setting(
+        "--service ADDRESS",
+        f"{_CONNECTED}, serve, {_STORES}, {_TOKENS}",
+        "Identity service: https://HOST, sqlite:PATH or postgresql://USER@HOST/DATABASE.",
+        default=DEFAULT_SERVICE,
+        key="service",
+    ),
+    Setting(
+        "--tree NAME",
+        "plan, apply, drift, doctor, secret rotate, secret deliver",
+        "Name of the tree: the manifests that are applied together.",
+        tree_named,
+        default=DEFAULT_TREE,
+        key="tree",
+    ),
+    Setting(
+        "--shard I/N",
+        "plan, apply, drift, validate",
+        "Only part I of N of the tree, by organization.",
+        shard_named,
+    ),
+    Setting(
+        "--var NAME=VALUE",
+        f"{_CONFIGURED}, compare",
+        "Value of a variable; JSON, unless it is a text. RECONCILER_VAR_NAME sets it, too.",
+        multiple=True,
+        has_variable=False,
+    ),
+    Setting(
+        "--config FILE",
+        f"{_CONFIGURED}, compare",
+        "Configuration. Default: reconciler.yaml here or above, up to the Git root.",
+        Filled(),
+    ),
+    Setting(
+        "--trusted-config FILE",
+        "plan, apply",
+        "reconciler.yaml of the target branch. Another service, tree or protection blocks.",
+        Filled(),
+    ),
+    Setting("--against FILE", "plan", "Compare with a snapshot, not with the service."),
+    Setting(
+        "--capabilities",
+        "validate, plan, apply, drift, compare, render",
+        "Kind of service that the manifests are for. Default: the environment's, else source.",
+        (*CAPABILITIES,),
+        key="capabilities",
+    ),
+    Setting(
+        "--service-kind",
+        _CONNECTED,
+        "What an https service is; auto asks it.",
+        ("auto", "reconciler", "zitadel"),
+    ),
+    Setting(
+        "--organization NAME",
+        "export, token create",
+        "Only this organization; otherwise all.",
+        multiple=True,
+    ),
+    Setting("--with-console", "export", "Include the project of the service's own console."),
+    Setting(
+        "--name TEXT", "token create", "Name of its user, kept with each change.", required=True
+    ),
+    Setting(
+        "--listen HOST:PORT", "serve", "Address; port 0 takes a free one.", default="127.0.0.1:8080"
+    ),
+    Setting(
+        "--metrics-listen HOST:PORT", "serve", "Address of /metrics for Prometheus. Default: none."
+    ),
+    Setting("--github", "init", "Write GitHub workflows instead: plan, apply and drift."),
+    Setting("--gitlab", "init", "Write a GitLab pipeline instead."),
+    Setting("--git-hooks", "init", "Write Git hooks instead, which need nothing but Git."),
+    Setting(
+        "--environments", "init", "Write two environments instead, with reconciler.yaml, here."
+    ),
+    Setting(
+        "--env NAME",
+        "init",
+        "With --git-hooks: environment of reconciler.yaml that they check and apply.",
+        parameter="environment",
+        has_variable=False,
+    ),
+    Setting(
+        "--from FILE|URL#sha256=HASH",
+        "init",
+        "With --github or --gitlab: wheel of a release for the jobs to install. A file is "
+        "copied. Default in a checkout: the wheel that make dist writes.",
+        parameter="source",
+        has_variable=False,
+    ),
+    Setting(
+        "--published",
+        "init",
+        "With --github or --gitlab: the jobs take that wheel from their package index, by "
+        "name, version and hash, once this version is there.",
+        has_variable=False,
+    ),
 )
+_MAY = (
+    Setting("--auto-approve", "apply, secret rotate, store restore", "Do not ask."),
+    Setting(
+        "--digest SHA256", "apply", "Apply the plan that has this digest, or nothing. Does not ask."
+    ),
+    Setting("--prune", "plan, apply", "Delete what this tree owns and no longer declares."),
+    Setting(
+        "--prune-unmanaged", "plan, apply", "Delete what is declared nowhere and of no other tree."
+    ),
+    Setting("--allow-updates N", "plan, apply", "Allow up to N updates of a kind.", _COUNT),
+    Setting("--allow-deletes N", "plan, apply", "Allow up to N deletes of a kind.", _COUNT),
+    Setting(
+        "--break-glass REF=REASON",
+        "plan, apply",
+        "Allow changes of this object that may lock people out; the reason is recorded.",
+        BreakGlassType(),
+        multiple=True,
+    ),
+    Setting(
+        "--take-over REF",
+        "plan, apply",
+        "Become the owner of this object, with no field changed.",
+        RefType(),
+        multiple=True,
+    ),
+    Setting(
+        "--other-tree PATH",
+        "plan, apply",
+        "Folder of another tree or service: its manifests protect nothing from deletion.",
+        multiple=True,
+    ),
+    Setting("--no-adopt", "plan, apply", "Block updates of what this tree never applied."),
+    Setting(
+        "--lock-timeout SECONDS",
+        _WRITERS,
+        "How long to wait for the lock of another run.",
+        lock_timeout_seconds,
+        default="0",
+    ),
+    Setting(
+        "--settle DURATION",
+        "apply",
+        "How long to wait until lists of a ZITADEL show what was written: 0s to 60m.",
+        settle_seconds,
+        default="60s",
+    ),
+    Setting(
+        "--max-rps N", _CONNECTED, "Send at most N requests a second.", click.FloatRange(min=0)
+    ),
+    Setting("--use-proxy", _CONNECTED, "Use the proxy that HTTPS_PROXY names."),
+    Setting("--revision TEXT", "apply", "Revision to record. Default: that of CI or Git."),
+    Setting("--overwrite", "export, render", "Write into a folder that is not empty."),
+    Setting(
+        "--damaged", "store backup, store rebuild", "Accept a damaged store, and show what is lost."
+    ),
+    Setting(
+        "--role",
+        "token create",
+        "A viewer reads, an editor also writes, an admin also makes organizations.",
+        ("viewer", "editor", "admin"),
+        required=True,
+    ),
+    Setting(
+        "--expires DURATION", "token create", "When the token ends: 90d, 12h, 30m.", seconds_of
+    ),
+    Setting(
+        "--on-unreviewed",
+        "init",
+        "With --github or --gitlab: what the jobs do with a push that no pull request was "
+        "merged by. Default: stop, and apply its plan only by its digest.",
+        ("stop", "apply"),
+    ),
+    Setting("--behind-proxy", "serve", "No warning without a certificate: a proxy speaks TLS."),
+)
+_SECRETS = (
+    Setting(
+        "--secrets-to SINK",
+        "plan, apply, doctor, secret rotate, secret deliver",
+        "Where client secrets go: file:DIR, exec:COMMAND, exec-batch:COMMAND or "
+        "age:DIR?recipient=KEY.",
+    ),
+    Setting("--require-secrets", "apply", "Exit 5 where the sink lacks a declared secret."),
+    Setting(
+        "--rotate-missing REF",
+        "plan, apply",
+        "Replace the client secret of this application, at once.",
+        RefType(Kind.OIDC_APPLICATION),
+        multiple=True,
+    ),
+    Setting(
+        "--token-file FILE", _CONNECTED, "File with the token. Default: RECONCILER_TOKEN.", Path
+    ),
+    Setting("--key-file FILE", _CONNECTED, "Key file of a service user.", Path),
+    Setting(
+        "--seal-key-file FILE",
+        f"{_WRITERS}, serve",
+        "Key that seals secrets. Default: a file beside a SQLite store.",
+        Path,
+    ),
+    Setting(
+        "--keep-owed DURATION",
+        f"{_WRITERS}, serve",
+        "How long a secret is kept for its delivery: 1h to 30d.",
+        keep_owed_seconds,
+        default="30d",
+    ),
+    Setting("--tls-cert FILE", "serve", "Certificate chain, in PEM.", Path),
+    Setting("--tls-key FILE", "serve", "Key of the certificate, in PEM.", Path),
+)
+_OUTPUT = (
+    Setting(
+        "--format",
+        f"{_PLANS}, validate, apply, drift, history, outputs, doctor, secret list, "
+        "store verify, token list",
+        "Form of the output.",
+        parameter="form",
+    ),
+    Setting("--out FILE", "plan", "Save the plan, for show FILE and apply FILE."),
+    Setting("--out DIR", "export, render", "Write files into this new folder, not to stdout."),
+    Setting("--snapshot FILE", "export", "Save a snapshot for plan --against, not manifests."),
+    Setting(
+        "--detailed-exitcode",
+        "plan, drift, compare",
+        "Exit 2 for differences and owed secrets, 3 if blocked.",
+    ),
+    Setting("--strict", "validate", "Treat warnings as errors."),
+    Setting("--full", f"{_PLANS}, validate, apply", "Do not shorten lists on a terminal."),
+    Setting(
+        "--expires DURATION", "plan", "Life of a saved plan, such as 2d.", seconds_of, default="24h"
+    ),
+    Setting(
+        "--docs ADDRESS", _PLANS, "Address of these documents, for links.", link_base, default=""
+    ),
+    Setting("--on-merge", _PLANS, "Show what its jobs do on merge.", ("github", "gitlab")),
+    Setting("--max-chars N", _PLANS, "Longest markdown.", click.IntRange(min=LEAST), default=LIMIT),
+    Setting(
+        "--log-format", "serve", "Form of the log on stderr.", ("text", "json"), default="text"
+    ),
+    Setting(
+        "--color", "", "Colour. Default: auto (terminal, NO_COLOR).", ("auto", "always", "never")
+    ),
+    Setting("--verbose", "", "Show settings, requests and timings on stderr.", short="-v"),
+    Setting("--quiet", "", "Show no progress, notes or hints.", short="-q"),
+)
+GROUPS: Mapping[str, tuple[Setting, ...]] = {
+    "What to work on": _WORK,
+    "What it may do": _MAY,
+    "Secrets": _SECRETS,
+    "Output": _OUTPUT,
+}
+
+KNOWN = frozenset(
+    {TOKEN, *(row.variable for rows in GROUPS.values() for row in rows if row.variable)}
+)
+"""Every variable that sets something."""
 
 
 def variable(name: str, environ: Mapping[str, str]) -> str:

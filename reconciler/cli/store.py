@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.approval import ask_for_yes, auto_approve_option
-from reconciler.cli.configuration_options import service_option
+from reconciler.cli.approval import ask_for_yes
+from reconciler.cli.connection import Connection, is_database, store_path
 from reconciler.cli.embedded import open_service, store_errors
-from reconciler.cli.options import format_option, option
+from reconciler.cli.options import command, group
 from reconciler.cli.output import print_done, print_json, stdout_style
-from reconciler.cli.parameter_types import seconds_of
 from reconciler.cli.process import ExitCode, lost_output
-from reconciler.cli.settings import Connection, is_database, store_path
 from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, fold
@@ -30,22 +28,18 @@ from reconciler.service.eventstore.errors import StoreDamagedError
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.operations.answers import MICROSECONDS
-from reconciler.service.operations.callers import Role, all_tokens, make_token, revoke_token
+from reconciler.service.operations.callers import all_tokens, make_token, revoke_token
 
 if TYPE_CHECKING:
     from reconciler.service.restore import Lost
 
 
-@click.group("store")
-def store_group() -> None:
-    """Look after the embedded store: verify, backup, restore, rebuild."""
+store_group = group("store", "Maintain the embedded store: verify, backup, restore, rebuild.")
 
 
-@store_group.command("verify")
-@service_option
-@format_option("text", "json")
+@command("store verify", formats=("text", "json"), within=store_group)
 def verify_command(service: str, form: str) -> int:
-    """Check every chain, number and object of the store against its log."""
+    """Check every chain, number and object of the store against its log of events."""
     from reconciler.service.projections.maintenance import verify
 
     with open_service(Connection(service), read_only=True) as opened:
@@ -63,15 +57,8 @@ def verify_command(service: str, form: str) -> int:
     return ExitCode.ERROR if findings else ExitCode.DONE
 
 
-damaged_option = option(
-    "--damaged", is_flag=True, help="Do it although the store is damaged, and say what was lost."
-)
-
-
-@store_group.command("backup")
-@service_option
+@command("store backup", example="identity-backup.db", within=store_group)
 @click.argument("target", metavar="FILE")
-@damaged_option
 def backup_command(service: str, target: str, *, damaged: bool) -> None:
     """Copy the store into a new FILE, also while it is in use.
 
@@ -113,12 +100,10 @@ def _show_damage(findings: Sequence[str]) -> None:
         click.echo(f"... and {more} more: `reconciler store verify` shows all", err=True)
 
 
-@store_group.command("restore")
-@service_option
+@command("store restore", example="identity-backup.db", within=store_group)
 @click.argument("backup", metavar="FILE")
-@auto_approve_option
 def restore_command(service: str, backup: str, *, auto_approve: bool) -> None:
-    """Put a backup in the place of the store, if the backup is sound.
+    """Replace the store by a backup, if the backup is sound.
 
     The store before is kept in a file beside it.
     """
@@ -174,11 +159,9 @@ def _lost_in_words(lost: Lost) -> Iterator[str]:
         yield from (f"  {visible(ref.path)}" for ref in lost.secrets)
 
 
-@store_group.command("rebuild")
-@service_option
-@damaged_option
+@command("store rebuild", within=store_group)
 def rebuild_command(service: str, *, damaged: bool) -> None:
-    """Make everything that is derived from the log anew.
+    """Rebuild everything that is derived from the log of events.
 
     The log is verified first.
     """
@@ -199,41 +182,23 @@ def rebuild_command(service: str, *, damaged: bool) -> None:
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}", re.ASCII)
 
 
-@click.group("token")
-def token_group() -> None:
-    """Make, list and revoke the tokens of a server."""
+token_group = group("token", "Manage the tokens of a server: create, list, revoke.")
 
 
-@token_group.command("create")
-@service_option
-@option("--name", required=True, help="Who will use it; recorded with every change it makes.")
-@option(
-    "--role",
-    required=True,
-    type=click.Choice([role.value for role in Role]),
-    help="A viewer reads, an editor also writes, an admin also makes organizations.",
-)
-@option(
-    "--organization",
-    "organizations",
-    multiple=True,
-    metavar="NAME",
-    help="Where it may do it; can be given again. Without it: everywhere.",
-)
-@option("--expires", metavar="LIFE", help="When it ends, such as 90d, 12h or 30m.")
+@command("token create", example="--name ci-apply --role editor", within=token_group)
 def create_command(
-    service: str, name: str, role: str, organizations: Sequence[str], expires: str | None
+    service: str, name: str, role: str, organization: Sequence[str], expires: int | None
 ) -> None:
-    """Make a token and print it, this once, on stdout."""
+    """Make a token and print it on stdout. It is shown only once."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{visible(name)} is not a valid name for a token",
             remedy="Use letters, digits and . _ @ - (at most 100), such as ci-apply.",
         )
     now = time.time_ns() // 1000
-    ends = now + seconds_of(expires) * MICROSECONDS if expires else 0
+    ends = now + expires * MICROSECONDS if expires else 0
     with open_service(Connection(service), create=True) as opened:
-        ids = _ids(opened.store, organizations)
+        ids = _ids(opened.store, organization)
         row = TokenRow(name, role, ids, b"", now, ends, 0)
         token = make_token(opened.store, row, secrets.token_bytes)
     if token is None:
@@ -250,9 +215,7 @@ def create_command(
         )
 
 
-@token_group.command("list")
-@service_option
-@format_option("text", "json")
+@command("token list", formats=("text", "json"), within=token_group)
 def list_command(service: str, form: str) -> None:
     """List every token, without the tokens themselves."""
     with open_service(Connection(service)) as opened:
@@ -271,11 +234,10 @@ def list_command(service: str, form: str) -> None:
         )
 
 
-@token_group.command("revoke")
-@service_option
+@command("token revoke", example="ci-apply", within=token_group)
 @click.argument("name")
 def revoke_command(service: str, name: str) -> int:
-    """End a token, in every running server, now."""
+    """Revoke a token, at once, in every running server."""
     with open_service(Connection(service)) as opened:
         revoked = revoke_token(opened.store, name, time.time_ns() // 1000)
     if not revoked:

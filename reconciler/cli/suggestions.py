@@ -103,7 +103,7 @@ OPTIONS = _by_word(
             "Write --color never, or set NO_COLOR=1 in the environment."
         ),
         "--debug -debug --trace --log-level -vv -vvv": (
-            "Write --verbose: it tells each request and how long it took."
+            "Write --verbose: it shows each request and how long it took."
         ),
         "-s --silent": "Write --quiet.",
         "--json -json -o --output": (

@@ -9,15 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
-from reconciler.cli.configuration_options import (
-    capabilities_option,
-    in_all_environments,
+from reconciler.cli.configured import (
+    Configured,
+    Need,
+    configured,
     judging_capabilities,
+    with_first_step,
 )
-from reconciler.cli.configured import Configured, configured, with_first_step
-from reconciler.cli.options import format_option, full_option, option, paths_argument, shard_option
+from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import draw, not_quiet
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, of_all
@@ -126,18 +125,12 @@ _FORMS: Forms[Outcome] = {
 }
 
 
-@click.command("validate")
+@command("validate", example="--strict manifests", formats=(*_FORMS,), need=Need.ALL)
 @paths_argument
-@in_all_environments
-@capabilities_option
-@shard_option
-@option("--strict", is_flag=True, help="Take each warning for an error.")
-@format_option(*_FORMS)
-@full_option
 def validate_command(
     paths: tuple[str, ...], shard: Shard | None, *, strict: bool, form: str
 ) -> int:
-    """Check manifests without any service, and tell every finding.
+    """Check manifests without a service, and show every finding.
 
     PATHS are files and folders; the default is the folder manifests. A part of the tree is judged
     by itself: what it names may be declared in the rest. The path - is a stream of manifests on

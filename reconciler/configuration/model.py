@@ -38,12 +38,10 @@ class VariableType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A declared variable.
+    """A declared variable. The schema below says what its fields mean.
 
     Attributes:
         location: Where it is declared.
-        pattern: Regular expression that every value matches; empty for any text.
-        default: The value of environments that give none; None where there is no default.
     """
 
     name: str
@@ -56,18 +54,11 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One service with its values.
+    """One service with its values. The schema below says what its fields mean.
 
     Attributes:
         location: Where it is declared.
-        service: The address as it is written; empty for a store of the environment's own.
-        tree: Name of its tree: its own, else that of the configuration; empty for the default.
-        protected: Whether only an approved plan is applied: a plan file or a digest.
-        overlay: Folder of its overlay as it is written; empty for none.
-        after: Name of the environment that is applied before it; empty for none.
-        capabilities: Name of what its service takes (``resources.capabilities``); empty where it
-            is not said.
-        variables: The values that it gives, by the name of the variable.
+        tree: Its own, else that of the configuration; empty for the default.
         places: Where its fields are written, by name.
     """
 
@@ -99,6 +90,7 @@ class Configuration:
             through a link.
         manifests: Folder of the manifests as it is written.
         tree: Name of the tree of environments that name none; empty for the default.
+        places: Where its fields are written, by name.
     """
 
     file: str
@@ -108,6 +100,11 @@ class Configuration:
     tree: str = ""
     variables: Mapping[str, Variable] = field(default_factory=dict)
     environments: Mapping[str, Environment] = field(default_factory=dict)
+    places: Mapping[str, SourceLocation] = field(default_factory=dict)
+
+    def place(self, name: str) -> SourceLocation:
+        """Return where a field is written, or the file if the field is not."""
+        return self.places.get(name, SourceLocation(self.file))
 
     def path(self, written: str) -> str:
         """Return a path of the file as a path from the current folder.

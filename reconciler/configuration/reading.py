@@ -76,20 +76,21 @@ def _document(path: str, shown: str) -> tuple[Manifest | None, list[Diagnostic]]
 
 def _configuration(document: Manifest, shown: str, folder: Path) -> Configuration:
     fields = document.document
-    tree = fields.get("tree", "")
+    places = {key: document.place(key) for key in fields}
     return Configuration(
         file=shown,
         repository=git_root(folder) or folder,
         folder=folder,
-        tree=tree,
+        tree=fields.get("tree", ""),
         variables={
             name: _variable(document, name, each)
             for name, each in fields.get("variables", {}).items()
         },
         environments={
-            name: _environment(document, name, each, tree)
+            name: _environment(document, name, each)
             for name, each in fields.get("environments", {}).items()
         },
+        places=places,
         **({"manifests": fields["manifests"]} if "manifests" in fields else {}),
     )
 
@@ -103,23 +104,21 @@ def _variable(document: Manifest, name: str, fields: Mapping[str, Any]) -> Varia
     return Variable(name, kind, document.place_of_key(*path), **given)
 
 
-def _environment(
-    document: Manifest, name: str, fields: Mapping[str, Any], tree: str
-) -> Environment:
+def _environment(document: Manifest, name: str, own: Mapping[str, Any]) -> Environment:
     path = ("environments", name)
-    names = ("service", "protected", "overlay", "after", "capabilities")
-    given = {key: fields[key] for key in names if key in fields}
-    return Environment(
-        name,
-        document.place_of_key(*path),
-        tree=fields.get("tree", tree),
-        variables={
+    values = own.get("variables", {})
+    shared = {"tree": document.document["tree"]} if "tree" in document.document else {}
+    places = {key: document.place(key) for key in shared}
+    fields = {
+        **shared,
+        **own,
+        "variables": {
             variable: VariableValue(value, document.place(*path, "variables", variable))
-            for variable, value in fields.get("variables", {}).items()
+            for variable, value in values.items()
         },
-        places={key: document.place(*path, key) for key in fields},
-        **given,
-    )
+        "places": {**places, **{key: document.place(*path, key) for key in own}},
+    }
+    return Environment(name, document.place_of_key(*path), **fields)
 
 
 def _schema_findings(document: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:

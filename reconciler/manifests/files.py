@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
+from reconciler.errors import UsageError
 from reconciler.resources.files import NotRegularError, open_regular
 
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
@@ -149,6 +150,8 @@ def leads_out(path: Path, top: Path) -> bool:
 
 CONFIGURATION_FILE = "reconciler.yaml"
 MISNAMED_CONFIGURATION = "reconciler.yml"
+DEFAULT_PATHS = ("manifests",)
+"""PATHS of a command that is given none, without a configuration."""
 
 
 def find_configuration(start: Path, name: str = CONFIGURATION_FILE) -> Path | None:
@@ -165,3 +168,22 @@ def find_configuration(start: Path, name: str = CONFIGURATION_FILE) -> Path | No
         if folder == top:
             break
     return None
+
+
+def configuration_here() -> str:
+    """Return the path of the configuration from the current folder, or nothing.
+
+    Raises:
+        UsageError: a file nearby has nearly its name; without it another service would be meant.
+    """
+    try:
+        here = Path.cwd()
+    except OSError:
+        return ""  # the current folder is gone
+    path, other = find_configuration(here), find_configuration(here, MISNAMED_CONFIGURATION)
+    if other and (path is None or path.parent in other.parent.parents):
+        raise UsageError(
+            f"{os.path.relpath(other, here)} is not read: its name is not {CONFIGURATION_FILE}",
+            remedy=f"Rename it to {CONFIGURATION_FILE}, or move it elsewhere.",
+        )
+    return os.path.relpath(path, here) if path else ""

@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeAlias
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.kinds.fields import KINDS
-from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.plan.causes import causes_in_words
 from reconciler.plan.diff import FieldChange, carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
@@ -32,7 +31,14 @@ from reconciler.plan.model import (
     ref_of,
     word,
 )
-from reconciler.plan.risk import CLASSES, Risk, expected_problems, most_dangerous, risks_of
+from reconciler.plan.risk import (
+    CLASSES,
+    PROBLEMS,
+    Risk,
+    expected_problems,
+    most_dangerous,
+    risks_of,
+)
 from reconciler.report.differences import what_differs
 from reconciler.report.groups import MANY, NAMED, grouped, in_short
 from reconciler.report.place import Place
@@ -136,7 +142,7 @@ def _shown(plan: Plan, change: Change, blocks: Sequence[Diagnostic]) -> Shown:
         # A comparison changes nothing, so that it has no risk.
         risks=() if plan.compared_with else risks_of(change),
         blocks=tuple(blocks),
-        problems=tuple((key, MESSAGES[key]) for key in expected_problems(change)),
+        problems=tuple((key, PROBLEMS[key]) for key in expected_problems(change)),
     )
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from reconciler import __version__
 from reconciler.cli.clients import open_client
-from reconciler.cli.settings import Connection
+from reconciler.cli.connection import Connection
 from reconciler.resources.installation import WHEEL
 from reconciler.service_client.locks import LocalLock, this_process
 from tests.acceptance.conftest import Ran, Run, write
@@ -267,6 +267,8 @@ def test_each_value_is_told_with_where_it_is_from(run: Run, small: Path) -> None
     told = Told(ran)
     none = examined(run)
     text = run("doctor", "--env", "production").out
+    written = (folder / "reconciler.yaml").read_text(encoding="utf-8")
+    column = written.index('"production"') + 1
 
     assert told.failed == []
     assert told["configuration"]["facts"] == {
@@ -280,7 +282,7 @@ def test_each_value_is_told_with_where_it_is_from(run: Run, small: Path) -> None
     assert told["settings"]["facts"] == {
         "service": {
             "value": "sqlite:.reconciler/production/identity.db",
-            "from": "reconciler.yaml",
+            "from": f"reconciler.yaml:1:{column}",
         },
         "tree": {"value": "other", "from": "RECONCILER_TREE"},
         "secrets-to": {"value": "exec:...", "from": "--secrets-to"},

@@ -17,7 +17,7 @@ import pytest
 
 from reconciler.apply.journal import Journal
 from reconciler.cli.clients import open_client
-from reconciler.cli.settings import Connection
+from reconciler.cli.connection import Connection
 from tests.acceptance.conftest import Run, an_action, write
 from tests.program import environment, started
 from tests.warm import Copy

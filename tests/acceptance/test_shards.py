@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.apply.journal import Intent, Journal
 from reconciler.cli.clients import open_for_plan
+from reconciler.cli.connection import Connection
 from reconciler.cli.journals import journal_path
-from reconciler.cli.settings import Connection
 from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind, ResourceRef, Shard, shard_of
 from tests.acceptance.conftest import Ran, Run, write

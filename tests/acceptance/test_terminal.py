@@ -213,6 +213,33 @@ def test_what_is_not_read_is_noted_and_quiet_leaves_notes_out(run: Run, small: P
     assert quiet.out == "Valid: 7 manifests are right.\n"
 
 
+def test_verbose_shows_each_setting_and_where_it_is_from(run: Run, small: Path) -> None:
+    """The flag, the variable, the place in the file or the default; values of variables stay."""
+    document = {
+        "apiVersion": "reconciler/v1", "kind": "Configuration", "tree": "shared",
+        "variables": {"host": {"type": "string", "default": "x"}}, "environments": {"live": {}},
+    }  # fmt: skip
+    plain = run("plan", "-v", "--secrets-to", "exec:./sink --key=geheim")
+    written = write(small.parent / "reconciler.yaml", json.dumps(document)).read_text()
+    live, shared = (written.index(f'"{word}"') + 1 for word in ("live", "shared"))
+    shown = run("plan", "--verbose", "--env", "live", RECONCILER_PRUNE="1",
+                RECONCILER_VAR_host="geheim")  # fmt: skip
+
+    assert plain.err.splitlines()[:3] == [
+        "service sqlite:.reconciler/identity.db from the default",
+        "tree default from the default",
+        "secrets-to exec:... from --secrets-to",
+    ]
+    assert shown.err.splitlines()[:5] == [
+        "env live from --env",
+        f"service sqlite:.reconciler/live/identity.db from reconciler.yaml:1:{live}",
+        f"tree shared from reconciler.yaml:1:{shared}",
+        "prune True from RECONCILER_PRUNE",
+        "variable host from RECONCILER_VAR_host",
+    ]
+    assert "geheim" not in plain.err + shown.err
+
+
 def test_verbose_tells_requests_and_timings_and_no_secret(place: Place) -> None:
     """On stderr; the result on stdout stays as it is."""
     applied = place.run("apply", "--auto-approve", "-v")

@@ -10,8 +10,8 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from reconciler.cli.connection import DEFAULT_SERVICE
 from reconciler.cli.main import run
-from reconciler.cli.settings import DEFAULT_SERVICE
 from reconciler.plan.integrity import SEAL, sealed
 from reconciler.plan.planfile import FORMAT, FORMAT_VERSION
 from tests.acceptance.conftest import an_action, write

@@ -8,9 +8,8 @@ from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
-from reconciler.cli.doctor_line import Check, Status, Told, examine, not_checked
-from reconciler.cli.doctor_service import Setup, look_at_clock
-from reconciler.cli.settings import Connection
+from reconciler.cli.connection import Connection
+from reconciler.cli.doctor import Check, Setup, Status, Told, examine, look_at_clock, not_checked
 from reconciler.errors import UsageError
 from reconciler.service_client.http_wire import Reached
 from tests.rows import each_row

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli.connection import Connection
 from reconciler.cli.embedded import local_caller, open_service, open_wire
-from reconciler.cli.settings import Connection
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call
 from reconciler.service.operations.callers import Role

@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.apply.journal import Intent, Journal
 from reconciler.cli import journals
+from reconciler.cli.connection import Connection
 from reconciler.cli.journals import journal_path, open_journal
-from reconciler.cli.settings import Connection
 from reconciler.errors import LocalFileError
 from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind, ResourceRef, Shard

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import login
-from reconciler.cli.settings import TOKEN, Connection
+from reconciler.cli.connection import Connection
+from reconciler.cli.settings import TOKEN
 from reconciler.errors import AccessDeniedError, UsageError
 from reconciler.resources.secret import Secret
 from reconciler.service_client.credentials import FixedToken, NoToken

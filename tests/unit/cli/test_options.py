@@ -2,54 +2,109 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import pytest
 from click.testing import CliRunner
 
-from reconciler.cli.options import option, takes, with_output_options
+from reconciler.cli.configured import (
+    NOT_CONFIGURED,
+    chosen_capabilities,
+    judging_capabilities,
+    refused_plan,
+)
+from reconciler.cli.connection import Connection
+from reconciler.cli.options import command, group, paths_argument
+from reconciler.diagnostics import error
 from reconciler.errors import UsageError
+from reconciler.plan.model import Scope
+from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 
 
-@click.command()
-@takes(lambda **given: {"both": given}, {"one": option("--one"), "more": option("--more")})
-@option("--plain", default="default")
-def command(both: dict[str, str], plain: str) -> None:
-    click.echo(f"{both['one']} {both['more']} {plain}")
+@command("drift", formats=("text", "json"))
+@paths_argument
+def told(paths: tuple[str, ...], connection: Connection, tree: str, form: str) -> None:
+    click.echo(f"{connection.service} {judging_capabilities(NOT_CONFIGURED)} {tree} {form}")
+
+
+def run(*arguments: str, **environment: str) -> Any:
+    return CliRunner().invoke(told, arguments, env={"CI": "", **environment})
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "printed"),
+    ("arguments", "environment", "tree"),
     [
-        ([], {}, "None None default\n"),
-        (["--one", "1", "--more", "2", "--plain", "3"], {}, "1 2 3\n"),
-        ([], {"RECONCILER_ONE": "1", "RECONCILER_PLAIN": "3"}, "1 None 3\n"),
-        (["--plain", "flag"], {"RECONCILER_PLAIN": "3"}, "None None flag\n"),
+        ([], {}, "default"),
+        (["--tree", "flag"], {}, "flag"),
+        ([], {"RECONCILER_TREE": "variable"}, "variable"),
+        (["--tree", "flag"], {"RECONCILER_TREE": "variable"}, "flag"),
     ],
 )
 def test_a_flag_wins_over_the_environment(
-    arguments: list[str], environment: dict[str, str], printed: str
+    arguments: list[str], environment: dict[str, str], tree: str
 ) -> None:
-    assert CliRunner().invoke(command, arguments, env=environment).stdout == printed
+    assert run(*arguments, **environment).stdout.split()[2] == tree
 
 
 def test_a_variable_that_is_set_and_empty_is_an_error() -> None:
-    found = CliRunner().invoke(command, [], env={"RECONCILER_PLAIN": ""})
+    found = run(RECONCILER_TREE="")
 
     assert isinstance(found.exception, UsageError)
-    assert "RECONCILER_PLAIN is set and empty" in found.exception.problem
+    assert "RECONCILER_TREE is set and empty" in found.exception.problem
 
 
 def test_a_misspelt_variable_is_warned_of_once() -> None:
-    found = CliRunner().invoke(command, [], env={"RECONCILER_SERVCE": "x"})
+    found = run(RECONCILER_SERVCE="x")
 
     assert found.stderr.count("no option reads RECONCILER_SERVCE") == 1
 
 
 def test_every_command_takes_the_options_of_the_output() -> None:
-    inner = click.Command("inner")
-    group = click.Group("outer", commands=[inner])
+    outer = group("outer", "A group.")
+    inner = command("outer inner", within=outer)(lambda: None)
 
-    with_output_options(with_output_options(group))
-
-    for each in (group, inner):
+    for each in (outer, inner):
         assert [parameter.name for parameter in each.params] == ["color", "verbose", "quiet"]
+
+
+def test_without_a_choice_the_source_document_judges() -> None:
+    assert chosen_capabilities(NOT_CONFIGURED) == ""
+    assert run("--service", "sqlite:x.db").stdout == f"sqlite:x.db {SOURCE} default text\n"
+
+
+def test_a_folder_called_as_the_home_folder_is_named_by_its_path() -> None:
+    assert run("--service", "sqlite:./~/x.db").stdout.split()[0] == "sqlite:./~/x.db"
+
+
+@pytest.mark.parametrize("name", [*CAPABILITIES])
+def test_capabilities_are_chosen_by_flag(name: str) -> None:
+    assert run("--service", "sqlite:x.db", "--capabilities", name).stdout.split()[1] == name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "problem"),
+    [
+        (["--service", " "], {}, "--service is empty"),
+        ([], {"CI": "true"}, "no service is named, and CI is set"),
+        (["--service", "sqlite:~/x.db"], {}, "sqlite:~/x.db: ~ is not the home folder here"),
+        (["--service", "sqlite:~ana/x.db"], {}, "sqlite:~ana/x.db: ~ is not the home folder here"),
+        (["--env", ""], {}, "--env is empty"),
+        (["--config", ""], {}, "--config is empty"),
+    ],
+)
+def test_what_decides_over_the_service_is_named(
+    arguments: list[str], environment: dict[str, str], problem: str
+) -> None:
+    found = run(*arguments, **environment)
+
+    assert isinstance(found.exception, UsageError)
+    assert found.exception.problem == problem
+
+
+def test_a_refused_plan_holds_its_blocks_alone() -> None:
+    blocks = (error("X", "s", "r"),)
+
+    plan = refused_plan(Scope("default"), ["acme"], blocks)
+
+    assert (plan.blocks, plan.changes, plan.instance) == (blocks, (), "")

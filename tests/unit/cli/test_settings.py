@@ -1,81 +1,170 @@
-"""Settings: what addresses name, and variables that are read, empty or misspelt."""
+"""The table of settings, and variables that are read, empty or misspelt."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
 
+import click
 import pytest
+from click.testing import CliRunner
 
+from reconciler.apply.sinks import KINDS
+from reconciler.cli.connection import Connection
+from reconciler.cli.init import ANSWERS
+from reconciler.cli.main import cli
+from reconciler.cli.options import MADE, Command
 from reconciler.cli.settings import (
-    DEFAULT_SERVICE,
+    GROUPS,
     INTERNAL,
     KNOWN,
     TOKEN,
-    Connection,
+    Setting,
     is_ci,
-    is_database,
-    is_embedded,
-    is_file,
-    is_remote,
     misspelt,
-    no_store,
-    require_seal_key,
-    store_path,
     variable,
 )
+from reconciler.cli.suggestions import HARMFUL
+from reconciler.configuration.model import configuration_schema
 from reconciler.errors import UsageError
+from reconciler.report.plan_document import ON_MERGE
+from reconciler.service.operations.callers import Role
+from tests.docs.test_console_blocks import PAGES
+from tests.docs.test_what_is_named import unknown_in
+from tests.program import ROOT
 from tests.rows import each_row
 
-
-@each_row(
-    ("service", "file", "database", "remote"),
-    [
-        (DEFAULT_SERVICE, True, False, False),
-        ("postgresql://host/x", False, True, False),
-        ("postgres://host/x", False, True, False),
-        ("https://host", False, False, True),
-        ("http://127.0.0.1:9", False, False, True),
-        ("ftp://host", False, False, False),
-        ("SQLITE:x", False, False, False),
-    ],
-)
-def test_the_scheme_says_what_an_address_names(
-    service: str, *, file: bool, database: bool, remote: bool
-) -> None:
-    assert (is_file(service), is_database(service), is_remote(service)) == (file, database, remote)
-    assert is_embedded(service) is (file or database)
+ROWS = [row for rows in GROUPS.values() for row in rows]
+SUBCOMMANDS = {"revoke", "rotate", "restore", "rebuild"}
 
 
-def test_the_file_of_a_store_stands_after_the_scheme() -> None:
-    assert store_path("sqlite:a:b.db") == Path("a:b.db")
-    assert store_path("sqlite:/a/b.db") == Path("/a/b.db")
+def row(name: str, command: str = "") -> Setting:
+    """Return the row of a setting, of a command where several have rows of their own."""
+    (found,) = [each for each in ROWS if each.name == name and command in each.commands]
+    return found
 
 
-@pytest.mark.parametrize("service", ["sqlite:", "sqlite://host/a", "identity.db", "ftp://u:p@host"])
-def test_another_address_names_no_file_and_shows_no_password(service: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        store_path(service)
-
-    assert "u:p@" not in refused.value.problem
-    assert "--service sqlite:PATH" in refused.value.remedy
-
-
-@pytest.mark.parametrize(
-    ("service", "place"), [("sqlite:a.db", "a.db"), ("postgresql://u:p@h/x", "h/x")]
-)
-def test_a_missing_store_is_named_without_a_password(service: str, place: str) -> None:
-    problem = no_store(service).problem
-
-    assert problem.endswith(place)
-    assert ":p@" not in problem
+def commands_of(group: click.Group, path: str = "") -> Iterator[tuple[str, Command]]:
+    """Yield every command with its name, after that of its group."""
+    for name in group.list_commands(click.Context(group)):
+        found = group.get_command(click.Context(group), name)
+        if isinstance(found, click.Group):
+            yield from commands_of(found, f"{path}{name} ")
+        else:
+            assert isinstance(found, Command)
+            yield f"{path}{name}", found
 
 
-def test_only_a_database_needs_the_shared_key(tmp_path: Path) -> None:
-    require_seal_key(Connection(DEFAULT_SERVICE))
-    require_seal_key(Connection("postgresql://h/x", seal_key_file=tmp_path / "key"))
+ALL = dict(commands_of(cli))
 
-    with pytest.raises(UsageError, match="needs the key"):
-        require_seal_key(Connection("postgresql://h/x"))
+
+def help_of(path: str) -> str:
+    """Return the help of a command on a terminal of 80 columns."""
+    run = CliRunner().invoke(cli, [*path.split(), "--help"], terminal_width=78)
+    return run.stdout
+
+
+def test_every_command_of_a_row_is_there() -> None:
+    """And no flag has two rows of one command, nor a name that the first two letters tell apart."""
+    named = [(path, each.name) for each in ROWS for path in each.commands.split(", ") if path]
+
+    assert {path for path, _ in named} <= ALL.keys()
+    assert len(named) == len({*named})
+    assert {each.name for each in ROWS} | SUBCOMMANDS >= HARMFUL
+
+
+@pytest.mark.parametrize("path", [*ALL])
+def test_every_argument_of_a_command_has_a_value(path: str) -> None:
+    """Of a setting or an argument of the command line, or made of several."""
+    command = ALL[path]
+    assert command.callback is not None
+    wanted = inspect.signature(command.callback).parameters.keys()
+
+    assert wanted - {each.name for each in command.params} <= {*MADE, "form"}
+
+
+def test_choices_are_those_of_the_code_that_takes_them() -> None:
+    """The table is read by every command, and that code by one."""
+    sink = row("secrets-to").help
+
+    assert row("on-merge").type == (*ON_MERGE,)
+    assert row("on-unreviewed").type == ANSWERS
+    assert row("role").type == tuple(role.value for role in Role)
+    assert {*re.findall(r"[\w-]+(?=:)", KINDS)} < {*re.findall(r"[\w-]+(?=:)", sink)}
+
+
+def test_a_setting_without_a_value_is_that_of_a_connection() -> None:
+    """Commands that lack a setting use the default of its row."""
+    defaults = {
+        field.name: field.default for field in fields(Connection) if field.default is not MISSING
+    }
+    read = {
+        each.value: each.type(each.default) for each in ROWS if each.default and callable(each.type)
+    }
+
+    assert {name: read[name] for name in defaults.keys() & read.keys()} == {
+        name: defaults[name] for name in ("keep_owed", "settle")
+    }
+
+
+def test_every_key_is_one_of_an_environment() -> None:
+    environments = configuration_schema()["properties"]["environments"]
+    keys = {each.key for each in ROWS if each.key}
+
+    assert keys == {"service", "tree", "capabilities"}
+    assert keys <= environments["additionalProperties"]["properties"].keys()
+
+
+def test_the_help_of_a_plan_fits_two_screens() -> None:
+    """Of 40 lines and 80 columns."""
+    lines = help_of("plan").splitlines()
+
+    assert len(lines) <= 80
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("path", [*ALL])
+def test_every_help_has_an_example_and_groups_in_one_order(path: str) -> None:
+    """The example can be run: every flag in it is there."""
+    text = help_of(path)
+    (example,) = re.findall(r"^  Example: (.*)$", text, re.MULTILINE)
+    headings = re.findall(r"^(\S.*):$", text, re.MULTILINE)
+
+    assert f"reconciler {path}" in example
+    assert unknown_in(example) == []
+    assert headings == [heading for heading in GROUPS if heading in headings]
+    assert re.search(r"-h, --help +Show this message and exit\.$", text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_names_settings_as_the_table_does(page: str) -> None:
+    """Tables of options, and variables anywhere; tokens of CI jobs have names like theirs."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    flags = re.findall(r"`--([a-z-]+)", "".join(re.findall(r"^\| (`-.*?) \|", text, re.MULTILINE)))
+    variables = {*re.findall(r"RECONCILER_[A-Z_]+[A-Z]", text)}
+
+    assert {*flags} <= {each.name for each in ROWS}
+    assert {name for name in variables - KNOWN if not name.endswith("_TOKEN")} <= {
+        name for name in variables if f"{name}_".startswith(INTERNAL)
+    }
+
+
+def test_the_page_of_serving_lists_every_setting() -> None:
+    """With the defaults that the table has."""
+    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    rows = {
+        name: line
+        for line in page.splitlines()
+        if line.startswith("| `--")
+        for name in re.findall(r"--([a-z-]+)", line.split(" | ")[0])
+    }
+    settings = {each.name: each for each in ROWS if "serve" in each.commands.split(", ")}
+
+    assert rows.keys() == settings.keys()
+    for name in ("listen", "keep-owed"):
+        assert f"default `{settings[name].default}`" in rows[name]
 
 
 @pytest.mark.parametrize(("environ", "value"), [({}, ""), ({TOKEN: "x"}, "x"), ({TOKEN: " "}, " ")])

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli.connection import Connection
 from reconciler.cli.embedded import open_wire
-from reconciler.cli.settings import Connection
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call
 from reconciler.service.build import IdentityService, open_sqlite
