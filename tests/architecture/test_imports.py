@@ -26,6 +26,7 @@ from tests.architecture.tree import (
 LAYERS = {
     "__init__.py": "resources/",
     "fields.py": "resources/",
+    "addresses.py": "resources/",
     "compliance.py": "resources/",  # of an application's fields
     "flows.py": "resources/",  # the words of a flow's fields
     "rules.py": "rules/",

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reconciler.resources.call import ADDRESSES
+from reconciler.kinds.addresses import ADDRESSES
 from reconciler.service.operations.request import Fields
 
 if TYPE_CHECKING:

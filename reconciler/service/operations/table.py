@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from reconciler.resources.call import ADDRESSES, WRITE_BATCH
+from reconciler.kinds.addresses import ADDRESSES
+from reconciler.resources.call import WRITE_BATCH
 from reconciler.service.operations import custody, history, inventory, leases, lists
 from reconciler.service.operations.batch import write_batch
 from reconciler.service.operations.operation import Effect, Operation

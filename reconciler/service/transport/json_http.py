@@ -14,7 +14,8 @@ from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 from starlette.types import Receive, Scope, Send
 
-from reconciler.resources.call import ADDRESSES, WRITE_BATCH, JsonObject
+from reconciler.kinds.addresses import ADDRESSES
+from reconciler.resources.call import WRITE_BATCH, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.operation import (

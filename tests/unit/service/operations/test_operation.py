@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.resources.call import ADDRESSES
+from reconciler.kinds.addresses import ADDRESSES
 from reconciler.resources.models import Model
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.operation import CORE, Effect, Operation, without_null

@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from reconciler.resources.call import ADDRESSES, WRITE_BATCH
+from reconciler.kinds.addresses import ADDRESSES
+from reconciler.resources.call import WRITE_BATCH
 from reconciler.service.operations import (
     actions,
     applications,
