@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from reconciler.kinds.oidc_application.events import SecretClaimed
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
-from reconciler.service.domain.events import AppOidcSecretClaimed
-from reconciler.service.domain.oidc_application import hash_of
+from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.domain.refusal import (
     Refusal,
     invalid,
@@ -36,6 +36,7 @@ from reconciler.service.operations.session import Reading, Writing
 
 KEPT = 24 * 60 * 60 * MICROSECONDS  # answers under an idempotency key
 SHOWN_ONCE = "clientSecret"
+APPLICATION = "appId"  # in requests and answers
 CLAIMED = "secrets"  # answers that hold several secrets have them here
 
 Place = tuple[str | None, int]
@@ -96,7 +97,7 @@ def _put(draft: SealDraft, secret: Secret, runtime: Runtime, kept: int) -> Place
 def _owed_row(request: Request, answer: Answer, place: Place, expires_at: int) -> OwedRow:
     details = answer["details"]
     return OwedRow(
-        answer.get("appId") or request.fields["appId"],
+        answer.get(APPLICATION) or request.fields[APPLICATION],
         details["resourceOwner"],
         int(details["sequence"]),
         request.caller.name,
@@ -268,7 +269,8 @@ def _claimed(
             "id": asked.id,
             "error": {"code": int(refusal.code), "message": refusal.message},
         }
-    call.record_side_event(application, AppOidcSecretClaimed(row.id, str(row.made_at)))
+    claimed = SecretClaimed(Kind(application.kind), row.id, str(row.made_at))
+    call.record_side_event(application, claimed)
     return {
         "id": row.id,
         "clientId": application.client_id,

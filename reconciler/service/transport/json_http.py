@@ -19,7 +19,6 @@ from reconciler.resources.call import WRITE_BATCH, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.operation import (
-    SUCCESSORS,
     Operation,
     deprecation,
     without_null,
@@ -212,8 +211,8 @@ def _deprecation(found: Found) -> RawHeaders:
 
     The successor of a call that names an object names it, too.
     """
-    successor = SUCCESSORS.get(found.operation.name)
-    if successor is None:
+    successor = found.operation.successor
+    if not successor:
         return []
     _, _, path = ADDRESSES[successor][0].partition(" ")
     for value in found.fields.values():
