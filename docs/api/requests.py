@@ -22,14 +22,10 @@ from reconciler.service.operations.custody import AT_ONCE
 from reconciler.service.operations.form import Form
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
 from reconciler.service.operations.lists import (
+    BY_NAME,
     MAX_PAGE,
     MAX_QUERIES,
     METHODS,
-    ByConstant,
-    ById,
-    ByName,
-    ByOwner,
-    ByState,
     Listing,
     Query,
 )
@@ -152,23 +148,10 @@ def _list(listing: Listing) -> Schema:
 
 
 def _query(query: Query) -> Schema:
-    match query:
-        case ByName():
-            return closed({"name": or_null(text()), "method": or_null(choice(METHODS))}, ())
-        case ById():
-            return _by("id", text())
-        case ByOwner():
-            return _by("resourceOwner", text())
-        case ByState(words=words):
-            return _by("state", choice(words))
-        case ByConstant(field=field, words=words):
-            return _by(field, choice(words))
-        case _:
-            raise LookupError(f"which fields has {query}?")
-
-
-def _by(field: str, schema: Schema) -> Schema:
-    return closed({field: or_null(schema)}, ())
+    fields = {query.field: or_null(choice(query.words) if query.words else text())}
+    if query is BY_NAME:
+        fields["method"] = or_null(choice(METHODS))
+    return closed(fields, ())
 
 
 def _list_objects() -> Schema:

@@ -7,9 +7,8 @@ from reconciler.resources.ref import Kind
 from reconciler.service.domain.events import Removed
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import Answer, flat_view
-from reconciler.service.operations.form import Asked, Form
-from reconciler.service.operations.lists import ById as IdQuery
-from reconciler.service.operations.lists import ByName, ByState, Listing, listed
+from reconciler.service.operations.form import Asked
+from reconciler.service.operations.lists import BY_ID, BY_NAME, Listing, by_state, listed
 from reconciler.service.operations.objects import ById, add, get, switches, update
 from reconciler.service.operations.operation import Effect, core, operation
 from reconciler.service.operations.session import Writing
@@ -34,10 +33,10 @@ _LISTING = Listing(
     Kind.ACTION,
     action_view,
     {
-        "actionIdQuery": IdQuery(),
-        "actionNameQuery": ByName(),
-        "actionStateQuery": ByState(
-            ("ACTION_STATE_UNSPECIFIED", "ACTION_STATE_INACTIVE", "ACTION_STATE_ACTIVE")
+        "actionIdQuery": BY_ID,
+        "actionNameQuery": BY_NAME,
+        "actionStateQuery": by_state(
+            "ACTION_STATE_UNSPECIFIED", "ACTION_STATE_INACTIVE", "ACTION_STATE_ACTIVE"
         ),
     },
     (
@@ -55,7 +54,7 @@ ROWS = (
     update("UpdateAction", _WRITE, _ACTION),
     operation(
         "DeleteAction", "org.action.delete", Effect.REMOVES, delete_action,
-        Form(None, _ACTION.fields),
+        _ACTION.form,
     ),
     *switches("Action", _WRITE, _ACTION),
 )  # fmt: skip

@@ -14,15 +14,13 @@ from reconciler.service.domain.state import change
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import Answer, named, spec_of
 from reconciler.service.operations.form import NAME, Asked, Fixed, Form
-from reconciler.service.operations.lists import ByConstant, ByName, Listing, listed
-from reconciler.service.operations.lists import ById as IdQuery
+from reconciler.service.operations.lists import BY_ID, BY_NAME, Listing, by_constant, listed
 from reconciler.service.operations.objects import ById, add, get, remove, rename, switches, update
 from reconciler.service.operations.operation import ADMIN, Effect, core, deprecated, operation
 from reconciler.service.operations.session import Writing
 from reconciler.service.projections.objects import state_of
 
 AUDIENCE = "audience"  # which the source's calls do not know
-OWNER_TYPES = ("IDP_OWNER_TYPE_UNSPECIFIED", "IDP_OWNER_TYPE_SYSTEM", "IDP_OWNER_TYPE_ORG")
 
 # Options that an old call gives a provider; this service has no others.
 OPTIONS = {
@@ -80,9 +78,13 @@ _LISTING = Listing(
     Kind.IDP_JWT_CONFIG,
     idp_view,
     {
-        "idpIdQuery": IdQuery(),
-        "idpNameQuery": ByName(),
-        "ownerTypeQuery": ByConstant("ownerType", "IDP_OWNER_TYPE_ORG", OWNER_TYPES),
+        "idpIdQuery": BY_ID,
+        "idpNameQuery": BY_NAME,
+        "ownerTypeQuery": by_constant(
+            "ownerType",
+            "IDP_OWNER_TYPE_ORG",
+            *("IDP_OWNER_TYPE_UNSPECIFIED", "IDP_OWNER_TYPE_SYSTEM", "IDP_OWNER_TYPE_ORG"),
+        ),
     },
     ("IDP_FIELD_NAME_UNSPECIFIED", "IDP_FIELD_NAME_NAME"),
 )

@@ -23,7 +23,7 @@ from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import Answer, details_read, named, spec_of
 from reconciler.service.operations.custody import APPLICATION, SHOWN_ONCE
 from reconciler.service.operations.form import NAME, Asked, Fixed, Form, name_field
-from reconciler.service.operations.lists import ByName, Listing, listed
+from reconciler.service.operations.lists import BY_NAME, Listing, listed
 from reconciler.service.operations.objects import (
     PROJECT_ID,
     ById,
@@ -130,7 +130,7 @@ def _once(secret: Secret | None) -> Answer:
     return {SHOWN_ONCE: secret} if secret else {}
 
 
-_LISTING = Listing(Kind.OIDC_APPLICATION, app_view, {"nameQuery": ByName()})
+_LISTING = Listing(Kind.OIDC_APPLICATION, app_view, {"nameQuery": BY_NAME})
 _READ, _WRITE = "project.app.read", "project.app.write"
 _ADD_FORM = Form(Kind.OIDC_APPLICATION, (PROJECT_ID, *_NOT_OFFERED, NAME))
 _CONFIG_FORM = Form(Kind.OIDC_APPLICATION, (PROJECT_ID, *_NOT_OFFERED, name_field(APPLICATION)))
@@ -151,7 +151,7 @@ ROWS = (
         _WRITE,
         Effect.CHANGES,
         regenerate_secret,
-        Form(None, _APP.fields),
+        _APP.form,
     ),
     *switches("App", _WRITE, _APP),
 )

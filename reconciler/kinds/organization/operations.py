@@ -9,7 +9,7 @@ from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import Answer, details_read, named
 from reconciler.service.operations.callers import Role
 from reconciler.service.operations.form import NAME, Asked, Form
-from reconciler.service.operations.lists import ByConstant, ById, ByName, Listing, listed
+from reconciler.service.operations.lists import BY_ID, BY_NAME, Listing, by_constant, listed
 from reconciler.service.operations.operation import (
     ADMIN,
     MANAGEMENT,
@@ -19,13 +19,6 @@ from reconciler.service.operations.operation import (
 )
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading, Writing
-
-STATES = (
-    "ORG_STATE_UNSPECIFIED",
-    "ORG_STATE_ACTIVE",
-    "ORG_STATE_INACTIVE",
-    "ORG_STATE_REMOVED",
-)
 
 
 def organization_view(row: ObjectRow) -> Answer:
@@ -51,9 +44,14 @@ _LISTING = Listing(
     Kind.ORGANIZATION,
     organization_view,
     {
-        "nameQuery": ByName(),
-        "idQuery": ById(),
-        "stateQuery": ByConstant("state", "ORG_STATE_ACTIVE", STATES),
+        "nameQuery": BY_NAME,
+        "idQuery": BY_ID,
+        "stateQuery": by_constant(
+            "state",
+            "ORG_STATE_ACTIVE",
+            *("ORG_STATE_UNSPECIFIED", "ORG_STATE_ACTIVE"),
+            *("ORG_STATE_INACTIVE", "ORG_STATE_REMOVED"),
+        ),
     },
     ("ORG_FIELD_NAME_UNSPECIFIED", "ORG_FIELD_NAME_NAME"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reconciler.resources.ref import Kind
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import Answer, named, spec_of
-from reconciler.service.operations.lists import ByName, ByOwner, Listing, listed
+from reconciler.service.operations.lists import BY_NAME, BY_OWNER, Listing, listed
 from reconciler.service.operations.objects import ById, add, get, switches, update
 
 
@@ -20,7 +20,7 @@ _PROJECT = ById(Kind.PROJECT)
 _LISTING = Listing(
     Kind.PROJECT,
     project_view,
-    {"nameQuery": ByName(), "projectResourceOwnerQuery": ByOwner()},
+    {"nameQuery": BY_NAME, "projectResourceOwnerQuery": BY_OWNER},
 )
 _READ, _WRITE = "project.read", "project.write"
 ROWS = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.ref import Kind, fold
@@ -52,74 +52,59 @@ class Filters:
     nothing: bool = False
 
 
-class Query(Protocol):
-    """A test of objects that a caller may ask for."""
+class Query(NamedTuple):
+    """A test of objects that a caller may ask for.
 
-    def narrow(self, filters: Filters, query: Fields) -> None:
-        """Add the test to the others."""
-        ...
+    Attributes:
+        narrow: Adds the test to the others.
+        field: The field that it reads; a query by name has a method, too.
+        words: The words that the field may have; empty for a text.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class ByName:
-    """Objects by their names."""
-
-    def narrow(self, filters: Filters, query: Fields) -> None:
-        """Add the test to the others."""
-        text = query.text("name")
-        match, folded = METHODS[query.choice("method", tuple(METHODS))]
-        filters.names.append(NameFilter(match, fold(text) if folded else text, folded))
+    narrow: Callable[[Filters, Fields], None]
+    field: str
+    words: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ById:
-    """The object of an id."""
-
-    def narrow(self, filters: Filters, query: Fields) -> None:
-        """Add the test to the others."""
-        wanted = frozenset({query.text("id")})
-        filters.ids = wanted if filters.ids is None else filters.ids & wanted
+def _by_name(filters: Filters, query: Fields) -> None:
+    text = query.text("name")
+    match, folded = METHODS[query.choice("method", tuple(METHODS))]
+    filters.names.append(NameFilter(match, fold(text) if folded else text, folded))
 
 
-@dataclass(frozen=True, slots=True)
-class ByOwner:
-    """Objects of the organization of the list."""
-
-    def narrow(self, filters: Filters, query: Fields) -> None:
-        """Add the test to the others."""
-        filters.nothing |= query.text("resourceOwner") != filters.owner
+def _by_id(filters: Filters, query: Fields) -> None:
+    wanted = frozenset({query.text("id")})
+    filters.ids = wanted if filters.ids is None else filters.ids & wanted
 
 
-@dataclass(frozen=True, slots=True)
-class ByState:
-    """Objects in a state, of words that end in ``_ACTIVE`` and ``_INACTIVE``."""
+def _by_owner(filters: Filters, query: Fields) -> None:
+    filters.nothing |= query.text("resourceOwner") != filters.owner
 
-    words: Sequence[str]
 
-    def narrow(self, filters: Filters, query: Fields) -> None:
-        """Add the test to the others."""
-        word = query.choice("state", self.words)
+BY_NAME = Query(_by_name, "name")
+BY_ID = Query(_by_id, "id")
+BY_OWNER = Query(_by_owner, "resourceOwner")
+
+
+def by_state(*words: str) -> Query:
+    """Return a query for a state, of words that end in ``_ACTIVE`` and ``_INACTIVE``."""
+
+    def narrow(filters: Filters, query: Fields) -> None:
+        word = query.choice("state", words)
         wanted = {"ACTIVE": True, "INACTIVE": False}.get(word.rpartition("_")[2])
         filters.nothing |= wanted is None or filters.active not in {None, wanted}
         filters.active = wanted
 
+    return Query(narrow, "state", words)
 
-@dataclass(frozen=True, slots=True)
-class ByConstant:
-    """Objects with a value that every object of the list has.
 
-    Attributes:
-        held: The value.
-        words: All that a caller may ask for.
-    """
+def by_constant(field: str, held: str, *words: str) -> Query:
+    """Return a query for a value that every object of the list has, of all that there are."""
 
-    field: str
-    held: str
-    words: Sequence[str]
+    def narrow(filters: Filters, query: Fields) -> None:
+        filters.nothing |= query.choice(field, words) != held
 
-    def narrow(self, filters: Filters, query: Fields) -> None:
-        """Add the test to the others."""
-        filters.nothing |= query.choice(self.field, self.words) != self.held
+    return Query(narrow, field, words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,11 @@ class ById:
         """Return the fields."""
         return (*_owner_fields(self.kind), name_field(self.id))
 
+    @property
+    def form(self) -> Form:
+        """Return the form of a request that says no more."""
+        return Form(None, self.fields)
+
     def object(self, call: Reading, asked: Asked) -> ObjectRow:
         """Return the object.
 
@@ -134,7 +139,7 @@ class Get:
     is_kept: bool
 
     def __call__(self, call: Reading, asked: Asked) -> Answer:
-        """Return the object as its only member."""
+        """Return the object as the only member."""
         row = self.named.object(call, asked)
         if self.is_kept:
             return call.shown_alone(self.member, self.view, row)
@@ -153,7 +158,7 @@ def get(
     """Return the operation that answers one object."""
     return operation(
         name, permission, Effect.READS, Get(named, member, view, is_kept),
-        Form(None, named.fields),
+        named.form,
         about=f"Answer one {KINDS[named.kind].singular}.",
     )  # fmt: skip
 
@@ -207,7 +212,7 @@ class Switch:
 
 def switches(noun: str, permission: str, named: ById) -> tuple[Operation, Operation]:
     """Return the operations that switch an object off and on; ``noun`` ends their names."""
-    form = Form(None, named.fields)
+    form = named.form
     off, on = Switch(named, active=False), Switch(named, active=True)
     thing = a(named.kind)
     return (
@@ -253,6 +258,6 @@ def remove(
     """Return the operation that removes an object."""
     return operation(
         name, permission, Effect.REMOVES, Remove(named, answers_details),
-        Form(None, named.fields),
+        named.form,
         about=about or f"Remove {a(named.kind)}.",
     )  # fmt: skip
