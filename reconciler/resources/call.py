@@ -91,7 +91,7 @@ class Call:
     """One call of one operation.
 
     Attributes:
-        operation: Its name, such as ``AddOIDCApp``.
+        operation: Its name, such as ``AddProject``.
         fields: Path parameters and body together, by their JSON names.
         organization: Id of the organization the call is made for. Empty for the token's own.
         expected_sequence: Sequence that the object must still be at, or None.

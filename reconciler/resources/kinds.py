@@ -24,6 +24,7 @@ class KindRow:
         about: Meaning of the kind.
         rank: Changes of a lower rank are applied first; owners come before what they own.
         schema: The name of its JSON Schema, without ``.schema.json``.
+        noun: A resource of the kind, in sentences.
         plural: For sentences and folders.
         renamable: Whether ``metadata.id`` can rename an object of this kind.
         name: The name itself.
@@ -38,6 +39,7 @@ class KindRow:
     about: str
     rank: int
     schema: str
+    noun: str
     plural: str
     renamable: bool = True
     name: Field = _NAME
@@ -48,14 +50,14 @@ class KindRow:
     instead: Mapping[str, Field] = field(default_factory=dict)
 
     @property
+    def one(self) -> str:
+        """Return the noun with its article."""
+        return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
+
+    @property
     def metadata(self) -> tuple[Field, ...]:
         """Return the metadata after the fields that name its owner: the name, then the marks."""
         return (self.name, *MARKS, *((ACTIVE,) if self.has_state else ()))
-
-    @property
-    def singular(self) -> str:
-        """Return the name of one object of the kind, for sentences."""
-        return self.plural.removesuffix("s")
 
     @property
     def is_in_project(self) -> bool:

@@ -16,6 +16,7 @@ ROW = KindRow(
     "A script and how it runs.",
     rank=2,
     schema="action",
+    noun="action",
     plural="actions",
     owner=IN_ORGANIZATION,
     has_state=True,

@@ -29,6 +29,7 @@ ROW = KindRow(
     "left out runs no action.",
     rank=3,
     schema="action-flow",
+    noun="flow",
     plural="action flows",
     renamable=False,
     name=Field("name", Form.CHOICE, "The flow.", words=tuple(flow.name for flow in FLOWS)),

@@ -12,6 +12,7 @@ ROW = KindRow(
     "Settings by which the service reads and verifies the JWTs of one identity provider.",
     rank=2,
     schema="idp-jwt-config",
+    noun="identity provider",
     plural="identity providers",
     owner=IN_ORGANIZATION,
     has_state=True,

@@ -130,6 +130,7 @@ ROW = KindRow(
     "The configuration of an OIDC application. The client id is made by the service.",
     rank=2,
     schema="oidc-application",
+    noun="application",
     plural="applications",
     owner=IN_PROJECT,
     has_state=True,

@@ -8,6 +8,7 @@ ROW = KindRow(
     "An organization: a name, and the owner of everything in it. It has no fields.",
     rank=0,
     schema="organization",
+    noun="organization",
     plural="organizations",
     renamable=False,
 )

@@ -39,6 +39,7 @@ ROW = KindRow(
     "A project of an organization: the owner of applications, and who may use them.",
     rank=1,
     schema="project",
+    noun="project",
     plural="projects",
     renamable=False,
     owner=IN_ORGANIZATION,

@@ -175,7 +175,7 @@ def type_of(kind: Kind, verb: str) -> str:
     return f"{_WORDS[kind]}.{verb}"
 
 
-_WORDS = {kind: row.singular.rpartition(" ")[2] for kind, row in KINDS.items()}
+_WORDS = {kind: row.noun.rpartition(" ")[2] for kind, row in KINDS.items()}
 
 
 def side_stream(object_id: str) -> str:

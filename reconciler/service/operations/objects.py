@@ -26,12 +26,6 @@ from reconciler.service.projections.objects import state_of
 PROJECT_ID = name_field("projectId")
 
 
-def a(kind: Kind) -> str:
-    """Return the name of an object of a kind with its article."""
-    noun = KINDS[kind].singular
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
-
-
 @dataclass(frozen=True, slots=True)
 class ById:
     """Fields by which a call names an object: its id, and its project if one owns it."""
@@ -57,7 +51,7 @@ class ById:
         """
         row = call.object(self.kind, asked[self.id])
         if KINDS[self.kind].is_in_project and row.parent != asked["projectId"]:
-            raise not_found(KINDS[self.kind].singular)
+            raise not_found(KINDS[self.kind].noun)
         return row
 
     def target(self, call: Writing, asked: Asked) -> ObjectRow:
@@ -118,7 +112,7 @@ def add(
     form = Form(kind, (*_owner_fields(kind), NAME, *more), but_for)
     return operation(
         name, permission, Effect.CREATES, Add(kind, answers), form,
-        about=about or f"Make {a(kind)} in the organization of the call.",
+        about=about or f"Make {KINDS[kind].one} in the organization of the call.",
     )  # fmt: skip
 
 
@@ -159,7 +153,7 @@ def get(
     return operation(
         name, permission, Effect.READS, Get(named, member, view, is_kept),
         named.form,
-        about=f"Answer one {KINDS[named.kind].singular}.",
+        about=f"Answer one {KINDS[named.kind].noun}.",
     )  # fmt: skip
 
 
@@ -184,7 +178,7 @@ def update(
     return operation(
         name, permission, Effect.CHANGES, Update(named), form,
         about=about
-        or f"Update a whole {KINDS[named.kind].singular}; "
+        or f"Update a whole {KINDS[named.kind].noun}; "
         "what is left out is at its default afterwards.",
     )  # fmt: skip
 
@@ -193,7 +187,7 @@ def rename(name: str, permission: str, named: ById, *more: FormField) -> Operati
     """Return the operation that gives an object another name; its request has ``more`` after it."""
     return operation(
         name, permission, Effect.CHANGES, Update(named), Form(None, (*named.fields, NAME, *more)),
-        about=f"Give {a(named.kind)} another name.",
+        about=f"Give {KINDS[named.kind].one} another name.",
     )  # fmt: skip
 
 
@@ -214,15 +208,15 @@ def switches(noun: str, permission: str, named: ById) -> tuple[Operation, Operat
     """Return the operations that switch an object off and on; ``noun`` ends their names."""
     form = named.form
     off, on = Switch(named, active=False), Switch(named, active=True)
-    thing = a(named.kind)
+    one = KINDS[named.kind].one
     return (
         operation(
             f"Deactivate{noun}", permission, Effect.CHANGES, off, form,
-            about=f"Switch {thing} off; one that is off is refused.",
+            about=f"Switch {one} off; one that is off is refused.",
         ),
         operation(
             f"Reactivate{noun}", permission, Effect.CHANGES, on, form,
-            about=f"Switch {thing} on again; one that is on is refused.",
+            about=f"Switch {one} on again; one that is on is refused.",
         ),
     )  # fmt: skip
 
@@ -259,5 +253,5 @@ def remove(
     return operation(
         name, permission, Effect.REMOVES, Remove(named, answers_details),
         named.form,
-        about=about or f"Remove {a(named.kind)}.",
+        about=about or f"Remove {KINDS[named.kind].one}.",
     )  # fmt: skip

@@ -76,7 +76,7 @@ class Reading:
         if known is None:
             known = self.batch.owners[object_id] = self.object(kind, object_id)
         elif not self._is_visible(known, kind):
-            raise not_found(KINDS[kind].singular)
+            raise not_found(KINDS[kind].noun)
         return known
 
     def object(self, kind: Kind, object_id: str) -> ObjectRow:
@@ -87,7 +87,7 @@ class Reading:
         """
         row = self.view.get_object(object_id)
         if row is None or not self._is_visible(row, kind):
-            raise not_found(KINDS[kind].singular)
+            raise not_found(KINDS[kind].noun)
         return row
 
     def shown(self, view: View, keys: Sequence[ObjectKey]) -> list[Answer] | Encoded:
@@ -258,7 +258,7 @@ class Writing(Reading):
         try:
             self.tx.put_object(row)
         except NameTakenError:
-            raise name_taken(KINDS[Kind(row.kind)].singular) from None
+            raise name_taken(KINDS[Kind(row.kind)].noun) from None
 
     def _folded_owner(self, row: ObjectRow) -> str:
         if row.kind == Kind.ORGANIZATION:
