@@ -99,7 +99,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pydantic": (
         "resources/models.py",
         "resources/strict_json.py",
-        "service/operations/",
+        "service/operations/models.py",
         "service/config.py",
     ),
     "click": ("cli/",),

@@ -21,7 +21,7 @@ from reconciler.service.domain.refusal import invalid
 from reconciler.service.domain.state import change
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import Answer, details_read, named, spec_of
-from reconciler.service.operations.custody import APPLICATION, SHOWN_ONCE
+from reconciler.service.operations.custody import OWED_BY, SHOWN_ONCE
 from reconciler.service.operations.form import NAME, Asked, Fixed, Form, name_field
 from reconciler.service.operations.lists import BY_NAME, Listing, listed
 from reconciler.service.operations.objects import (
@@ -43,7 +43,7 @@ _RULES = {
     "additionalOrigins": "must be scheme, host and port only, such as https://app.example.com",
 }
 _NOT_OFFERED = (Fixed("backChannelLogoutUri", ""), Fixed("loginVersion", None))
-_APP = ById(Kind.OIDC_APPLICATION, APPLICATION)
+_APP = ById(Kind.OIDC_APPLICATION, OWED_BY)
 
 
 def check_spec(spec: Spec) -> None:
@@ -103,7 +103,7 @@ def add_oidc_app(call: Writing, asked: Asked) -> Answer:
     client_id, kept = call.runtime.identifiers.next(), hash_of(secret) if secret else ""
     row = added(call, Kind.OIDC_APPLICATION, asked, client_id, kept)
     return {
-        APPLICATION: row.id,
+        OWED_BY: row.id,
         "details": details_read(row),
         "clientId": row.client_id,
         **_once(secret),
@@ -133,7 +133,7 @@ def _once(secret: Secret | None) -> Answer:
 _LISTING = Listing(Kind.OIDC_APPLICATION, app_view, {"nameQuery": BY_NAME})
 _READ, _WRITE = "project.app.read", "project.app.write"
 _ADD_FORM = Form(Kind.OIDC_APPLICATION, (PROJECT_ID, *_NOT_OFFERED, NAME))
-_CONFIG_FORM = Form(Kind.OIDC_APPLICATION, (PROJECT_ID, *_NOT_OFFERED, name_field(APPLICATION)))
+_CONFIG_FORM = Form(Kind.OIDC_APPLICATION, (PROJECT_ID, *_NOT_OFFERED, name_field(OWED_BY)))
 ROWS = (
     core(operation("AddOIDCApp", _WRITE, Effect.CREATES, add_oidc_app, _ADD_FORM)),
     listed("ListApps", _READ, _LISTING),

@@ -28,8 +28,8 @@ from reconciler.service.operations import custody
 from reconciler.service.operations.answers import Answer, made_id
 from reconciler.service.operations.callers import least_role
 from reconciler.service.operations.custody import (
-    APPLICATION,
     KEPT,
+    OWED_BY,
     SHOWN_ONCE,
     Place,
     with_secret_shown,
@@ -227,7 +227,7 @@ def _made_before(
         Refusal: the object is gone, or was renamed since it was made.
     """
     made = made_id(answer)
-    object_id = made or (request.fields.get(APPLICATION) if has_secret else "")
+    object_id = made or (request.fields.get(OWED_BY) if has_secret else "")
     if not object_id:
         return None
     held = tx.get_object(object_id)

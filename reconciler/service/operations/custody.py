@@ -36,7 +36,7 @@ from reconciler.service.operations.session import Reading, Writing
 
 KEPT = 24 * 60 * 60 * MICROSECONDS  # answers under an idempotency key
 SHOWN_ONCE = "clientSecret"
-APPLICATION = "appId"  # in requests and answers
+OWED_BY = "appId"  # the object that a secret is of, in requests and answers
 CLAIMED = "secrets"  # answers that hold several secrets have them here
 
 Place = tuple[str | None, int]
@@ -97,7 +97,7 @@ def _put(draft: SealDraft, secret: Secret, runtime: Runtime, kept: int) -> Place
 def _owed_row(request: Request, answer: Answer, place: Place, expires_at: int) -> OwedRow:
     details = answer["details"]
     return OwedRow(
-        answer.get(APPLICATION) or request.fields[APPLICATION],
+        answer.get(OWED_BY) or request.fields[OWED_BY],
         details["resourceOwner"],
         int(details["sequence"]),
         request.caller.name,
