@@ -67,9 +67,13 @@ def checked(form: Form, fields: Mapping[str, object]) -> Asked:
 
 
 def _refusal(error: ValidationError) -> Refusal:
-    first: JsonObject = error.errors(include_url=False, include_input=False, include_context=True)[
-        0
-    ]
+    found = error.errors(include_url=False, include_input=False, include_context=True)
+    first: JsonObject = found[0]
+    if first["type"] == "extra_forbidden":
+        # Of several unknown fields, the first by name: the order of a body does not matter.
+        place = first["loc"][:-1]
+        unknown = (each for each in found if each["loc"][:-1] == place)
+        first = min(unknown, key=lambda each: str(each["loc"]))
     rule = _RULES.get(first["type"], "is not valid")
     if first["type"] == "string_pattern_mismatch":
         rule = _PATTERNS[first["ctx"]["pattern"]]

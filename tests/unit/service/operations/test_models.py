@@ -46,6 +46,7 @@ def test_requests_that_mean_the_same_have_the_same_meaning() -> None:
     [
         ({"name": "a"}, "script: is required"),
         ({**ACTION, "scirpt": "x"}, "scirpt: is not a field of this request"),
+        ({**ACTION, "odd": 1, "even": 2}, "even: is not a field of this request"),
         ({**ACTION, "name": 7}, "name: must be a string"),
         ({**ACTION, "name": ""}, "name: must not be empty"),
         ({**ACTION, "name": "x" * 201}, "name: must be at most 200 characters long"),
