@@ -127,7 +127,7 @@ def test_what_a_tree_applied_last_is_what_its_last_write_left() -> None:
 def test_a_secret_is_not_an_application_of_the_manifest(what: str) -> None:
     """Rotating or delivering a secret does not make what somebody else changed one's own."""
     events = [EVENTS[0], EVENTS[2], an_event("application.changed", spec={"devMode": False})]
-    rotated = an_event(f"app.oidc.secret.{what}", {"tree": "default"})
+    rotated = an_event(f"application.secret.{what}", {"tree": "default"})
 
     since = since_applied([*events, rotated], "default")
 
