@@ -15,10 +15,18 @@ from docs.api.schemas import (
     model_schema,
     ref,
 )
+from reconciler.kinds.action.operations import action_view
 from reconciler.kinds.action_flow.flows import FLOW_NUMBERED, TRIGGER_NUMBERED
-from reconciler.resources.models import model_of
+from reconciler.kinds.idp_jwt_config.operations import PROVIDER_OPTIONS, idp_view, provider_view
+from reconciler.kinds.oidc_application.operations import app_view
+from reconciler.kinds.organization.operations import organization_view
+from reconciler.kinds.project.operations import project_view
 from reconciler.resources.ref import Kind
-from reconciler.service.operations.identity_providers import ProviderOptions
+from reconciler.service.operations.form import Form
+from reconciler.service.operations.lists import Listing
+from reconciler.service.operations.models import model_of
+from reconciler.service.operations.objects import Add, Get, Remove, Switch, Update
+from reconciler.service.operations.operation import Operation
 
 _NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{1,19}$"}
 _TIME: Schema = {"type": "string", "format": "date-time", "pattern": TIME}
@@ -36,9 +44,40 @@ _CONTEXT: Schema = {
 _LOCALIZED: Schema = closed({"key": _TEXT, "localizedMessage": _TEXT})
 
 
-def answer_schema(operation: str) -> Schema:
+def answer_schema(operation: Operation) -> Schema:
     """Return the schema of an operation's answer."""
-    return _ANSWERS[operation]()
+    written = _ANSWERS.get(operation.name)
+    return written() if written else _of_handler(operation.handler)
+
+
+def _of_handler(handler: object) -> Schema:
+    """Return the schema of what a handler answers that the kinds have in common."""
+    match handler:
+        case Add():
+            (name,) = (each for each in handler.answers if each != "details")
+            return closed({name: _ID, "details": ref("DetailsRead")})
+        case Get():
+            return closed({handler.member: ref(_COMPONENTS[handler.view])})
+        case Listing():
+            column = {"sortingColumn": _TEXT} if handler.sortable else {}
+            found = many(ref(_COMPONENTS[handler.view]))
+            return closed({"details": ref("ListDetails"), **column, "result": found})
+        case Remove(answers_details=False):
+            return _nothing()
+        case Update() | Switch() | Remove():
+            return _changed()
+        case _:
+            raise LookupError(f"what does {handler} answer? Say it in the table below")
+
+
+_COMPONENTS = {
+    organization_view: "Organization",
+    project_view: "Project",
+    idp_view: "IdentityProvider",
+    provider_view: "Provider",
+    app_view: "Application",
+    action_view: "Action",
+}
 
 
 def components() -> dict[str, Schema]:
@@ -108,7 +147,7 @@ def _held(enum: str, further: Mapping[str, Schema], *states: str) -> Schema:
 
 def _spec(kind: Kind) -> dict[str, Schema]:
     """Return the fields of a kind. What is answered is all there, so nothing has a default."""
-    properties = model_schema(model_of(kind))["properties"]
+    properties = model_schema(model_of(Form(kind, ())))["properties"]
     return {
         name: {key: value for key, value in field.items() if key != "default"}
         for name, field in properties.items()
@@ -124,8 +163,11 @@ def _identity_provider() -> dict[str, Schema]:
     }
 
 
+_OPTIONS = model_schema(model_of(Form(None, (PROVIDER_OPTIONS,))))["properties"]["providerOptions"]
+
+
 def _provider() -> dict[str, Schema]:
-    options = closed(model_schema(ProviderOptions)["properties"])
+    options = closed(_OPTIONS["properties"])
     return {
         "owner": {"const": "IDP_OWNER_TYPE_ORG"},
         "type": {"const": "PROVIDER_TYPE_JWT"},
@@ -281,21 +323,12 @@ def _nothing() -> Schema:
     return closed({})
 
 
-def _made(name: str) -> Callable[[], Schema]:
-    return lambda: closed({name: _ID, "details": ref("DetailsRead")})
-
-
 def _changed() -> Schema:
     return closed({"details": ref("DetailsChanged")})
 
 
 def _one(name: str, component: str) -> Callable[[], Schema]:
     return lambda: closed({name: ref(component)})
-
-
-def _list(component: str, *, sorted_by_column: bool = True) -> Callable[[], Schema]:
-    column = {"sortingColumn": _TEXT} if sorted_by_column else {}
-    return lambda: closed({"details": ref("ListDetails"), **column, "result": many(ref(component))})
 
 
 def _app_made() -> Schema:
@@ -319,45 +352,14 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
             "defaultOrgId": {"const": ""},
         }
     ),
-    "AddOrg": _made("id"),
-    "ListOrgs": _list("Organization"),
+    "AddOrg": lambda: closed({"id": _ID, "details": ref("DetailsRead")}),
     "GetMyOrg": _one("org", "Organization"),
-    "AddProject": _made("id"),
-    "ListProjects": _list("Project", sorted_by_column=False),
-    "GetProjectByID": _one("project", "Project"),
-    "UpdateProject": _changed,
-    "DeactivateProject": _changed,
-    "ReactivateProject": _changed,
-    "AddOrgJWTIDP": _made("idpId"),
-    "ListOrgIDPs": _list("IdentityProvider"),
-    "GetOrgIDPByID": _one("idp", "IdentityProvider"),
-    "UpdateOrgIDP": _changed,
     "UpdateOrgIDPJWTConfig": _changed,
-    "DeactivateOrgIDP": _changed,
-    "ReactivateOrgIDP": _changed,
-    "RemoveOrgIDP": _nothing,
-    "AddJWTProvider": _made("id"),
-    "ListProviders": _list("Provider", sorted_by_column=False),
-    "GetProviderByID": _one("idp", "Provider"),
-    "UpdateJWTProvider": _changed,
-    "DeleteProvider": _changed,
     "AddOIDCApp": _app_made,
-    "ListApps": _list("Application", sorted_by_column=False),
-    "GetAppByID": _one("app", "Application"),
-    "UpdateApp": _changed,
     "UpdateOIDCAppConfig": _changed,
-    "DeactivateApp": _changed,
-    "ReactivateApp": _changed,
-    "RemoveApp": _changed,
     "RegenerateOIDCClientSecret": lambda: closed(
         {"clientSecret": _SECRET, "details": ref("DetailsChanged")}
     ),
-    "CreateAction": _made("id"),
-    "ListActions": _list("Action"),
-    "GetAction": _one("action", "Action"),
-    "UpdateAction": _changed,
-    "DeactivateAction": _changed,
-    "ReactivateAction": _changed,
     "DeleteAction": _nothing,
     "GetFlow": _one("flow", "Flow"),
     "SetTriggerActions": _flow_written,

@@ -14,7 +14,7 @@ from docs.api.schemas import ID, Schema, choice, ref
 from reconciler import __version__
 from reconciler.kinds.action_flow.flows import FLOW_NUMBERED, TRIGGER_NUMBERED
 from reconciler.resources.fields import NO_NUL
-from reconciler.service.operations.operation import SUCCESSORS, Effect, Operation
+from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.table import operations
 
 TAGS = {
@@ -107,7 +107,7 @@ def _described(operation: Operation, address: str, shown: str) -> dict[str, Any]
     statuses = [status for status in ERROR_STATUSES if status != 401 or _needs_token(operation)]
     described: dict[str, Any] = {
         "operationId": operation.name,
-        "summary": _summary(operation),
+        "summary": operation.summary,
         "tags": [_tag(operation)],
         "parameters": [
             *(_path_parameter(name) for name in _IN_PATH.findall(shown)),
@@ -121,7 +121,7 @@ def _described(operation: Operation, address: str, shown: str) -> dict[str, Any]
     }
     if operation.permission:
         described["description"] = f"Needs the permission `{operation.permission}`."
-    if operation.name in SUCCESSORS:
+    if operation.successor:
         described["deprecated"] = True
     if not _needs_token(operation):
         described["security"] = []
@@ -137,11 +137,6 @@ def _needs_token(operation: Operation) -> bool:
     return operation.needs_token
 
 
-def _summary(operation: Operation) -> str:
-    """Return the first sentence about an operation: what its handler says it does."""
-    return (operation.handler.__doc__ or "").strip().splitlines()[0]
-
-
 def _tag(operation: Operation) -> str:
     if operation.is_core:
         return "core"
@@ -149,12 +144,12 @@ def _tag(operation: Operation) -> str:
 
 
 def _answer(operation: Operation) -> dict[str, Any]:
-    told = ("deprecation", "link") if operation.name in SUCCESSORS else ()
+    told = ("deprecation", "link") if operation.successor else ()
     names = ("x-request-id", *told)
     return {
         "description": "Done.",
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names},
-        "content": {"application/json": {"schema": answer_schema(operation.name)}},
+        "content": {"application/json": {"schema": answer_schema(operation)}},
     }
 
 

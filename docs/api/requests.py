@@ -16,22 +16,22 @@ from docs.api.schemas import (
 )
 from reconciler.resources.fields import NO_NUL
 from reconciler.resources.origin import DEFAULT_PORTS
-from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import or_null
 from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.custody import AT_ONCE
+from reconciler.service.operations.form import Form
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
 from reconciler.service.operations.lists import (
-    ACTION_STATES,
-    IDP_OWNER_TYPES,
+    BY_NAME,
     MAX_PAGE,
     MAX_QUERIES,
     METHODS,
-    ORG_STATES,
-    SORTABLE,
+    Listing,
+    Query,
 )
+from reconciler.service.operations.models import model_of
 from reconciler.service.operations.operation import Operation
-from reconciler.service.operations.request import LARGEST, Fields
+from reconciler.service.operations.request import LARGEST
 from reconciler.service.operations.table import operations
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -86,9 +86,11 @@ def request_schema(operation: Operation, in_path: Sequence[str]) -> Schema:
 
 
 def _whole(operation: Operation) -> Schema:
-    if issubclass(operation.request, Fields):
+    if isinstance(operation.handler, Listing):
+        return _list(operation.handler)
+    if not isinstance(operation.request, Form):
         return _READ_BY_HAND[operation.name]()
-    schema = model_schema(operation.request)
+    schema = model_schema(model_of(operation.request))
     origins = schema["properties"].get("additionalOrigins")
     if origins is not None:
         origins["items"] = {"type": "string", "pattern": ORIGIN}
@@ -123,7 +125,7 @@ def _nothing() -> Schema:
     return closed({})
 
 
-def _list(queries: Mapping[str, Schema], column: Sequence[str] = ()) -> Schema:
+def _list(listing: Listing) -> Schema:
     cut = closed(
         {
             "offset": or_null(number("How many to leave out.")),
@@ -132,69 +134,24 @@ def _list(queries: Mapping[str, Schema], column: Sequence[str] = ()) -> Schema:
         },
         (),
     )
-    each: Schema = {"oneOf": [closed({name: query}) for name, query in queries.items()]}
+    queries = [closed({name: _query(query)}) for name, query in listing.queries.items()]
     properties: dict[str, Schema] = {
         "query": cut,
-        "queries": {**many(each, "All of them must hold."), "maxItems": MAX_QUERIES},
+        "queries": {
+            **many({"oneOf": queries}, "All of them must hold."),
+            "maxItems": MAX_QUERIES,
+        },
     }
-    if column:
-        properties["sortingColumn"] = choice(column)
+    if listing.sortable:
+        properties["sortingColumn"] = choice(listing.sortable)
     return closed(properties, ())
 
 
-def _by_name() -> Schema:
-    return closed({"name": or_null(text()), "method": or_null(choice(METHODS))}, ())
-
-
-def _by(field: str, schema: Schema) -> Schema:
-    return closed({field: or_null(schema)}, ())
-
-
-def _list_orgs() -> Schema:
-    return _list(
-        {
-            "nameQuery": _by_name(),
-            "idQuery": _by("id", text()),
-            "stateQuery": _by("state", choice(ORG_STATES)),
-        },
-        SORTABLE[Kind.ORGANIZATION],
-    )
-
-
-def _list_projects() -> Schema:
-    owner = _by("resourceOwner", text())
-    return _list({"nameQuery": _by_name(), "projectResourceOwnerQuery": owner})
-
-
-def _list_idps() -> Schema:
-    return _list(
-        {
-            "idpIdQuery": _by("id", text()),
-            "idpNameQuery": _by_name(),
-            "ownerTypeQuery": _by("ownerType", choice(IDP_OWNER_TYPES)),
-        },
-        SORTABLE[Kind.IDP_JWT_CONFIG],
-    )
-
-
-def _list_providers() -> Schema:
-    queries = _list_idps()["properties"]["queries"]["items"]["oneOf"]
-    return _list({name: query for each in queries for name, query in each["properties"].items()})
-
-
-def _list_apps() -> Schema:
-    return _list({"nameQuery": _by_name()})
-
-
-def _list_actions() -> Schema:
-    return _list(
-        {
-            "actionIdQuery": _by("id", text()),
-            "actionNameQuery": _by_name(),
-            "actionStateQuery": _by("state", choice(ACTION_STATES)),
-        },
-        SORTABLE[Kind.ACTION],
-    )
+def _query(query: Query) -> Schema:
+    fields = {query.field: or_null(choice(query.words) if query.words else text())}
+    if query is BY_NAME:
+        fields["method"] = or_null(choice(METHODS))
+    return closed(fields, ())
 
 
 def _list_objects() -> Schema:
@@ -309,12 +266,6 @@ _READ_BY_HAND: Mapping[str, Callable[[], Schema]] = {
     "ListTrees": _nothing,
     "RecordContext": _nothing,
     "WriteBatch": _write_batch,
-    "ListOrgs": _list_orgs,
-    "ListProjects": _list_projects,
-    "ListOrgIDPs": _list_idps,
-    "ListProviders": _list_providers,
-    "ListApps": _list_apps,
-    "ListActions": _list_actions,
     "ListObjects": _list_objects,
     "ListRemovals": _list_removals,
     "GetObjectHistory": _history,

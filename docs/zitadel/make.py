@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.resources.call import ADDRESSES
+from reconciler.kinds.addresses import ADDRESSES
 
 PAGE = Path(__file__).parents[1] / "zitadel.md"
 _TABLE = re.compile(r"(<!-- addresses -->\n).*?(<!-- end of addresses -->)", re.DOTALL)

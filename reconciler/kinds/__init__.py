@@ -5,6 +5,7 @@ the layer's registry: what the layer may ask of a kind, and the kinds that answe
 the files of its own layer only.
 
 - ``fields`` (pure, for both sides): fields with defaults and references, and what holds of them.
+- ``addresses`` (pure, for both sides): where operations on objects of the kind are called.
 - ``rules`` (pure): judging manifests and plans.
 - ``calls``, ``zitadel``: the client's calls at this project's service, and at a ZITADEL.
 - ``events``, ``operations``: the service's.

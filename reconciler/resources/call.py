@@ -12,13 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-_MANAGEMENT = "/management/v1"
-_PROJECTS = f"{_MANAGEMENT}/projects"
-_APPS = f"{_PROJECTS}/{{projectId}}/apps"
-_APP = f"{_APPS}/{{appId}}"
-_IDPS = f"{_MANAGEMENT}/idps"
-_ACTIONS = f"{_MANAGEMENT}/actions"
-_FLOWS = f"{_MANAGEMENT}/flows"
+MANAGEMENT = "/management/v1"
 _OWN = "/reconciler/v1"
 _OWED = f"{_OWN}/organizations/{{organizationId}}/owed-secrets"
 
@@ -44,58 +38,18 @@ class Code(IntEnum):
     UNAUTHENTICATED = 16
 
 
-# Verb and path. A path parameter has the JSON name of the field it sets. Clients use the first.
-ADDRESSES: Mapping[str, tuple[str, ...]] = {
+# Addresses of operations that are of no kind: verb and path. A path parameter has the JSON name of
+# the field it sets. Clients use the first. Those of a kind are in its room, and ``kinds.addresses``
+# has them all.
+OF_A_SERVICE: Mapping[str, tuple[str, ...]] = {
     # Of a ZITADEL only.
     "ListExecutionFunctions": ("GET /v2/actions/executions/functions",),
     "ListOrganizations": ("POST /v2/organizations/_search",),
     "ListMyMemberships": ("POST /auth/v1/memberships/me/_search",),
-    "Healthz": (f"GET {_MANAGEMENT}/healthz", "GET /admin/v1/healthz"),
-    "GetIAM": (f"GET {_MANAGEMENT}/iam",),
-    "AddOrg": (f"POST {_MANAGEMENT}/orgs",),
-    "ListOrgs": ("POST /admin/v1/orgs/_search",),
-    "GetMyOrg": (f"GET {_MANAGEMENT}/orgs/me",),
-    "AddProject": (f"POST {_PROJECTS}",),
-    "ListProjects": (f"POST {_PROJECTS}/_search",),
-    "GetProjectByID": (f"GET {_PROJECTS}/{{id}}",),
-    "UpdateProject": (f"PUT {_PROJECTS}/{{id}}",),
-    "DeactivateProject": (f"POST {_PROJECTS}/{{id}}/_deactivate",),
-    "ReactivateProject": (f"POST {_PROJECTS}/{{id}}/_reactivate",),
-    "AddOrgJWTIDP": (f"POST {_IDPS}/jwt",),
-    "ListOrgIDPs": (f"POST {_IDPS}/_search",),
-    "GetOrgIDPByID": (f"GET {_IDPS}/{{id}}",),
-    "UpdateOrgIDP": (f"PUT {_IDPS}/{{idpId}}",),
-    "UpdateOrgIDPJWTConfig": (
-        f"PUT {_IDPS}/{{idpId}}/jwt_config",
-        "PUT /admin/v1/idps/{idpId}/jwt_config",
-    ),
-    "DeactivateOrgIDP": (f"POST {_IDPS}/{{idpId}}/_deactivate",),
-    "ReactivateOrgIDP": (f"POST {_IDPS}/{{idpId}}/_reactivate",),
-    "RemoveOrgIDP": (f"DELETE {_IDPS}/{{idpId}}",),
-    "AddJWTProvider": (f"POST {_IDPS}/generic_jwt",),
-    "ListProviders": (f"POST {_IDPS}/templates/_search",),
-    "GetProviderByID": (f"GET {_IDPS}/templates/{{id}}",),
-    "UpdateJWTProvider": (f"PUT {_IDPS}/generic_jwt/{{id}}",),
-    "DeleteProvider": (f"DELETE {_IDPS}/templates/{{id}}",),
-    "AddOIDCApp": (f"POST {_APPS}/oidc",),
-    "ListApps": (f"POST {_APPS}/_search",),
-    "GetAppByID": (f"GET {_APP}",),
-    "UpdateApp": (f"PUT {_APP}",),
-    "UpdateOIDCAppConfig": (f"PUT {_APP}/oidc_config",),
-    "DeactivateApp": (f"POST {_APP}/_deactivate",),
-    "ReactivateApp": (f"POST {_APP}/_reactivate",),
-    "RemoveApp": (f"DELETE {_APP}",),
-    "RegenerateOIDCClientSecret": (f"POST {_APP}/oidc_config/_generate_client_secret",),
-    "CreateAction": (f"POST {_ACTIONS}",),
-    "ListActions": (f"POST {_ACTIONS}/_search",),
-    "GetAction": (f"GET {_ACTIONS}/{{id}}",),
-    "UpdateAction": (f"PUT {_ACTIONS}/{{id}}",),
-    "DeactivateAction": (f"POST {_ACTIONS}/{{id}}/_deactivate",),
-    "ReactivateAction": (f"POST {_ACTIONS}/{{id}}/_reactivate",),
-    "DeleteAction": (f"DELETE {_ACTIONS}/{{id}}",),
-    "GetFlow": (f"GET {_FLOWS}/{{type}}",),
-    "SetTriggerActions": (f"POST {_FLOWS}/{{flowType}}/trigger/{{triggerType}}",),
-    "ClearFlow": (f"POST {_FLOWS}/{{type}}/_clear",),
+    "Healthz": (f"GET {MANAGEMENT}/healthz", "GET /admin/v1/healthz"),
+    "GetIAM": (f"GET {MANAGEMENT}/iam",),
+}
+OF_OUR_SERVICE: Mapping[str, tuple[str, ...]] = {
     "GetServiceInfo": (f"GET {_OWN}/service",),
     "ListObjects": (f"GET {_OWN}/organizations/{{organizationId}}/objects",),
     "GetObjectHistory": (f"GET {_OWN}/objects/{{id}}/history",),
@@ -137,7 +91,7 @@ class Call:
     """One call of one operation.
 
     Attributes:
-        operation: Its name, such as ``AddOIDCApp``.
+        operation: Its name, such as ``AddProject``.
         fields: Path parameters and body together, by their JSON names.
         organization: Id of the organization the call is made for. Empty for the token's own.
         expected_sequence: Sequence that the object must still be at, or None.

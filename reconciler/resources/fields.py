@@ -48,6 +48,7 @@ class Field(NamedTuple):
         default: Value of a field that is left out; None for a field that must be written.
         shortest: Least number of code points of a text.
         longest: Greatest number of code points of a text; 0 for any number.
+        most: Greatest number of texts in a list; 0 for any number.
         pattern: Regular expression that a text must match.
         words: Values that a choice or a set may hold.
         limits: Range of a duration; ``pattern`` is that of the range.
@@ -73,6 +74,7 @@ class Field(NamedTuple):
     default: str | bool | list[str] | dict[str, Any] | None = None
     shortest: int = 0
     longest: int = 0
+    most: int = 0
     pattern: str = NO_NUL
     words: tuple[str, ...] = ()
     limits: DurationRange | None = None

@@ -79,6 +79,11 @@ class KindRow:
         return (self.name, *MARKS, *((ACTIVE,) if self.has_state else ()))
 
     @property
+    def is_in_project(self) -> bool:
+        """Return whether a project owns the objects of the kind."""
+        return len(self.owner) == len(IN_PROJECT)
+
+    @property
     def alternatives(self) -> list[tuple[str, str]]:
         """Return the pairs of fields of which a manifest has one."""
         return [(name, other.name) for name, other in self.instead.items()]

@@ -24,6 +24,7 @@ from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.projections.maintenance import log, verify
+from reconciler.service.projections.objects import project_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,10 @@ def _other_secrets(now: Snapshot, then: Snapshot) -> tuple[ResourceRef, ...]:
 
 
 def _ref(row: ObjectRow, rows: Mapping[str, ObjectRow]) -> ResourceRef:
-    """Return the ref of an application, with the names that its owners have in the same store."""
-    owner, project = rows[row.organization].name, rows[row.parent].name
-    return ResourceRef(Kind.OIDC_APPLICATION, owner, project, row.name)
+    """Return the ref of an object, with the names that its owners have in the same store."""
+    project = project_of(row)
+    owners = rows[row.organization].name, rows[project].name if project else ""
+    return ResourceRef(Kind(row.kind), *owners, row.name)
 
 
 def _replace(backup: Path, target: Path) -> Path | None:

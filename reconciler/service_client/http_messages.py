@@ -14,8 +14,8 @@ from typing import NamedTuple
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from reconciler.errors import ServiceError
+from reconciler.kinds.addresses import ADDRESSES
 from reconciler.resources.call import (
-    ADDRESSES,
     HEADERS,
     ORGANIZATION_OF_ZITADEL,
     WRITE_BATCH,

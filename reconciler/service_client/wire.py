@@ -23,8 +23,9 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UnauthenticatedError,
 )
+from reconciler.kinds.addresses import ADDRESSES
 from reconciler.kinds.calls import CALLS
-from reconciler.resources.call import ADDRESSES, Call, Code, JsonObject
+from reconciler.resources.call import Call, Code, JsonObject
 
 NO_ANSWER = 0  # no code of gRPC: nothing that the service said
 

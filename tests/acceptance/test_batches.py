@@ -13,7 +13,7 @@ from typing import Any
 
 from reconciler.resources.secret import Secret
 from reconciler.service.build import open_sqlite
-from reconciler.service.domain.oidc_application import hash_of
+from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.dispatch import Incoming
 from tests.raw_http import Raw, exchange, read_response, request

@@ -54,7 +54,7 @@ def assert_nothing_is_lost_or_twice(run: Run, folder: Path) -> None:
     hashes = {
         stream: payload["secret_hash"]
         for stream, kind, payload in history
-        if kind.startswith("app.") and payload.get("secret_hash")
+        if kind.startswith("application.") and payload.get("secret_hash")
     }
     clients = applications(folder)
     delivered = {}

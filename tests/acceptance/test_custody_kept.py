@@ -65,13 +65,16 @@ def test_an_embedded_store_keeps_the_secret_of_a_killed_run(run: Run, small: Pat
         (row,) = view.owed([owed.id])
     assert abs(row.expires_at - row.made_at - 2 * 3600 * 10**6) < 60 * 10**6
     history = run("history", "OidcApplication", "acme/shop/web")
-    assert "app.oidc.secret.claimed" in history.out
+    assert "application.secret.claimed" in history.out
     assert "tree later" in history.out
     assert secret not in history.all
     events = json.loads(run("history", "OidcApplication", "acme/shop/web", "--format", "json").out)[
         "events"
     ]
-    assert [event["type"] for event in events] == ["app.oidc.added", "app.oidc.secret.claimed"]
+    assert [event["type"] for event in events] == [
+        "application.added",
+        "application.secret.claimed",
+    ]
     assert not any(event["secret_changed"] for event in events)
     assert run("store", "verify").code == 0
     with embedded_client(store) as client:
@@ -107,7 +110,7 @@ def test_a_server_keeps_the_secret_of_a_killed_run(run: Run, small: Path) -> Non
             client.acknowledge([claimed])
             assert client.observe(["acme"]).owed == ()
         history = run("history", "OidcApplication", "acme/shop/web", *service, **told)
-        assert "app.oidc.secret.claimed  by editor" in history.out
+        assert "application.secret.claimed  by editor" in history.out
         log = (folder / "stderr.txt").read_text(encoding="utf-8")
         assert claimed.client_secret.reveal() not in log + history.all
 

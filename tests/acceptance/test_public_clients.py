@@ -243,7 +243,7 @@ def check_result(result: Mapping[str, Any], server: Server, name: str) -> None:
     sequences = {str(event.sequence): event.type for event in server.events()}
 
     assert result["updated"] == result["again"]
-    assert sequences[result["updated"]] == "idp.jwt.config.changed"
+    assert sequences[result["updated"]] == "provider.changed"
     assert result["app"]["secret"] == 64
     assert result["owner"] == server.known.organization
     assert name in result["names"]

@@ -101,9 +101,9 @@ def test_a_configuration_is_never_in_use_on_the_way(run: Run, each: Path) -> Non
     history = events(each.parent)
     (web,) = [stream for stream, _, payload in history if payload.get("name") == "web"]
     assert [kind for stream, kind, _ in history if stream == web] == [
-        "app.oidc.added",
-        *("app.deactivated", "app.oidc.config.changed"),
-        *("app.oidc.config.changed", "app.reactivated"),
+        "application.added",
+        *("application.deactivated", "application.changed"),
+        *("application.changed", "application.reactivated"),
     ]
 
 
@@ -132,7 +132,7 @@ def test_a_kill_between_the_two_writes_is_healed_by_the_next_apply(
 
     assert_nothing_is_lost_or_twice(run, small.parent)
     told = [kind for _, kind, _ in events(small.parent)]
-    assert told.count("app.deactivated") == 1
+    assert told.count("application.deactivated") == 1
 
 
 @pytest.mark.parametrize("point", ["C4:3", "C6:3"])
@@ -179,7 +179,7 @@ def test_what_another_writer_switched_off_is_told(place: Place) -> None:
     (field,) = changed["fields"]
     assert (field["name"], field["declared"], field["held"]) == ("metadata.active", True, False)
     history = run("history", "OidcApplication/acme/shop/web").out
-    assert "app.deactivated" in history
+    assert "application.deactivated" in history
     assert "metadata.active: true -> false" in history
 
     plan = run("plan", "--format", "json").json

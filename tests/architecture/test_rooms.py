@@ -38,21 +38,7 @@ TO_BE_MENDED: set[str] = {
     "manifests/export.py",
     "manifests/resolve.py",
     "manifests/variables.py",
-    "resources/call.py",
-    "service/domain/oidc_application.py",
-    "service/domain/state.py",
-    "service/operations/actions.py",
-    "service/operations/answers.py",
-    "service/operations/applications.py",
-    "service/operations/commit.py",
     "service/operations/custody.py",
-    "service/operations/history.py",
-    "service/operations/identity_providers.py",
-    "service/operations/inventory.py",
-    "service/operations/lists.py",
-    "service/operations/operation.py",
-    "service/operations/session.py",
-    "service/restore.py",
 }
 
 MEMBERS = {kind.name for kind in LEAVES} | {"APPLICATION"}

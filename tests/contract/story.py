@@ -145,7 +145,7 @@ STORY = {
     "updating a project": Step(
         "UpdateProject",
         {"id": Id("shut"), "name": "open", "projectRoleAssertion": True, "hasProjectCheck": True},
-        writes=1,
+        writes=2,
     ),
     "updating a project without a change": Step(
         "UpdateProject",
@@ -403,7 +403,7 @@ STORY = {
     ),
     "actions by an unknown column": Step("ListActions", {"sortingColumn": UNDEFINED}, 3),
     "updating an action": Step(
-        "UpdateAction", {"id": Id("action"), **script("hello", timeout="2s")}, writes=1
+        "UpdateAction", {"id": Id("action"), **script("hello", timeout="2s")}, writes=2
     ),
     "updating an action to the same": Step(
         "UpdateAction", {"id": Id("action"), **script("hello", timeout="2s")}

@@ -238,7 +238,7 @@ def test_a_claim_is_recorded_and_changes_nothing(ask: Asking) -> None:
     assert ask.objects() == [before]
     history = ask("GetObjectHistory", id=made["appId"])
     assert [event["type"] for event in history["events"]] == [
-        "app.oidc.added", "app.oidc.secret.claimed", "app.oidc.secret.claimed",
+        "application.added", "application.secret.claimed", "application.secret.claimed",
     ]  # fmt: skip
     assert history["next"] == ""
     last = history["events"][-1]
@@ -247,7 +247,7 @@ def test_a_claim_is_recorded_and_changes_nothing(ask: Asking) -> None:
     assert made["clientSecret"] not in str(history)
     ask("UpdateApp", projectId=ask.project, appId=made["appId"], name="new")
     types = [event["type"] for event in ask("GetObjectHistory", id=made["appId"])["events"]]
-    assert types[-1] == "app.renamed"
+    assert types[-1] == "application.renamed"
     assert rebuild(ask.service.store) == 3
     assert verify(ask.service.store) == []
     assert [found["state"] for found in owed(ask)] == ["owed"], "a rebuild leaves what is owed"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.resources.ref import Kind
+from reconciler.kinds.action_flow import operations
 from reconciler.service.build import open_postgres
 from reconciler.service.domain.refusal import Code
 from reconciler.service.eventstore.rows import Lookups, ObjectRow
-from reconciler.service.operations import actions, engine
+from reconciler.service.operations import engine
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.session import Writing
@@ -288,7 +288,7 @@ def test_an_action_that_another_server_removes_meanwhile_is_not_set(
     """
     ask, other = servers
     action = ask.an_action()["id"]
-    change, lookups = actions._change, engine.expected_lookups
+    change, lookups = operations._change, engine.expected_lookups
 
     def unlocked(requests: Sequence[Request]) -> Lookups:
         return lookups(requests)._replace(organizations=frozenset())
@@ -296,11 +296,11 @@ def test_an_action_that_another_server_removes_meanwhile_is_not_set(
     monkeypatch.setattr(engine, "expected_lookups", unlocked)
 
     def delayed(*args: Any) -> int:
-        monkeypatch.setattr(actions, "_change", change)
+        monkeypatch.setattr(operations, "_change", change)
         other("DeleteAction", id=action)
         return change(*args)
 
-    monkeypatch.setattr(actions, "_change", delayed)
+    monkeypatch.setattr(operations, "_change", delayed)
     fields = {"flowType": LOGIN, "triggerType": PRE_CREATION, "actionIds": [action]}
     refusal = ask.refused("SetTriggerActions", organization=ask.organization, **fields)
 
@@ -314,14 +314,14 @@ def test_an_action_that_another_server_sets_meanwhile_is_taken_out(
     """It is set after the action was looked at, and before its removal is written."""
     ask, other = servers
     action = ask.an_action()["id"]
-    target = Writing.target
+    expect = Writing.expect
 
-    def delayed(call: Writing, kind: Kind, object_id: str) -> ObjectRow:
-        monkeypatch.setattr(Writing, "target", target)
+    def delayed(call: Writing, row: ObjectRow) -> None:
+        monkeypatch.setattr(Writing, "expect", expect)
         set_actions(other, LOGIN, PRE_CREATION, action)
-        return target(call, kind, object_id)
+        expect(call, row)
 
-    monkeypatch.setattr(Writing, "target", delayed)
+    monkeypatch.setattr(Writing, "expect", delayed)
     ask("DeleteAction", id=action)
 
     assert listed(ask) == []

@@ -30,9 +30,9 @@ from tests.unit.service.asking import Asking
             "allowedToFail: must be true or false",
         ),
         ("CreateAction", {"name": "a", "script": float("nan")}, "script: must be a string"),
-        ("CreateAction", {"name": "a", "script": {1, 2}}, "request: must be JSON"),
-        ("CreateAction", {"name": "a", "script": Secret("hidden")}, "request: must be JSON"),
-        ("CreateAction", {"name": "a", "script": EMBEDDED}, "request: must be JSON"),
+        ("CreateAction", {"name": "a", "script": {1, 2}}, "script: must be a string"),
+        ("CreateAction", {"name": "a", "script": Secret("hidden")}, "script: must be a string"),
+        ("CreateAction", {"name": "a", "script": EMBEDDED}, "script: must be a string"),
         ("AddOIDCApp", {"name": "a", "redirectUris": "x"}, "redirectUris: must be a list"),
         ("AddOIDCApp", {"name": "a", "redirectUris": [1]}, "redirectUris[0]: must be a string"),
         (

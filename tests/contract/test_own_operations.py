@@ -170,11 +170,11 @@ def test_the_history_of_an_object_tells_who_did_what_when_and_why(ask: Asking) -
     events = answer["events"]
     assert answer["next"] == ""
     assert [event["type"] for event in events] == [
-        "app.oidc.added",
-        "app.renamed",
-        "app.oidc.secret.changed",
-        "app.oidc.config.changed",
-        "app.removed",
+        "application.added",
+        "application.renamed",
+        "application.secret.changed",
+        "application.changed",
+        "application.removed",
     ]
     assert [event["version"] for event in events] == [1, 2, 3, 4, 5]
     assert [event["writer"] for event in events] == ["admin", "hand", "admin", "admin", "admin"]
@@ -216,7 +216,7 @@ def test_what_was_removed_is_told_with_who_when_and_what_it_was(ask: Asking) -> 
         "OidcApplication", "shopfront", ask.project,
     )  # fmt: skip
     assert (app["id"], app["trees"], app["writer"]) == (made["appId"], ["default"], "ana")
-    assert (app["type"], app["context"]) == ("app.removed", {})
+    assert (app["type"], app["context"]) == ("application.removed", {})
     assert TIME.fullmatch(app["recordedAt"])
     assert (other["kind"], other["projectId"], other["context"]) == (
         "Action", "", {"tree": "other"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -9,32 +10,16 @@ import pytest
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.table import operations
-from tests.examples import JWT
+from tests.contract.right_requests import NOTHING, Tenant, right_requests
 from tests.unit.service.asking import Asking
 
-VIEWER_MAY = {
-    "GetIAM", "Healthz", "ListOrgs", "GetMyOrg", "ListProjects", "GetProjectByID", "ListOrgIDPs",
-    "GetOrgIDPByID", "ListApps", "GetAppByID", "ListActions", "GetAction", "GetServiceInfo",
-    "ListObjects", "GetObjectHistory", "ListRemovals", "ListTrees", "ListOwedSecrets",
-    "ListProviders", "GetProviderByID", "GetFlow",
-}  # fmt: skip
-
-EDITOR_MAY = VIEWER_MAY | {
-    "AddProject", "AddOrgJWTIDP", "UpdateOrgIDP", "UpdateOrgIDPJWTConfig", "RemoveOrgIDP",
-    "AddOIDCApp", "UpdateApp", "UpdateOIDCAppConfig", "RemoveApp", "RegenerateOIDCClientSecret",
-    "CreateAction", "UpdateAction", "DeleteAction", "RecordContext", "WriteBatch", "AcquireLease",
-    "RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets",
-    "AddJWTProvider", "UpdateJWTProvider", "DeleteProvider", "SetTriggerActions", "ClearFlow",
-    "UpdateProject",
-    "DeactivateProject", "ReactivateProject", "DeactivateOrgIDP", "ReactivateOrgIDP",
-    "DeactivateApp", "ReactivateApp", "DeactivateAction", "ReactivateAction",
-}  # fmt: skip
-
+ADMINS = {"AddOrg"}
 ROLES = {
-    Role.VIEWER: VIEWER_MAY,
-    Role.EDITOR: EDITOR_MAY,
-    Role.ADMIN: EDITOR_MAY | {"AddOrg"},
+    Role.VIEWER: {row.name for row in operations().values() if not row.writes},
+    Role.EDITOR: operations().keys() - ADMINS,
+    Role.ADMIN: operations().keys(),
 }
+OF_NO_TENANT = {"AddOrg", "ListOrgs", "ListOwedSecrets", "ClaimSecrets", "AcknowledgeSecrets"}
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -49,75 +34,45 @@ def test_a_role_may_do_what_it_is_for(ask: Asking, role: Role) -> None:
         if refused.code != 7:
             may.add(operation)
 
-    assert may == ROLES[role] & set(operations())
+    assert may == ROLES[role]
 
 
 def everything_about(ask: Asking, *, foreign: bool) -> dict[str, dict[str, Any]]:
     """Return a call of every operation that addresses something, of others or of nobody."""
     owner = ask("AddOrg", name="globex")["id"]
+    tenant = NOTHING
     if foreign:
         project = ask("AddProject", organization=owner, name="secret")["id"]
         idp = ask.an_idp(organization=owner)["idpId"]
         app = ask.an_app(projectId=project)["appId"]
         action = ask.an_action(organization=owner)["id"]
-    else:
-        owner, project, idp, app, action = "1", "2", "3", "4", "5"
-    in_project = {"projectId": project, "appId": app}
+        tenant = Tenant(owner, project, app, idp, action)
+    lease = {"named": "globex" if foreign else "nobody"}
     return {
-        "GetMyOrg": {"organization": owner},
-        "AddProject": {"organization": owner, "name": "x"},
-        "ListProjects": {"organization": owner},
-        "GetProjectByID": {"id": project},
-        "UpdateProject": {"id": project, "name": "x", "expected_sequence": 1},
-        "AddOrgJWTIDP": {"organization": owner, "name": "x", **JWT},
-        "ListOrgIDPs": {"organization": owner},
-        "GetOrgIDPByID": {"id": idp},
-        "UpdateOrgIDP": {"idpId": idp, "name": "x"},
-        "UpdateOrgIDPJWTConfig": {"idpId": idp, **JWT, "expected_sequence": 1},
-        "RemoveOrgIDP": {"idpId": idp},
-        "AddJWTProvider": {"organization": owner, "name": "x", **JWT},
-        "ListProviders": {"organization": owner},
-        "GetProviderByID": {"id": idp},
-        "UpdateJWTProvider": {"id": idp, "name": "x", **JWT, "expected_sequence": 1},
-        "DeleteProvider": {"id": idp},
-        "AddOIDCApp": {"projectId": project, "name": "x"},
-        "ListApps": {"projectId": project},
-        "GetAppByID": in_project,
-        "UpdateApp": {**in_project, "name": "x"},
-        "UpdateOIDCAppConfig": in_project,
-        "RemoveApp": in_project,
-        "RegenerateOIDCClientSecret": in_project,
-        "CreateAction": {"organization": owner, "name": "x", "script": "x"},
-        "ListActions": {"organization": owner},
-        "GetAction": {"id": action},
-        "UpdateAction": {"id": action, "name": "x", "script": "x", "expected_sequence": 1},
-        "DeleteAction": {"id": action},
-        "GetFlow": {"organization": owner, "type": "1"},
-        "SetTriggerActions": {
-            "organization": owner,
-            "flowType": "1",
-            "triggerType": "1",
-            "actionIds": [action],
-        },
-        "ClearFlow": {"organization": owner, "type": "1"},
         **{
-            f"{verb}{noun}": target
-            for verb in ("Deactivate", "Reactivate")
-            for noun, target in (
-                ("Project", {"id": project}),
-                ("OrgIDP", {"idpId": idp}),
-                ("App", in_project),
-                ("Action", {"id": action}),
-            )
+            operation: fields if names_an_object(fields) else {**fields, **of(tenant)}
+            for operation, fields in right_requests(tenant, "x").items()
+            if operation not in OF_NO_TENANT
         },
-        "ListObjects": {"organizationId": owner},
-        "GetObjectHistory": {"id": action},
-        "ListRemovals": {"organizationId": owner},
-        "RecordContext": {"id": action},
-        "AcquireLease": {"named": "globex" if foreign else "nobody", "holder": "x", "seconds": 1},
-        "RenewLease": {"named": "globex" if foreign else "nobody", "lease": "x", "seconds": 1},
-        "ReleaseLease": {"named": "globex" if foreign else "nobody", "lease": "x"},
+        "GetMyOrg": of(tenant),
+        **{
+            operation: {**fields, "expected_sequence": 1}
+            for operation, fields in right_requests(tenant, "x").items()
+            if operation.startswith("Update")
+        },
+        "AcquireLease": {**lease, "holder": "x", "seconds": 1},
+        "RenewLease": {**lease, "lease": "x", "seconds": 1},
+        "ReleaseLease": {**lease, "lease": "x"},
     }
+
+
+def of(tenant: Tenant) -> dict[str, Any]:
+    """Return the organization that a call is made for."""
+    return {"organization": tenant.organization}
+
+
+def names_an_object(fields: Mapping[str, Any]) -> bool:
+    return bool(fields.keys() & {"id", "idpId", "appId", "projectId", "organizationId"})
 
 
 @pytest.mark.parametrize("own_header", [False, True])

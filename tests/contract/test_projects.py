@@ -49,7 +49,8 @@ def test_an_update_is_full_and_one_without_a_change_writes_nothing(ask: Asking) 
     events = ask("GetObjectHistory", id=made)["events"]
     assert [(each["type"], each["payload"]) for each in events] == [
         ("project.added", {"name": "blog", "spec": {**OFF, **SOME}}),
-        ("project.changed", {"name": "news", "spec": {**OFF, "hasProjectCheck": True}}),
+        ("project.renamed", {"name": "news"}),
+        ("project.changed", {"spec": {**OFF, "hasProjectCheck": True}}),
     ]
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import WRITE_BATCH
 from reconciler.resources.fields import Form
+from reconciler.service.operations.form import Fixed
+from reconciler.service.operations.form import Form as RequestForm
 from reconciler.service.operations.operation import Operation
-from reconciler.service.operations.request import Fields
 from reconciler.service.operations.table import operations
 from reconciler.service.transport.protobuf import METHODS
 from tests.contract.normal import Normal
@@ -142,25 +142,19 @@ def spellings(row: Operation, fields: Spec, way: str) -> Iterator[Spec]:
     A message lacks the fields that only JSON has.
     """
     yield fields
-    if issubclass(row.request, Fields):
+    if not isinstance(row.request, RequestForm):
         return
     said = {
-        str(field.alias): _plain(field.get_default())
-        for field in row.request.model_fields.values()
-        if not field.is_required() and field.get_default() is not None
+        field.name: field.value if isinstance(field, Fixed) else field.default
+        for field in (*row.request.of_kind, *row.request.others)
     }
+    said = {name: value for name, value in said.items() if value is not None}
     names = set(said)
     if way not in METHODLESS:
         message = METHODS[f"/{row.grpc[0]}"].request.DESCRIPTOR
         names &= {field.json_name for field in message.fields}
     for spelled in (_as_is, _emptied, _otherwise) if names else ():
         yield {**{name: spelled(name, said[name]) for name in names}, **fields}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", by_alias=True)
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _as_is(_: str, value: object) -> object:

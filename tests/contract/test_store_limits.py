@@ -13,8 +13,9 @@ from typing import Any
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.custody import AT_ONCE
 from reconciler.service.operations.lists import MAX_PAGE, MAX_QUERIES, METHODS
+from reconciler.service.operations.operation import Effect
 from reconciler.service.operations.table import operations
-from tests.examples import JWT
+from tests.contract.right_requests import Tenant, right_requests
 from tests.unit.service.asking import Asking
 
 LARGE = 2**63
@@ -40,82 +41,30 @@ BY_TYPE: Mapping[type, list[Any]] = {
 }
 
 
+REMOVES = [row.name for row in operations().values() if row.effect is Effect.REMOVES]
+REMOVED = {"id", "idpId", "appId"}
+
+
 def calls(ask: Asking) -> Mapping[str, dict[str, Any]]:
     """Return a call of every operation with every field, about what is there."""
-    app = {"projectId": ask.project, "appId": ask.an_app()["appId"]}
-    idp, action = ask.an_idp()["idpId"], ask.an_action()["id"]
-    config = {
-        "redirectUris": ["https://a.example/cb"],
-        "responseTypes": ["OIDC_RESPONSE_TYPE_CODE"],
-        "grantTypes": ["OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],
-        "appType": "OIDC_APP_TYPE_WEB",
-        "authMethodType": "OIDC_AUTH_METHOD_TYPE_BASIC",
-        "postLogoutRedirectUris": ["https://a.example/out"],
-        "additionalOrigins": ["https://a.example"],
-        "clockSkew": "1s",
-    }
-    owner, cut = {"organization": ask.organization}, {"query": {"offset": 0, "limit": 10}}
-    page = {"organizationId": ask.organization, "cursor": "", "limit": 10}
-    secrets = {"organizationId": ask.organization, "secrets": [{"id": "1", "madeAt": "1"}]}
-    script = {"script": "x", "timeout": "1s", "allowedToFail": True}
+    app, idp, action = ask.an_app()["appId"], ask.an_idp()["idpId"], ask.an_action()["id"]
+    held = Tenant(ask.organization, ask.project, app, idp, action)
+    known = right_requests(held, "x")
+    owner = {"organization": ask.organization}
     lease = {"named": "acme", "holder": "h", "seconds": 1, "insteadOf": 1}
     return {
-        "AddOrg": {"name": "x"},
-        "ListOrgs": {**cut, "queries": [], "sortingColumn": "ORG_FIELD_NAME_NAME"},
-        "AddProject": {**owner, "name": "x"},
-        "ListProjects": {**owner, **cut, "queries": []},
-        "GetProjectByID": {"id": ask.project},
-        "UpdateProject": {"id": ask.project, "name": "y", "projectRoleCheck": True},
-        "AddOrgJWTIDP": {**owner, "name": "x", **JWT},
-        "ListOrgIDPs": {**owner, **cut, "queries": [], "sortingColumn": "IDP_FIELD_NAME_NAME"},
-        "GetOrgIDPByID": {"id": idp},
-        "UpdateOrgIDP": {"idpId": idp, "name": "y"},
-        "UpdateOrgIDPJWTConfig": {"idpId": idp, **JWT},
-        "RemoveOrgIDP": {"idpId": "0"},
-        "AddJWTProvider": {**owner, "name": "x", **JWT, "audience": "https://a.example"},
-        "ListProviders": {**owner, **cut, "queries": []},
-        "GetProviderByID": {"id": idp},
-        "UpdateJWTProvider": {"id": idp, "name": "y", **JWT, "audience": "https://a.example"},
-        "DeleteProvider": {"id": "0"},
-        "AddOIDCApp": {"projectId": ask.project, "name": "x", **config},
-        "ListApps": {"projectId": ask.project, **cut, "queries": []},
-        "GetAppByID": app,
-        "UpdateApp": {**app, "name": "y"},
-        "UpdateOIDCAppConfig": {**app, **config},
-        "RemoveApp": {"projectId": ask.project, "appId": "0"},
-        "RegenerateOIDCClientSecret": app,
-        "CreateAction": {**owner, "name": "x", **script},
-        "ListActions": {**owner, **cut, "queries": [], "sortingColumn": "ACTION_FIELD_NAME_ID"},
-        "GetAction": {"id": action},
-        "UpdateAction": {"id": action, "name": "y", **script},
-        "DeleteAction": {"id": "0"},
-        "GetFlow": {**owner, "type": "1"},
-        "SetTriggerActions": {
-            **owner,
-            "flowType": "1",
-            "triggerType": "2",
-            "actionIds": [action],
-        },
-        "ClearFlow": {**owner, "type": "1"},
+        **{name: {**owner, **fields} for name, fields in known.items()},
+        # What others are about stays.
         **{
-            f"{verb}{noun}": target
-            for verb in ("Deactivate", "Reactivate")
-            for noun, target in (
-                ("Project", {"id": ask.project}),
-                ("OrgIDP", {"idpId": idp}),
-                ("App", app),
-                ("Action", {"id": action}),
-            )
+            name: known[name] | dict.fromkeys(REMOVED & known[name].keys(), "0") for name in REMOVES
         },
-        "ListObjects": page,
+        "ListObjects": {**known["ListObjects"], "cursor": "", "limit": 10},
+        "ListOwedSecrets": {**known["ListOwedSecrets"], "cursor": "", "limit": 10},
+        "ListRemovals": {**known["ListRemovals"], "cursor": 0, "limit": 10},
         "GetObjectHistory": {"id": action, "after": "0"},
-        "ListRemovals": {**page, "cursor": 0},
         "ListTrees": {"organizationId": ask.organization},
-        "RecordContext": {"id": action},
         "WriteBatch": {"orders": [{"operation": "DeleteAction", "fields": {"id": "0"}}]},
-        "ListOwedSecrets": page,
-        "ClaimSecrets": {**secrets, "under": "1.x"},
-        "AcknowledgeSecrets": secrets,
+        "ClaimSecrets": {**known["ClaimSecrets"], "under": "1.x"},
         "AcquireLease": lease,
         "RenewLease": {"named": "acme", "lease": "x", "seconds": 1},
         "ReleaseLease": {"named": "acme", "lease": "x"},

@@ -9,9 +9,8 @@ from __future__ import annotations
 import itertools
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pytest
@@ -20,7 +19,7 @@ from reconciler.service.build import open_sqlite
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.operations.callers import make_token
 from reconciler.service.operations.table import operations
-from tests.contract.story import JWT
+from tests.contract.right_requests import NOTHING, Tenant, right_requests
 from tests.running import Server, running_server
 from tests.wires import WIRES, Answered, Headers, Outcome, Refused, Wire
 
@@ -28,78 +27,13 @@ OK, INVALID, MISSING, FORBIDDEN, MOVED, ABORTED, NOBODY = 0, 3, 5, 7, 9, 10, 16
 NEEDS_NO_TOKEN = {"Healthz"}
 SERVICE_ITSELF = {"GetIAM", "GetServiceInfo"}
 ADMINS_ONLY = {"AddOrg"}
-CONFIG = dict(JWT)
 NAMES = (f"tenant-{number}" for number in itertools.count())
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Tenant:
-    """What one organization holds."""
-
-    organization: str
-    project: str
-    application: str
-    provider: str
-    action: str
-
-
-NOTHING = Tenant("404", "404", "404", "404", "404")
-
-
 def fields_of(operation: str, tenant: Tenant) -> dict[str, Any]:
     """Return a right request, about what a tenant holds."""
-    app = {"projectId": tenant.project, "appId": tenant.application}
-    owed = {"secrets": [{"id": tenant.application, "madeAt": "1"}]}
-    name = {"name": next(NAMES)}
-    script = {"script": "function f() {}"}
-    known: Mapping[str, Mapping[str, Any]] = {
-        "AddOrg": name,
-        "AddProject": name,
-        "GetProjectByID": {"id": tenant.project},
-        "UpdateProject": {"id": tenant.project, **name, "projectRoleCheck": True},
-        "AddOrgJWTIDP": {**name, **CONFIG},
-        "GetOrgIDPByID": {"id": tenant.provider},
-        "UpdateOrgIDP": {"idpId": tenant.provider, **name},
-        "UpdateOrgIDPJWTConfig": {"idpId": tenant.provider, **CONFIG, "headerName": "x-new"},
-        "RemoveOrgIDP": {"idpId": tenant.provider},
-        "AddJWTProvider": {**name, **CONFIG},
-        "GetProviderByID": {"id": tenant.provider},
-        "UpdateJWTProvider": {"id": tenant.provider, **name, **CONFIG},
-        "DeleteProvider": {"id": tenant.provider},
-        "AddOIDCApp": {"projectId": tenant.project, **name},
-        "ListApps": {"projectId": tenant.project},
-        "GetAppByID": app,
-        "UpdateApp": {**app, **name},
-        "UpdateOIDCAppConfig": {**app, "devMode": True},
-        "RemoveApp": app,
-        "RegenerateOIDCClientSecret": app,
-        "CreateAction": {**name, **script},
-        "GetAction": {"id": tenant.action},
-        "UpdateAction": {"id": tenant.action, **name, **script},
-        "DeleteAction": {"id": tenant.action},
-        "GetFlow": {"type": "1"},
-        "SetTriggerActions": {"flowType": "1", "triggerType": "1", "actionIds": [tenant.action]},
-        "ClearFlow": {"type": "1"},
-        **{
-            f"{verb}{noun}": target
-            for verb in ("Deactivate", "Reactivate")
-            for noun, target in (
-                ("Project", {"id": tenant.project}),
-                ("OrgIDP", {"idpId": tenant.provider}),
-                ("App", app),
-                ("Action", {"id": tenant.action}),
-            )
-        },
-        "ListObjects": {"organizationId": tenant.organization},
-        "ListRemovals": {"organizationId": tenant.organization},
-        "GetObjectHistory": {"id": tenant.action},
-        "RecordContext": {"id": tenant.action},
-        "ListOwedSecrets": {"organizationId": tenant.organization},
-        "ClaimSecrets": {"organizationId": tenant.organization, **owed},
-        "AcknowledgeSecrets": {"organizationId": tenant.organization, **owed},
-    }
-    return dict(known.get(operation, {}))
+    return dict(right_requests(tenant, next(NAMES)).get(operation, {}))
 
 
 def names_an_object(operation: str) -> bool:

@@ -1,274 +1,181 @@
-"""Events: everything that is ever written about an object. Each kind has its own.
+"""Events: everything that is ever written about an object, and its states between them.
 
-An event is stored as its ``TYPE`` and its fields. Neither is ever changed, because logs of earlier
-versions are read for good.
+Every kind has the events below; what only one kind has is in its room. An event is stored as its
+type and its fields. A type begins with the last word of its kind: ``provider.renamed``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias, get_args
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import Spec
+from reconciler.resources.ref import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class OrganizationAdded:
-    """An organization came into being. It owns itself."""
-
-    TYPE: ClassVar[str] = "organization.added"
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectAdded:
-    """A project came into being."""
-
-    TYPE: ClassVar[str] = "project.added"
-    name: str
-    spec: Spec
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectChanged:
-    """A project was updated as a whole, its name included."""
-
-    TYPE: ClassVar[str] = "project.changed"
-    name: str
-    spec: Spec
-
-
-@dataclass(frozen=True, slots=True)
-class IdpJwtAdded:
-    """An identity provider came into being, with its JWT configuration."""
-
-    TYPE: ClassVar[str] = "idp.jwt.added"
-    name: str
-    spec: Spec
-
-
-@dataclass(frozen=True, slots=True)
-class IdpRenamed:
-    """An identity provider was given another name."""
-
-    TYPE: ClassVar[str] = "idp.renamed"
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class IdpJwtConfigChanged:
-    """The JWT configuration of an identity provider was updated as a whole."""
-
-    TYPE: ClassVar[str] = "idp.jwt.config.changed"
-    spec: Spec
-
-
-@dataclass(frozen=True, slots=True)
-class IdpRemoved:
-    """An identity provider is no more."""
-
-    TYPE: ClassVar[str] = "idp.removed"
-
-
-@dataclass(frozen=True, slots=True)
-class AppOidcAdded:
-    """An application came into being in a project. Of its secret only the hash is kept."""
-
-    TYPE: ClassVar[str] = "app.oidc.added"
-    name: str
-    project: str
-    client_id: str
-    secret_hash: str
-    spec: Spec
-
-
-@dataclass(frozen=True, slots=True)
-class AppRenamed:
-    """An application was given another name."""
-
-    TYPE: ClassVar[str] = "app.renamed"
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class AppOidcConfigChanged:
-    """The configuration of an application was updated as a whole."""
-
-    TYPE: ClassVar[str] = "app.oidc.config.changed"
-    spec: Spec
-
-
-@dataclass(frozen=True, slots=True)
-class AppOidcSecretChanged:
-    """An application was given a new client secret; the one before has ended."""
-
-    TYPE: ClassVar[str] = "app.oidc.secret.changed"
-    secret_hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class AppRemoved:
-    """An application is no more."""
-
-    TYPE: ClassVar[str] = "app.removed"
-
-
-@dataclass(frozen=True, slots=True)
-class ActionAdded:
-    """An action came into being."""
-
-    TYPE: ClassVar[str] = "action.added"
-    name: str
-    spec: Spec
-
-
-@dataclass(frozen=True, slots=True)
-class ActionChanged:
-    """An action was updated as a whole, its name included."""
-
-    TYPE: ClassVar[str] = "action.changed"
-    name: str
-    spec: Spec
-
-
-@dataclass(frozen=True, slots=True)
-class ActionRemoved:
-    """An action is no more."""
-
-    TYPE: ClassVar[str] = "action.removed"
-
-
-@dataclass(frozen=True, slots=True)
-class FlowTriggerSet:
-    """A trigger of a flow got actions, by their ids and in their order; none empties it.
-
-    The first one is the beginning of a flow, and so is the first one after ``FlowRemoved``.
-    """
-
-    TYPE: ClassVar[str] = "flow.trigger.set"
-    flow: str
-    trigger: str
-    actions: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class FlowActionDropped:
-    """An action that was removed left every trigger of a flow."""
-
-    TYPE: ClassVar[str] = "flow.action.dropped"
-    action: str
-
-
-@dataclass(frozen=True, slots=True)
-class FlowRemoved:
-    """No trigger of a flow has actions any more."""
-
-    TYPE: ClassVar[str] = "flow.removed"
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectDeactivated:
-    """A project was switched off."""
-
-    TYPE: ClassVar[str] = "project.deactivated"
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectReactivated:
-    """A project was switched on again."""
-
-    TYPE: ClassVar[str] = "project.reactivated"
-
-
-@dataclass(frozen=True, slots=True)
-class IdpDeactivated:
-    """An identity provider was switched off."""
-
-    TYPE: ClassVar[str] = "idp.deactivated"
-
-
-@dataclass(frozen=True, slots=True)
-class IdpReactivated:
-    """An identity provider was switched on again."""
-
-    TYPE: ClassVar[str] = "idp.reactivated"
-
-
-@dataclass(frozen=True, slots=True)
-class AppDeactivated:
-    """An application was switched off."""
-
-    TYPE: ClassVar[str] = "app.deactivated"
-
-
-@dataclass(frozen=True, slots=True)
-class AppReactivated:
-    """An application was switched on again."""
-
-    TYPE: ClassVar[str] = "app.reactivated"
-
-
-@dataclass(frozen=True, slots=True)
-class ActionDeactivated:
-    """An action was switched off."""
-
-    TYPE: ClassVar[str] = "action.deactivated"
-
-
-@dataclass(frozen=True, slots=True)
-class ActionReactivated:
-    """An action was switched on again."""
-
-    TYPE: ClassVar[str] = "action.reactivated"
-
-
-@dataclass(frozen=True, slots=True)
-class ContextRecorded:
-    """Nothing about the object changed, but why it is as it is: a tree took it over."""
-
-    TYPE: ClassVar[str] = "context.recorded"
-
-
-@dataclass(frozen=True, slots=True)
-class AppOidcSecretClaimed:
-    """An owed secret was answered again. It changes nothing, and stands in a stream of its own.
+class Event:
+    """A change of an object.
 
     Attributes:
-        application: Its id.
-        made_at: Sequence of the event that made the secret, as text.
+        VERB: The rest of its type.
+        GIVES_OWNER: Whether it makes the tree of its context the owner of the object.
+        kind: Of the object. Its type tells it, so that it is no stored field.
     """
 
-    TYPE: ClassVar[str] = "app.oidc.secret.claimed"
-    application: str
-    made_at: str
+    VERB: ClassVar[str]
+    GIVES_OWNER: ClassVar[bool] = True
+    kind: Kind
+
+    @property
+    def type(self) -> str:
+        """Return the type under which it is stored."""
+        return type_of(self.kind, self.VERB)
 
 
-Added: TypeAlias = OrganizationAdded | ProjectAdded | IdpJwtAdded | AppOidcAdded | ActionAdded
-FlowChanged: TypeAlias = FlowTriggerSet | FlowActionDropped
-Renamed: TypeAlias = IdpRenamed | AppRenamed
-Deleted: TypeAlias = IdpRemoved | AppRemoved | ActionRemoved | FlowRemoved
-Deactivated: TypeAlias = ProjectDeactivated | IdpDeactivated | AppDeactivated | ActionDeactivated
-Reactivated: TypeAlias = ProjectReactivated | IdpReactivated | AppReactivated | ActionReactivated
-Event: TypeAlias = (
-    Added
-    | Renamed
-    | Deleted
-    | ProjectChanged
-    | Deactivated
-    | Reactivated
-    | IdpJwtConfigChanged
-    | AppOidcConfigChanged
-    | AppOidcSecretChanged
-    | ActionChanged
-    | FlowChanged
-    | ContextRecorded
-)
-EVENTS: Mapping[str, type[Event]] = {event.TYPE: event for event in get_args(Event)}
+@dataclass(frozen=True, slots=True)
+class Added(Event):
+    """An object came into being.
 
-# Side events tell of an object and leave it, and its sequence, as they are.
-SideEvent: TypeAlias = AppOidcSecretClaimed
-SIDE_EVENTS: Mapping[str, type[SideEvent]] = {AppOidcSecretClaimed.TYPE: AppOidcSecretClaimed}
+    Attributes:
+        project: Id of the project that owns it; empty if an organization does.
+        client_id: Of an application.
+        secret_hash: Of its client secret only the hash is kept.
+    """
+
+    VERB = "added"
+    name: str
+    project: str = ""
+    client_id: str = ""
+    secret_hash: str = ""
+    spec: Spec = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed(Event):
+    """An object was given another name."""
+
+    VERB = "renamed"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Event):
+    """The fields of an object were updated as a whole."""
+
+    VERB = "changed"
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Deactivated(Event):
+    """An object was switched off."""
+
+    VERB = "deactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class Reactivated(Event):
+    """An object was switched on again."""
+
+    VERB = "reactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRecorded(Event):
+    """Nothing about the object changed, but why it is as it is: a tree took it over."""
+
+    VERB = "context.recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Removed(Event):
+    """An object is no more. Its id is never used again."""
+
+    VERB = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Unborn:
+    """An id that no event was written under yet, and the organization it is meant for."""
+
+    id: str
+    organization: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The state of an object after its events so far.
+
+    Attributes:
+        parent: Project or organization that owns it; an organization has none.
+        spec: The fields in normal form.
+        secret_hash: SHA-256 of the client secret, in hexadecimal; empty where there is none.
+        active: Whether it is switched on. Every object is at first.
+    """
+
+    kind: Kind
+    id: str
+    organization: str
+    parent: str
+    name: str
+    spec: Spec
+    client_id: str = ""
+    secret_hash: str = ""
+    active: bool = True
+
+
+State: TypeAlias = Unborn | Held | None
+"""The state of an object; None once it is removed."""
+
+
+class ImpossibleHistoryError(ValueError):
+    """An event that cannot follow what was before it: the log is not one this program wrote."""
+
+    def __init__(self, event: Event, state: State) -> None:
+        super().__init__(f"{event.type} cannot follow {type(state).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEvent(Event):
+    """A change that only objects of one kind can have."""
+
+    def after(self, state: Unborn | Held) -> Held:
+        """Return an object as it is after the event.
+
+        Raises:
+            ImpossibleHistoryError: the event cannot follow what was before.
+        """
+        raise ImpossibleHistoryError(self, state)
+
+
+def _never(before: Spec, after: Spec) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class KindEvents:
+    """Events of a kind beyond those of every kind.
+
+    Attributes:
+        own: Events that only this kind has.
+        side: Events that tell of an object and leave it, and its sequence, as they are.
+        ends_secret: Whether an update ends the client secret, by the fields before and after.
+    """
+
+    own: tuple[type[OwnEvent], ...] = ()
+    side: tuple[type[Event], ...] = ()
+    ends_secret: Callable[[Spec, Spec], bool] = _never
+
+
+def type_of(kind: Kind, verb: str) -> str:
+    """Return the type of an event of a kind."""
+    return f"{_WORDS[kind]}.{verb}"
+
+
+_WORDS = {kind: row.noun.rpartition(" ")[2] for kind, row in KINDS.items()}
 
 
 def side_stream(object_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Parts of answers: details, times as text, and objects as reads answer them.
+"""Parts of answers: details, times as text, and what objects of every kind answer.
 
 The shapes are those of the API that this service is compatible with.
 """
@@ -10,14 +10,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from reconciler.kinds.oidc_application.compliance import (
-    MESSAGES,
-    compliance_problems,
-    is_none_compliant,
-)
-from reconciler.resources.fields import Spec
-from reconciler.resources.ref import Kind
-from reconciler.service.domain.oidc_application import allowed_origins
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.projections.objects import is_active
@@ -67,7 +59,7 @@ def details_at(organization: str, sequence: int) -> Answer:
 
 def made_id(answer: Answer) -> str:
     """Return the id of the object that a create made; empty for the answers of other calls."""
-    return answer.get("appId") or answer.get("idpId") or answer.get("id") or ""
+    return next((value for name, value in answer.items() if name == "id" or name[-2:] == "Id"), "")
 
 
 def error_body(refusal: Refusal) -> Answer:
@@ -81,79 +73,7 @@ def error_body(refusal: Refusal) -> Answer:
     return {"code": int(refusal.code), "message": refusal.message, "details": [detail]}
 
 
-def organization_view(row: ObjectRow) -> Answer:
-    """Return an organization as it is answered."""
-    return {**_named(row, "ORG_STATE"), "primaryDomain": ""}
-
-
-def project_view(row: ObjectRow) -> Answer:
-    """Return a project as it is answered."""
-    members = _named(row, "PROJECT_STATE")
-    state = members.pop("state")  # stands after the name, in projects only
-    return {**members, "state": state, **_spec_of(row, Kind.PROJECT)}
-
-
-def idp_view(row: ObjectRow) -> Answer:
-    """Return an identity provider as it is answered."""
-    return {
-        **_named(row, "IDP_STATE"),
-        "stylingType": "STYLING_TYPE_UNSPECIFIED",
-        "owner": "IDP_OWNER_TYPE_ORG",
-        "jwtConfig": _spec_of(row, Kind.IDP_JWT_CONFIG),
-        "autoRegister": False,
-    }
-
-
-def provider_view(row: ObjectRow) -> Answer:
-    """Return an identity provider as the template calls answer it."""
-    return {
-        **_named(row, "IDP_STATE"),
-        "owner": "IDP_OWNER_TYPE_ORG",
-        "type": "PROVIDER_TYPE_JWT",
-        "config": {"options": dict(_OPTIONS), "jwt": _spec_of(row, Kind.IDP_JWT_CONFIG)},
-    }
-
-
-# What every provider allows; only a call of ours could ask for something else, and is refused.
-_OPTIONS = {
-    "isLinkingAllowed": True,
-    "isCreationAllowed": True,
-    "isAutoCreation": False,
-    "isAutoUpdate": False,
-    "autoLinking": "AUTO_LINKING_OPTION_UNSPECIFIED",
-}
-
-
-def app_view(row: ObjectRow) -> Answer:
-    """Return an application as it is answered."""
-    spec = _spec_of(row, Kind.OIDC_APPLICATION)
-    return {
-        **_named(row, "APP_STATE"),
-        "oidcConfig": {
-            **spec,
-            "clientId": row.client_id,
-            **compliance_view(spec),
-            "allowedOrigins": allowed_origins(spec),
-            "backChannelLogoutUri": "",
-        },
-    }
-
-
-def compliance_view(spec: Spec) -> Answer:
-    """Return what is answered about a configuration's compliance, on create and on read."""
-    problems = compliance_problems(spec)
-    return {
-        "noneCompliant": is_none_compliant(problems),
-        "complianceProblems": [{"key": key, "localizedMessage": MESSAGES[key]} for key in problems],
-    }
-
-
-def action_view(row: ObjectRow) -> Answer:
-    """Return an action as it is answered."""
-    return {**_named(row, "ACTION_STATE"), **_spec_of(row, Kind.ACTION)}
-
-
-def _named(row: ObjectRow, state: str) -> Answer:
+def named(row: ObjectRow, state: str) -> Answer:
     """Return the members that objects of every kind have; ``state`` names the enum of theirs."""
     return {
         "id": row.id,
@@ -163,7 +83,12 @@ def _named(row: ObjectRow, state: str) -> Answer:
     }
 
 
-def _spec_of(row: ObjectRow, kind: Kind) -> Answer:
+def spec_of(row: ObjectRow) -> Answer:
     """Return the spec of an object."""
     spec: Answer = json.loads(row.spec)
     return spec
+
+
+def flat_view(row: ObjectRow, state: str) -> Answer:
+    """Return an object with its spec among its members; ``state`` as in ``named``."""
+    return {**named(row, state), **spec_of(row)}

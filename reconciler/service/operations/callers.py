@@ -9,7 +9,7 @@ import json
 import re
 import zlib
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -30,42 +30,15 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-_READS = frozenset(
-    {
-        "org.read",
-        "project.read",
-        "project.app.read",
-        "org.idp.read",
-        "org.action.read",
-        "org.flow.read",
-    }
-)
-_WRITES = frozenset(
-    {
-        "project.create",
-        "project.write",
-        "project.app.write",
-        "project.app.delete",
-        "org.idp.write",
-        "org.action.write",
-        "org.action.delete",
-        "org.flow.write",
-        "org.flow.delete",
-        "org.lease",
-        "org.context.write",
-        "org.batch.write",
-    }
-)
-PERMISSIONS: Mapping[Role, frozenset[str]] = {
-    Role.VIEWER: _READS,
-    Role.EDITOR: _READS | _WRITES,
-    Role.ADMIN: _READS | _WRITES | {"org.create", "token.write"},
-}
+_ADMINS = frozenset({"org.create", "token.write"})
+_RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
 def least_role(permission: str) -> Role:
     """Return the first role that has a permission; the empty permission is every role's."""
-    return next(role for role in Role if not permission or permission in PERMISSIONS[role])
+    if not permission or permission.endswith(".read"):
+        return Role.VIEWER
+    return Role.ADMIN if permission in _ADMINS else Role.EDITOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +70,7 @@ class Caller:
 
     def may(self, permission: str) -> bool:
         """Return whether the role has a permission, in the organizations the caller sees."""
-        return permission in PERMISSIONS[self.role]
+        return _RANKS[self.role] >= _RANKS[least_role(permission)]
 
     def sees(self, organization: str) -> bool:
         """Return whether an organization exists at all, as far as the caller is concerned."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from reconciler.service.domain.oidc_application import hash_of
+from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.domain.refusal import (
     Code,
     Refusal,
@@ -27,7 +27,14 @@ from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.operations import custody
 from reconciler.service.operations.answers import Answer, made_id
 from reconciler.service.operations.callers import least_role
-from reconciler.service.operations.custody import KEPT, SHOWN_ONCE, Place, with_secret_shown
+from reconciler.service.operations.custody import (
+    KEPT,
+    OWED_BY,
+    SHOWN_ONCE,
+    Place,
+    with_secret_shown,
+)
+from reconciler.service.operations.form import Asked
 from reconciler.service.operations.operation import Operation
 from reconciler.service.operations.request import Fields, Request, check_headers
 from reconciler.service.operations.runtime import Batch, Runtime
@@ -35,23 +42,14 @@ from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.operations.table import operation_of, writes
 from reconciler.service.projections.objects import canonical
 
-if TYPE_CHECKING:
-    from reconciler.resources.models import Model
-
 TRIES = 5  # each is lost only where another writer has committed in the meantime
-_REGENERATE = "RegenerateOIDCClientSecret"
 
 
 class _Admitted(NamedTuple):
-    """A call that its caller may make.
-
-    Attributes:
-        text: The JSON text of its fields; empty for a read whose handler reads the fields.
-    """
+    """A call that its caller may make."""
 
     operation: Operation
-    request: Fields | Model
-    text: str
+    request: Fields | Asked
 
 
 class Commit:
@@ -90,7 +88,7 @@ class Commit:
 
         Its secret is kept with those that the commit seals, at the place that is returned.
         """
-        operation, asked, text = admitted
+        operation, asked = admitted
         for _ in range(TRIES):
             try:
                 with self._tx.savepoint():
@@ -100,7 +98,7 @@ class Commit:
                     custody.check_seal(call, answer)
             except StreamConflictError:
                 self._batch.leases.clear()
-                asked = operation.read(request.fields, text)  # handlers use ``Fields`` up
+                asked = operation.read(request.fields)  # handlers use ``Fields`` up
                 continue
             return answer, custody.keep(call, answer)
         raise in_the_way()
@@ -146,7 +144,7 @@ class Commit:
         if known.digest != _checksum(asked, known.answer, known.seal, known.slot):
             raise key_reused()
         answer: Answer = json.loads(known.answer)
-        held = _made_before(self._tx, request, answer)
+        held = _made_before(self._tx, request, answer, has_secret=known.seal is not None)
         if known.seal is None:
             return answer
         secret = custody.unsealed(self._tx, (known.seal, known.slot), self._batch, self._runtime)
@@ -158,7 +156,7 @@ class Commit:
 def answered(view: Snapshot, request: Request, runtime: Runtime, batch: Batch) -> Answer | Refusal:
     """Answer one call that reads."""
     try:
-        operation, asked, _ = _admitted(request)
+        operation, asked = _admitted(request)
         answer: Answer = operation.handler(Reading(view, request, runtime, batch), asked)
     except Refusal as refusal:
         return refusal
@@ -192,13 +190,7 @@ def _admitted(request: Request) -> _Admitted:
     """
     operation = permitted(request)
     check_headers(request)
-    text = ""
-    if operation.writes or operation.request is not Fields:
-        try:
-            text = canonical(request.fields)
-        except TypeError:
-            raise invalid("request", "must be JSON") from None
-    return _Admitted(operation, operation.read(request.fields, text), text)
+    return _Admitted(operation, operation.read(request.fields))
 
 
 def _key(request: Request) -> tuple[str, str]:
@@ -212,9 +204,12 @@ def _digest(request: Request, admitted: _Admitted) -> bytes:
     Requests that mean the same have the same digest: a retry over another transport says defaults
     that the first call left out, or says them empty.
     """
-    operation, asked, _ = admitted
+    operation, asked = admitted
     organization = request.organization or request.caller.only_organization
-    meaning = canonical(request.fields if isinstance(asked, Fields) else asked.meaning())
+    try:
+        meaning = canonical(request.fields if isinstance(asked, Fields) else asked.meaning())
+    except TypeError:
+        raise invalid("request", "must be JSON") from None
     return sha256(f"{operation.name}\n{organization}\n{meaning}".encode()).digest()
 
 
@@ -223,14 +218,16 @@ def _checksum(asked: bytes, answer: str, seal: str | None, slot: int) -> bytes:
     return sha256(asked + f"{seal} {slot} {answer}".encode()).digest()
 
 
-def _made_before(tx: Transaction, request: Request, answer: Answer) -> ObjectRow | None:
+def _made_before(
+    tx: Transaction, request: Request, answer: Answer, *, has_secret: bool
+) -> ObjectRow | None:
     """Return the object that a repeated call made, or made a secret for; None for other calls.
 
     Raises:
         Refusal: the object is gone, or was renamed since it was made.
     """
     made = made_id(answer)
-    object_id = made or (request.fields.get("appId") if request.operation == _REGENERATE else "")
+    object_id = made or (request.fields.get(OWED_BY) if has_secret else "")
     if not object_id:
         return None
     held = tx.get_object(object_id)

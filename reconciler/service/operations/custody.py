@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from reconciler.kinds.oidc_application.events import SecretClaimed
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
-from reconciler.service.domain.events import AppOidcSecretClaimed
-from reconciler.service.domain.oidc_application import hash_of
+from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.domain.refusal import (
     Refusal,
     invalid,
@@ -35,6 +35,7 @@ from reconciler.service.projections.objects import tree_of
 
 KEPT = 24 * 60 * 60 * MICROSECONDS  # answers under an idempotency key
 SHOWN_ONCE = "clientSecret"
+OWED_BY = "appId"  # the object that a secret is of, in requests and answers
 CLAIMED = "secrets"  # answers that hold several secrets have them here
 
 Place = tuple[str | None, int]
@@ -95,7 +96,7 @@ def _put(draft: SealDraft, secret: Secret, runtime: Runtime, kept: int) -> Place
 def _owed_row(request: Request, answer: Answer, place: Place, expires_at: int) -> OwedRow:
     details = answer["details"]
     return OwedRow(
-        answer.get("appId") or request.fields["appId"],
+        answer.get(OWED_BY) or request.fields[OWED_BY],
         details["resourceOwner"],
         int(details["sequence"]),
         request.caller.name,
@@ -261,7 +262,8 @@ def _claimed(
             "id": asked.id,
             "error": {"code": int(refusal.code), "message": refusal.message},
         }
-    call.record_side_event(application, AppOidcSecretClaimed(row.id, str(row.made_at)))
+    claimed = SecretClaimed(Kind(application.kind), row.id, str(row.made_at))
+    call.record_side_event(application, claimed)
     return {
         "id": row.id,
         "clientId": application.client_id,

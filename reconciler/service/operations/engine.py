@@ -7,12 +7,15 @@ See ``commit`` for the calls themselves.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from time import monotonic
 from typing import TypeVar
 
+from reconciler.kinds.addresses import ADDRESSES
 from reconciler.resources.call import WRITE_BATCH
 from reconciler.resources.ref import fold
 from reconciler.service.domain.refusal import Refusal, store_unusable
@@ -33,12 +36,13 @@ from reconciler.service.operations.callers import valid_token
 from reconciler.service.operations.commit import TRIES, Commit, answered, in_the_way, permitted
 from reconciler.service.operations.request import Request, is_encodable, is_id
 from reconciler.service.operations.runtime import Batch, Runtime
-from reconciler.service.operations.table import operation_of, operations, writes
+from reconciler.service.operations.table import load_models, operation_of, writes
 
 T = TypeVar("T")
 LOG = logging.getLogger("reconciler.service")
 LONGEST_LOOKED_UP = 300  # code points
-_ID_FIELDS = ("projectId", "appId", "idpId", "id")  # fields that name an object
+_ID_FIELDS = frozenset(re.findall(r"{(id|\w+Id)}", " ".join(chain(*ADDRESSES.values()))))
+"""Fields that name an object in the addresses of operations."""
 
 
 @dataclass(slots=True)
@@ -79,7 +83,7 @@ class Engine:
 
     def load(self) -> None:
         """Load what calls need. A server that ran short of memory or files could not later."""
-        operations()
+        load_models()
         with suppress(StoreError):
             self._runtime.seals.open(b"")
 

@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator
 from heapq import merge
 
-from reconciler.resources.ref import Kind
-from reconciler.service.domain.events import SIDE_EVENTS, side_stream
+from reconciler.service.domain.events import side_stream
 from reconciler.service.domain.refusal import not_found
 from reconciler.service.eventstore.rows import EventKey, EventTrace, StoredEvent
 from reconciler.service.operations.answers import Answer, timestamp
@@ -21,10 +20,12 @@ from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading
 from reconciler.service.operations.texts import READ_AT_ONCE, Page
 from reconciler.service.projections.objects import (
+    SIDE_EVENTS,
     decode,
     gives_name,
     gives_owner,
     next_row,
+    project_of,
     tree_of,
 )
 
@@ -152,7 +153,7 @@ def _removal_view(call: Reading, removal: EventKey) -> tuple[Answer, int]:
     view = {
         "kind": row.kind,
         "id": row.id,
-        "projectId": row.parent if row.kind == Kind.OIDC_APPLICATION else "",
+        "projectId": project_of(row),
         "name": name,
         "trees": sorted(trees - {""}),
         "type": event.type,

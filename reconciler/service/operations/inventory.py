@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from reconciler import __version__
-from reconciler.resources.ref import APPLICATION, Kind
+from reconciler.resources.ref import Kind
 from reconciler.service.domain.events import ContextRecorded
 from reconciler.service.domain.refusal import not_found
 from reconciler.service.eventstore.rows import ObjectQuery, ObjectRow, OwedRow
-from reconciler.service.operations.answers import Answer, details_read, organization_view, timestamp
+from reconciler.service.operations.answers import Answer, details_read, timestamp
 from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.custody import is_lost
 from reconciler.service.operations.operation import (
@@ -25,7 +25,7 @@ from reconciler.service.operations.operation import (
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.operations.texts import listed, within
-from reconciler.service.projections.objects import is_active, trees_of
+from reconciler.service.projections.objects import is_active, project_of, trees_of
 
 PAGE = 1000
 TREES_EACH = 100  # objects of an organization that the listing of trees looks at
@@ -63,12 +63,6 @@ def get_iam(call: Reading, fields: Fields) -> Answer:
     return {"globalOrgId": "", "iamProjectId": call.view.meta("instance"), "defaultOrgId": ""}
 
 
-def get_my_org(call: Reading, fields: Fields) -> Answer:
-    """Answer the organization of the call."""
-    fields.end()
-    return {"org": organization_view(call.organization())}
-
-
 def record_context(call: Writing, fields: Fields) -> Answer:
     """Record the context of this call with an object that is already as wanted.
 
@@ -80,7 +74,7 @@ def record_context(call: Writing, fields: Fields) -> Answer:
     if held is None or not call.sees(held.organization):
         raise not_found("object")
     call.expect(held)
-    return call.update(held, (ContextRecorded(),))
+    return call.update(held, (ContextRecorded(Kind(held.kind)),))
 
 
 def list_objects(call: Reading, fields: Fields) -> Answer:
@@ -121,7 +115,7 @@ def _object_view(row: ObjectRow, spec: Answer | None = None) -> Answer:
         "kind": row.kind,
         "id": row.id,
         "organizationId": row.organization,
-        "projectId": row.parent if row.kind == APPLICATION else "",
+        "projectId": project_of(row),
         "name": row.name,
         "spec": json.loads(row.spec) if spec is None else spec,
         "details": details_read(row),
@@ -183,7 +177,6 @@ _HEALTHZ = (f"{MANAGEMENT}/Healthz", f"{ADMIN}/Healthz")
 ROWS = (
     Operation("Healthz", "", Effect.READS, healthz, Fields, _HEALTHZ, needs_token=False),
     light_operation("GetIAM", "", Effect.READS, get_iam, MANAGEMENT),
-    light_operation("GetMyOrg", "org.read", Effect.READS, get_my_org, MANAGEMENT),
     light_operation("GetServiceInfo", "", Effect.READS, get_service_info),
     light_operation("ListObjects", "org.read", Effect.READS, list_objects),
     light_operation("ListTrees", "org.read", Effect.READS, list_trees),

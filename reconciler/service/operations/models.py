@@ -1,67 +1,79 @@
-"""Requests as models: JSON text in, a checked model out, or a refusal that names the field.
-
-The models stand beside the operations they are for, and take the fields of a spec from its
-declaration in ``resources``. A field of ZITADEL's that this service does not offer accepts only
-the value that changes nothing.
-"""
+"""Requests as models: fields in, a checked request out, or a refusal that names the field."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal, cast
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError, create_model
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import JsonObject
-from reconciler.resources.fields import NO_NUL, Spec, format_duration
-from reconciler.resources.models import Model, Name, model_of
-from reconciler.resources.normal import LIMITS, normal_form
-from reconciler.resources.ref import Kind
+from reconciler.resources.fields import NO_NUL, Field, format_duration
+from reconciler.resources.models import Model, definition
+from reconciler.resources.normal import normal_form
 from reconciler.service.domain.refusal import Refusal, invalid
+from reconciler.service.operations.form import Asked, Fixed, Form, FormField
 from reconciler.service.operations.request import shown
 
-Id = Name
-M = TypeVar("M", bound=Model)
+_literal = cast("Any", Literal)  # whose words are known at run time only
 
 
-class Message(Model):
-    """A request: frozen, strict and closed as a spec is."""
-
-    model_config = ConfigDict(title="request")
-
-
-class IdRequest(Message):
-    """Name an object by its id, as the path does."""
-
-    id: Id
+@cache
+def model_of(form: Form) -> type[Model]:
+    """Return the model of a form."""
+    return _model(*form.of_kind, *form.others)
 
 
-class SpecMessage(Message):
-    """A request with a whole spec among its fields; ``with_fields_of`` puts them there."""
+def _model(*fields: FormField, about: str | None = None) -> type[Model]:
+    described: dict[str, Any] = {
+        field.name: definition(field) if isinstance(field, Field) else _fixed(field)
+        for field in fields
+    }
+    return create_model("Request", __base__=Model, __doc__=about, **described)
 
-    def spec_of(self, kind: Kind) -> Spec:
-        """Return the fields of the spec alone, in the form in which they are stored."""
-        names = model_of(kind).model_fields.keys() & type(self).model_fields.keys()
-        return normal_form(kind, self.model_dump(mode="json", by_alias=True, include=names))
+
+def _fixed(field: Fixed) -> tuple[Any, Any]:
+    if isinstance(field.value, dict):
+        part = _model(*(Fixed(*each) for each in field.value.items()), about=field.about)
+        return part, part()
+    return None if field.value is None else _literal[field.value], field.value
 
 
-def checked(model: type[M], text: str) -> M:
-    """Return a request of its JSON text.
+@cache
+def _own_names(form: Form) -> tuple[str, ...]:
+    return tuple(field.name for field in form.others if isinstance(field, Field))
+
+
+def checked(form: Form, fields: Mapping[str, object]) -> Asked:
+    """Return a request of its fields, as they are read from JSON.
 
     Raises:
         Refusal: a field is missing, unknown, or of a wrong type or value.
     """
     try:
-        return model.model_validate_json(text)
+        values = vars(model_of(form).model_validate({**fields}))
     except ValidationError as error:
         raise _refusal(error) from None
-    except UnicodeEncodeError:
-        raise invalid("request", "must be Unicode text, without lone surrogates") from None
+    own = {name: values[name] for name in _own_names(form)}
+    if form.kind is None:
+        return Asked(own, {})
+    spec = {field.name: values[field.name] for field in form.of_kind}
+    for name, value in spec.items():
+        if type(value) is tuple:  # of a model, which is frozen
+            spec[name] = [*value]
+    return Asked(own, normal_form(form.kind, spec))
 
 
 def _refusal(error: ValidationError) -> Refusal:
-    first: JsonObject = error.errors(include_url=False, include_input=False, include_context=True)[
-        0
-    ]
+    found = error.errors(include_url=False, include_input=False, include_context=True)
+    first: JsonObject = found[0]
+    if first["type"] == "extra_forbidden":
+        # Of several unknown fields, the first by name: the order of a body does not matter.
+        place = first["loc"][:-1]
+        unknown = (each for each in found if each["loc"][:-1] == place)
+        first = min(unknown, key=lambda each: str(each["loc"]))
     rule = _RULES.get(first["type"], "is not valid")
     if first["type"] == "string_pattern_mismatch":
         rule = _PATTERNS[first["ctx"]["pattern"]]
@@ -72,7 +84,7 @@ def _path(parts: tuple[int | str, ...]) -> str:
     path = ""
     for part in parts:
         path += f"[{part}]" if isinstance(part, int) else f".{shown(part)}"
-    return path.removeprefix(".") or "request"
+    return path.removeprefix(".")
 
 
 _RULES = {
@@ -81,19 +93,21 @@ _RULES = {
     "string_type": "must be a string",
     "string_too_short": "must not be empty",
     "string_too_long": "must be at most {max_length} characters long",
+    "string_unicode": "must be Unicode text, without lone surrogates",
     "too_long": "must have at most {max_length} entries",
     "bool_type": "must be true or false",
     "tuple_type": "must be a list",
     "literal_error": "must be {expected}",
     "none_required": "is not offered by this service: leave it out",
-    "json_invalid": "must be JSON in Unicode",
     "model_type": "must be an object",
 }
 _PATTERNS = {
     NO_NUL: "must not contain NUL",
     **{
-        limits.pattern: "must be decimal seconds with s, from 0s to "
-        f"{format_duration(limits.longest)}, such as 1.5s"
-        for limits in LIMITS
+        field.limits.pattern: "must be decimal seconds with s, from 0s to "
+        f"{format_duration(field.limits.longest)}, such as 1.5s"
+        for row in KINDS.values()
+        for field in row.fields
+        if field.limits
     },
 }

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from reconciler.resources.call import ADDRESSES
+from reconciler.kinds.addresses import ADDRESSES
+from reconciler.service.operations.form import Asked, Form
 from reconciler.service.operations.request import Fields
 
 if TYPE_CHECKING:
-    from reconciler.resources.models import Model
     from reconciler.service.operations.answers import Answer
     from reconciler.service.operations.session import Writing
-
-M = TypeVar("M", bound="Model")
 
 ADMIN = "zitadel.admin.v1.AdminService"
 MANAGEMENT = "zitadel.management.v1.ManagementService"
 
-CORE = frozenset({"UpdateOrgIDPJWTConfig", "AddOIDCApp", "CreateAction"})  # source 4.1 to 4.3
-
-# Each old call, and the one that replaces it.
-SUCCESSORS: Mapping[str, str] = {
-    "AddOrgJWTIDP": "AddJWTProvider",
-    "GetOrgIDPByID": "GetProviderByID",
-    "ListOrgIDPs": "ListProviders",
-    "UpdateOrgIDP": "UpdateJWTProvider",
-    "UpdateOrgIDPJWTConfig": "UpdateJWTProvider",
-    "RemoveOrgIDP": "DeleteProvider",
-}
 _DEPRECATED_SINCE = "@1795305600"  # 2026-11-22, in seconds since the epoch
 
 
@@ -65,17 +51,22 @@ class Operation:
         name: The name by which it is called in process.
         permission: What the caller's role must include; empty where any caller may.
         handler: The function that carries it out.
-        request: The model of its request, or ``Fields``, which its handler reads.
+        request: The form of its request, or ``Fields``, which its handler reads.
         grpc: Full names of its methods, ``service/method``; empty for those that only JSON has.
-        needs_token: Whether only callers with a valid token may call it.
+        about: Its summary in the description of the API; by default that of its handler.
+        successor: Name of the operation that replaces it; empty unless it is deprecated.
+        is_core: Whether it is an operation of the source document; the others support those.
     """
 
     name: str
     permission: str
     effect: Effect
     handler: Callable[[Any, Any], Any]
-    request: type[Fields | Model]
+    request: type[Fields] | Form
     grpc: tuple[str, ...] = ()
+    about: str = ""
+    successor: str = ""
+    is_core: bool = False
     needs_token: bool = True
 
     @property
@@ -84,9 +75,9 @@ class Operation:
         return ADDRESSES[self.name]
 
     @property
-    def is_core(self) -> bool:
-        """Return whether it is an operation of the source document; the others support those."""
-        return self.name in CORE
+    def summary(self) -> str:
+        """Return a sentence that says what it does."""
+        return self.about or (self.handler.__doc__ or "").strip().partition("\n")[0]
 
     @property
     def writes(self) -> bool:
@@ -98,18 +89,18 @@ class Operation:
         """Return whether it writes an object, so that an order of a batch may do the same."""
         return self.effect in {Effect.CREATES, Effect.CHANGES, Effect.REMOVES}
 
-    def read(self, fields: Mapping[str, object], text: str) -> Fields | Model:
-        """Return its request from the fields of a call, or from their JSON text.
+    def read(self, fields: Mapping[str, object]) -> Fields | Asked:
+        """Return its request from the fields of a call.
 
         Raises:
             Refusal: a field is missing, unknown, or of a wrong type or value. Where the handler
                 reads the fields, that comes later.
         """
-        if issubclass(self.request, Fields):
+        if not isinstance(self.request, Form):
             return Fields(fields)
         from reconciler.service.operations.models import checked
 
-        return checked(self.request, text)
+        return checked(self.request, fields)
 
 
 def light_operation(
@@ -118,26 +109,38 @@ def light_operation(
     effect: Effect,
     handler: Callable[[Writing, Fields], Answer],
     *services: str,
+    about: str = "",
 ) -> Operation:
     """Return an operation whose handler reads the fields, with the services that gRPC calls it by.
 
     Operations of our own, which ZITADEL does not have, are called over JSON only.
     """
     methods = tuple(f"{service}/{name}" for service in services)
-    return Operation(name, permission, effect, handler, Fields, methods)
+    return Operation(name, permission, effect, handler, Fields, methods, about)
 
 
 def operation(
     name: str,
     permission: str,
     effect: Effect,
-    handler: Callable[[Writing, M], Answer],
-    request: type[M],
+    handler: Callable[[Writing, Asked], Answer],
+    form: Form,
     *more_methods: str,
+    about: str = "",
 ) -> Operation:
-    """Return an operation whose request is a model, with its methods over gRPC."""
+    """Return an operation whose request is checked by a model, with its methods over gRPC."""
     methods = (f"{MANAGEMENT}/{name}", *more_methods)
-    return Operation(name, permission, effect, handler, request, methods)
+    return Operation(name, permission, effect, handler, form, methods, about)
+
+
+def core(operation: Operation) -> Operation:
+    """Return an operation as one of the source document."""
+    return replace(operation, is_core=True)
+
+
+def deprecated(operation: Operation, successor: str) -> Operation:
+    """Return an operation as one that another replaces."""
+    return replace(operation, successor=successor)
 
 
 def without_null(operation: Operation, fields: dict[str, object]) -> dict[str, object]:
@@ -145,12 +148,7 @@ def without_null(operation: Operation, fields: dict[str, object]) -> dict[str, o
 
     An unknown field stays, to be refused. Where the handler reads the fields, it does the same.
     """
-    if issubclass(operation.request, Fields) or None not in fields.values():
+    if not isinstance(operation.request, Form) or None not in fields.values():
         return fields
-    known = _names(operation.request)
+    known = operation.request.names
     return {name: value for name, value in fields.items() if value is not None or name not in known}
-
-
-@cache
-def _names(model: type[Model]) -> frozenset[str | None]:
-    return frozenset(field.alias for field in model.model_fields.values())

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.ref import Kind
-from reconciler.service.domain.events import (
-    Deactivated,
-    Event,
-    Reactivated,
-    SideEvent,
-    side_stream,
-)
+from reconciler.service.domain.events import Event, side_stream
 from reconciler.service.domain.refusal import (
     invalid,
     lease_lost,
@@ -21,7 +16,6 @@ from reconciler.service.domain.refusal import (
     organization_unnamed,
     too_many_trees,
 )
-from reconciler.service.domain.state import switch
 from reconciler.service.eventstore.errors import NameTakenError
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import (
@@ -46,16 +40,8 @@ from reconciler.service.operations.texts import (
     longest_text,
     whole,
 )
-from reconciler.service.projections.objects import encode, next_row, state_of, trees_of
+from reconciler.service.projections.objects import encode, next_row, trees_of
 
-NOUNS = {
-    Kind.ORGANIZATION: "organization",
-    Kind.PROJECT: "project",
-    Kind.IDP_JWT_CONFIG: "identity provider",
-    Kind.OIDC_APPLICATION: "application",
-    Kind.ACTION: "action",
-    Kind.ACTION_FLOW: "flow",
-}
 MAX_TREES = 32
 
 
@@ -90,7 +76,7 @@ class Reading:
         if known is None:
             known = self.batch.owners[object_id] = self.object(kind, object_id)
         elif not self._is_visible(known, kind):
-            raise not_found(NOUNS[kind])
+            raise not_found(KINDS[kind].noun)
         return known
 
     def object(self, kind: Kind, object_id: str) -> ObjectRow:
@@ -101,7 +87,7 @@ class Reading:
         """
         row = self.view.get_object(object_id)
         if row is None or not self._is_visible(row, kind):
-            raise not_found(NOUNS[kind])
+            raise not_found(KINDS[kind].noun)
         return row
 
     def shown(self, view: View, keys: Sequence[ObjectKey]) -> list[Answer] | Encoded:
@@ -167,16 +153,6 @@ class Writing(Reading):
         self.tx = tx
         self._expected = request.expected_sequence
         self._author = Author(request.caller.name, request.context)
-
-    def target(self, kind: Kind, object_id: str) -> ObjectRow:
-        """Return the object that is to be changed or removed.
-
-        Raises:
-            Refusal: it is missing, or at another sequence than the caller expects.
-        """
-        row = self.object(kind, object_id)
-        self.expect(row)
-        return row
 
     def expect(self, row: ObjectRow) -> None:
         """Refuse if the object is at another sequence than the caller expects."""
@@ -247,14 +223,6 @@ class Writing(Reading):
         """Change an object as ``change`` does, and return the answer of an update."""
         return {"details": details_changed(self.change(row, events))}
 
-    def switch(self, row: ObjectRow, event: Deactivated | Reactivated) -> Answer:
-        """Switch an object off or on, and return the answer of an update.
-
-        Raises:
-            Refusal: it is in that state already.
-        """
-        return self.update(row, switch(state_of(row), event))
-
     def remove(self, row: ObjectRow, event: Event) -> StoredEvent:
         """Write the last event of an object, and return the event."""
         (stored,) = self._record(row, (event,))
@@ -273,7 +241,7 @@ class Writing(Reading):
         if owed.seal is not None:
             self.batch.reduced.add(owed.seal)
 
-    def record_side_event(self, row: ObjectRow, event: SideEvent) -> None:
+    def record_side_event(self, row: ObjectRow, event: Event) -> None:
         """Write an event that tells of an object and leaves it, and its sequence, as they are."""
         name = side_stream(row.id)
         stream = StreamAt(row.organization, name, self.tx.stream_version(name))
@@ -290,7 +258,7 @@ class Writing(Reading):
         try:
             self.tx.put_object(row)
         except NameTakenError:
-            raise name_taken(NOUNS[Kind(row.kind)]) from None
+            raise name_taken(KINDS[Kind(row.kind)].noun) from None
 
     def _folded_owner(self, row: ObjectRow) -> str:
         if row.kind == Kind.ORGANIZATION:

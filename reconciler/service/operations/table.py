@@ -1,48 +1,53 @@
 """Every operation of the service, once: permission, effect, handler and request.
 
-Transports decode, look up here, call, encode; they decide nothing. Each row stands beside its
-handler. The light operations read their fields themselves, and an unchanged plan needs no others.
-The modules of the others have models, which take long to load: when one is first called.
+Transports decode, look up here, call, encode; they decide nothing. The rows of a kind stand in its
+room, the others beside their handlers. An unchanged plan needs none with a form, whose models take
+long to load: each is made when it is first checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
-from reconciler.resources.call import ADDRESSES, WRITE_BATCH
-from reconciler.service.operations import custody, history, inventory, leases, lists
+from reconciler.kinds.addresses import ADDRESSES
+from reconciler.kinds.operations import OPERATIONS
+from reconciler.resources.call import WRITE_BATCH
+from reconciler.service.operations import custody, history, inventory, leases
 from reconciler.service.operations.batch import write_batch
+from reconciler.service.operations.form import Form
 from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.request import Fields
 
-_LIGHT: Mapping[str, Operation] = {
-    row.name: row
-    for row in (
-        *inventory.ROWS,
-        *history.ROWS,
-        *lists.ROWS,
-        *custody.ROWS,
-        *leases.ROWS,
-        # The engine carries out its orders, in as many commits as they take.
-        Operation(WRITE_BATCH, "org.batch.write", Effect.COORDINATES, write_batch, Fields),
-    )
-}
+_ROWS = (
+    *(row for rows in OPERATIONS.values() for row in rows),
+    *inventory.ROWS,
+    *history.ROWS,
+    *custody.ROWS,
+    *leases.ROWS,
+    # The engine carries out its orders, in as many commits as they take.
+    Operation(WRITE_BATCH, "org.batch.write", Effect.COORDINATES, write_batch, Fields),
+)
+_KNOWN = {row.name: row for row in _ROWS}
+_OPERATIONS: Mapping[str, Operation] = {name: _KNOWN[name] for name in ADDRESSES if name in _KNOWN}
 
 
-@cache
 def operations() -> Mapping[str, Operation]:
-    """Return every operation by name, in the order of their addresses. This loads the models."""
-    from reconciler.service.operations import actions, applications, identity_providers
+    """Return every operation by name, in the order of their addresses."""
+    return _OPERATIONS
 
-    rows = (*applications.ROWS, *identity_providers.ROWS, *actions.ROWS)
-    known = {**_LIGHT, **{row.name: row for row in rows}}
-    return {name: known[name] for name in ADDRESSES if name in known}
+
+def load_models() -> None:
+    """Make the model of every request."""
+    from reconciler.service.operations.models import model_of
+
+    for row in _ROWS:
+        if isinstance(row.request, Form):
+            model_of(row.request)
 
 
 def operation_of(name: str) -> Operation | None:
     """Return the operation of a name; None for an unknown name."""
-    return _LIGHT.get(name) or operations().get(name)
+    return _OPERATIONS.get(name)
 
 
 def writes(name: str) -> bool:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reconciler.resources.process import crashpoint
-from reconciler.service.domain.events import SIDE_EVENTS
 from reconciler.service.eventstore.errors import (
     ConflictError,
     StoreDamagedError,
@@ -28,7 +27,7 @@ from reconciler.service.eventstore.rows import (
     first_head,
 )
 from reconciler.service.eventstore.sql import PAGE, Snapshot
-from reconciler.service.projections.objects import decode, next_row
+from reconciler.service.projections.objects import SIDE_EVENTS, decode, next_row
 
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 """Errors of reading a damaged row, which may hold anything."""

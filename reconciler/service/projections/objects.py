@@ -7,25 +7,43 @@ log: that is why both are equal.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
+from reconciler.kinds.events import EVENTS
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.events import (
-    EVENTS,
-    AppOidcSecretChanged,
+    Added,
+    Changed,
+    ContextRecorded,
+    Deactivated,
     Event,
-    FlowActionDropped,
-    SideEvent,
+    Held,
+    Reactivated,
+    Removed,
+    Renamed,
+    State,
+    Unborn,
+    type_of,
 )
-from reconciler.service.domain.state import Held, State, Unborn, evolve
+from reconciler.service.domain.state import evolve
 from reconciler.service.eventstore.rows import INACTIVE_MARK, NewEvent, ObjectRow, StoredEvent
 
-# A new secret, such as that of a rotation, does not change the owner of its application, and the
-# removal of an action not that of the flows it was part of.
-_LEAVE_OWNER = (AppOidcSecretChanged, FlowActionDropped)
+OF_EVERY_KIND: tuple[type[Event], ...] = (
+    Added, Renamed, Changed, Deactivated, Reactivated, ContextRecorded, Removed,
+)  # fmt: skip
+_EVENTS: Mapping[str, tuple[Kind, type[Event]]] = {
+    type_of(kind, event.VERB): (kind, event)
+    for kind, row in EVENTS.items()
+    for event in (*OF_EVERY_KIND, *row.own)
+}
+SIDE_EVENTS = frozenset(
+    type_of(kind, side.VERB) for kind, row in EVENTS.items() for side in row.side
+)
+"""Types of the events that tell of an object and leave it, and its sequence, as they are."""
+
 _INACTIVE = "inactive"
 NO_MARKS = '{"owner":"","preventDelete":null,"trees":[]}'
 
@@ -68,7 +86,7 @@ def next_row(
             _next_marks(
                 row.marks if row else NO_MARKS,
                 stored.context,
-                gives=not isinstance(event, _LEAVE_OWNER),
+                gives=event.GIVES_OWNER,
             ),
             active=held.active,
         ),
@@ -77,6 +95,11 @@ def next_row(
 
 def _is_same(before: State, held: Held) -> bool:
     return isinstance(before, Held) and before.spec is held.spec
+
+
+def project_of(row: ObjectRow) -> str:
+    """Return the id of the project that owns an object; empty if an organization does."""
+    return row.parent if row.parent != row.organization else ""
 
 
 @lru_cache(maxsize=256)
@@ -131,12 +154,12 @@ def tree_of(context: str) -> str:
 
 def gives_owner(event_type: str) -> bool:
     """Return whether an event makes the tree of its context the owner of the object."""
-    return not issubclass(EVENTS[event_type], _LEAVE_OWNER)
+    return _EVENTS[event_type][1].GIVES_OWNER
 
 
 def gives_name(event_type: str) -> bool:
     """Return whether an event says the name of its object."""
-    return "name" in EVENTS[event_type].__slots__
+    return "name" in _EVENTS[event_type][1].__slots__
 
 
 class EncodedEvent(NamedTuple):
@@ -167,19 +190,19 @@ def _writer() -> Callable[[object], bytes]:
     return partial(orjson.dumps, option=strict | orjson.OPT_SORT_KEYS)
 
 
-def encode(event: Event | SideEvent) -> EncodedEvent:
-    """Return an event as it is appended.
+def encode(event: Event) -> EncodedEvent:
+    """Return an event as it is appended. Empty texts are left out.
 
     ``spec`` is the last name of every payload that has it, so its text can be put in.
     """
-    fields = {name: getattr(event, name) for name in event.__slots__}
+    fields = {name: value for name in event.__slots__ if (value := getattr(event, name)) != ""}
     spec = fields.pop("spec", None)
     rest = canonical(fields)
-    if spec is None:
-        return EncodedEvent(NewEvent(event.TYPE, rest), "")
+    if not spec:
+        return EncodedEvent(NewEvent(event.type, rest), "")
     text = canonical(spec)
     comma = "," if fields else ""
-    return EncodedEvent(NewEvent(event.TYPE, f'{rest[:-1]}{comma}"spec":{text}}}'), text)
+    return EncodedEvent(NewEvent(event.type, f'{rest[:-1]}{comma}"spec":{text}}}'), text)
 
 
 def decode(stored: StoredEvent) -> Event:
@@ -189,6 +212,7 @@ def decode(stored: StoredEvent) -> Event:
         ValueError: this version writes no such event.
     """
     try:
-        return EVENTS[stored.type](**json.loads(stored.payload))
+        kind, event = _EVENTS[stored.type]
+        return event(kind, **json.loads(stored.payload))
     except (KeyError, TypeError) as error:
         raise ValueError(f"event {stored.sequence} is of an unknown form") from error

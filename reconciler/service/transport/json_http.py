@@ -14,11 +14,11 @@ from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 from starlette.types import Receive, Scope, Send
 
-from reconciler.resources.call import ADDRESSES, WRITE_BATCH, JsonObject
+from reconciler.kinds.addresses import ADDRESSES
+from reconciler.resources.call import WRITE_BATCH, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.operation import (
-    SUCCESSORS,
     Operation,
     deprecation,
     without_null,
@@ -211,8 +211,8 @@ def _deprecation(found: Found) -> RawHeaders:
 
     The successor of a call that names an object names it, too.
     """
-    successor = SUCCESSORS.get(found.operation.name)
-    if successor is None:
+    successor = found.operation.successor
+    if not successor:
         return []
     _, _, path = ADDRESSES[successor][0].partition(" ")
     for value in found.fields.values():

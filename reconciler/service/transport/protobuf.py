@@ -36,7 +36,7 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import NANOSECONDS, format_duration, parse_duration
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.operations.operation import MANAGEMENT, SUCCESSORS, deprecation
+from reconciler.service.operations.operation import MANAGEMENT, deprecation
 from reconciler.service.operations.request import Headers
 from reconciler.service.operations.table import operations
 from reconciler.service.transport.observer import Answer
@@ -77,7 +77,7 @@ def message_class(name: str) -> type[Message]:
 
 def _methods() -> Iterator[tuple[str, Method]]:
     for operation in operations().values():
-        successor = SUCCESSORS.get(operation.name)
+        successor = operation.successor
         told = deprecation(f"/{MANAGEMENT}/{successor}") if successor else ()
         for path in operation.grpc:
             service, name = path.split("/")
@@ -87,7 +87,7 @@ def _methods() -> Iterator[tuple[str, Method]]:
 
 
 METHODS: Mapping[str, Method] = dict(_methods())
-"""By path, such as ``/zitadel.management.v1.ManagementService/AddOIDCApp``."""
+"""By path, such as ``/zitadel.management.v1.ManagementService/AddProject``."""
 
 SERVICES = tuple(sorted({path.split("/")[1] for path in METHODS}))
 

@@ -22,7 +22,7 @@ from tests.faults.world import APPLY, ENDS_WITHIN, PLAN, World, a_server, end
 from tests.sinks import SINKS, Sink, counted, hashes
 
 OWED_POINTS = ("C15", "C16", "C17", "C18")
-WITH_SECRET = frozenset({"app.oidc.added", "app.oidc.secret.changed"})
+WITH_SECRET = frozenset({"application.added", "application.secret.changed"})
 
 
 @dataclass
@@ -77,7 +77,7 @@ def _replaced(events: Iterable[StoredEvent]) -> Iterator[str]:
             if event.stream in has_secret:
                 yield event.stream
             has_secret.add(event.stream)
-        elif event.type == "app.oidc.config.changed" and not has_client_secret(payload["spec"]):
+        elif event.type == "application.changed" and not has_client_secret(payload["spec"]):
             has_secret.discard(event.stream)
 
 

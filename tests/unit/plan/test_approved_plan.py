@@ -513,9 +513,9 @@ def test_traces_are_events_that_carry_the_digest() -> None:
         Removal(OLD, "2", frozenset(), event("action.removed", "sha256:x")),
     ]
     histories = {
-        "3": [event("app.oidc.secret.changed", DIGEST)],
-        "4": [event("app.oidc.secret.changed", "")],
-        "5": [event("app.oidc.config.changed", DIGEST)],
+        "3": [event("application.secret.changed", DIGEST)],
+        "4": [event("application.secret.changed", "")],
+        "5": [event("application.changed", DIGEST)],
     }
 
     assert traces_of(DIGEST, removals, histories) == Traces(frozenset({"1"}), frozenset({"3"}))

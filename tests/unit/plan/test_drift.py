@@ -261,11 +261,11 @@ def test_a_rotated_secret_does_not_hide_what_was_changed_before_it() -> None:
     """The last event is of this tree, and applied nothing."""
     said = an_application(devMode=True)
     found = held(WEB, said, changed_by="ci", changed_in="default")
-    added = event("app.oidc.added", "default", name="storefront", spec=declared(WEB).spec)
+    added = event("application.added", "default", name="storefront", spec=declared(WEB).spec)
     history = [
         added,
-        event("app.oidc.config.changed", spec=found.spec),
-        event("app.oidc.secret.changed", "default"),
+        event("application.changed", spec=found.spec),
+        event("application.secret.changed", "default"),
     ]
     state = observed(*HOUSE, found)
     plan = build_plan(desired(*OWNERS, declared(WEB)), state)
@@ -338,7 +338,7 @@ def test_the_drift_of_an_object_is_told_with_the_last_change_of_a_field() -> Non
         replace(applied(timeout="1s"), context={}, sequence=5, writer="ana"),
         replace(applied(timeout="1s", allowedToFail=True), context={}, sequence=4, writer="bob"),
     ]
-    rotated = replace(event("app.oidc.secret.changed", "default"), sequence=9)
+    rotated = replace(event("application.secret.changed", "default"), sequence=9)
     ours = {**BY_ANA, "changed_by": "ci", "changed_in": "default", "sequence": 9}
     found = held(GREET, an_action(timeout="1s", allowedToFail=True), **ours)
     wanted = declared(GREET, an_action(allowedToFail=False))

@@ -35,13 +35,13 @@ def flags(**said: bool) -> dict[str, Any]:
 
 
 EVENTS = [
-    an_event("app.oidc.added", {"tree": "default"}, name="web", spec={"devMode": False}),
-    an_event("app.renamed", name="shop"),
-    an_event("app.oidc.config.changed", {"tree": "default"}, spec={"devMode": True}),
-    an_event("app.oidc.secret.changed", {"tree": "default"}),
-    an_event("context.recorded", {"tree": "other", "preventDelete": True}),
-    an_event("app.oidc.config.changed", spec={"devMode": False}),
-    an_event("app.removed"),
+    an_event("application.added", {"tree": "default"}, name="web", spec={"devMode": False}),
+    an_event("application.renamed", name="shop"),
+    an_event("application.changed", {"tree": "default"}, spec={"devMode": True}),
+    an_event("application.secret.changed", {"tree": "default"}),
+    an_event("application.context.recorded", {"tree": "other", "preventDelete": True}),
+    an_event("application.changed", spec={"devMode": False}),
+    an_event("application.removed"),
 ]
 
 
@@ -74,7 +74,7 @@ def test_new_secrets_and_removals_are_told_without_fields() -> None:
 
 def test_an_application_that_is_made_with_a_secret_says_so() -> None:
     """Its hash is in the event, and is no field of it."""
-    made = an_event("app.oidc.added", name="web", spec={}, secret_hash="0" * 64)
+    made = an_event("application.added", name="web", spec={}, secret_hash="0" * 64)
 
     (step,) = steps_of([made])
 
@@ -85,7 +85,7 @@ def test_a_mark_is_told_from_when_it_was_first_set() -> None:
     """Every event says whether it is set; that it never was is no news."""
     said = [None, False, True, True, False, None]
     contexts = [{} if mark is None else {"critical": mark} for mark in said]
-    steps = steps_of([an_event("context.recorded", context) for context in contexts])
+    steps = steps_of([an_event("application.context.recorded", context) for context in contexts])
 
     assert [[(f.before, f.after) for f in step.fields] for step in steps] == [
         [], [], [(None, True)], [], [(True, False)], [],
@@ -127,8 +127,8 @@ def test_what_a_tree_applied_last_is_what_its_last_write_left() -> None:
 @pytest.mark.parametrize("what", ["changed", "claimed"])
 def test_a_secret_is_not_an_application_of_the_manifest(what: str) -> None:
     """Rotating or delivering a secret does not make what somebody else changed one's own."""
-    events = [EVENTS[0], EVENTS[2], an_event("app.oidc.config.changed", spec={"devMode": False})]
-    rotated = an_event(f"app.oidc.secret.{what}", {"tree": "default"})
+    events = [EVENTS[0], EVENTS[2], an_event("application.changed", spec={"devMode": False})]
+    rotated = an_event(f"application.secret.{what}", {"tree": "default"})
 
     since = since_applied([*events, rotated], "default")
 

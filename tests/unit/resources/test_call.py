@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
-from reconciler.resources.call import ADDRESSES, HEADERS, ORDER_KEYS, Call, Code
+from reconciler.kinds.addresses import ADDRESSES
+from reconciler.resources.call import HEADERS, ORDER_KEYS, Call, Code
 from tests.rows import each_row
 
 BESIDE = {each.name for each in fields(Call)} - {"operation", "fields"}

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import AccessDeniedError
-from reconciler.resources.call import ADDRESSES, Call
+from reconciler.kinds.addresses import ADDRESSES
+from reconciler.resources.call import Call
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.service_client.observation import TOGETHER, observed_objects

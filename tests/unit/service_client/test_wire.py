@@ -14,7 +14,8 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UnauthenticatedError,
 )
-from reconciler.resources.call import ADDRESSES, Call
+from reconciler.kinds.addresses import ADDRESSES
+from reconciler.resources.call import Call
 from reconciler.service_client.wire import (
     WireRefusal,
     error_id,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.resources.call import ADDRESSES
-from reconciler.resources.models import Model
+from reconciler.kinds.addresses import ADDRESSES
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.operations.operation import CORE, Effect, Operation, without_null
+from reconciler.service.operations.form import Asked
+from reconciler.service.operations.operation import Effect, Operation, without_null
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.table import operations
 from tests.rows import each_row
@@ -18,13 +18,8 @@ def test_an_operation_has_the_addresses_and_effects_of_its_row(name: str) -> Non
     operation = operations()[name]
 
     assert operation.http == ADDRESSES[name]
-    assert operation.is_core is (name in CORE)
     assert operation.writes is (operation.effect is not Effect.READS)
     assert not operation.is_of_an_object or operation.writes
-
-
-def test_the_three_operations_of_the_source_are_there() -> None:
-    assert {name for name in operations() if operations()[name].is_core} == CORE
 
 
 @pytest.mark.parametrize(
@@ -46,12 +41,12 @@ def test_fields_that_a_handler_reads_itself_stay_as_they_are() -> None:
     by_hand = Operation("ListTrees", "", Effect.READS, lambda *_: {}, Fields)
 
     assert without_null(by_hand, {"a": None}) == {"a": None}
-    assert isinstance(by_hand.read({"a": 1}, ""), Fields)
+    assert isinstance(by_hand.read({"a": 1}), Fields)
 
 
-def test_a_request_is_read_of_its_text() -> None:
+def test_a_request_is_read_of_its_fields() -> None:
     operation = operations()["CreateAction"]
 
-    assert isinstance(operation.read({}, '{"name": "a", "script": "x"}'), Model)
+    assert isinstance(operation.read({"name": "a", "script": "x"}), Asked)
     with pytest.raises(Refusal, match="script"):
-        operation.read({}, '{"name": "a"}')
+        operation.read({"name": "a"})

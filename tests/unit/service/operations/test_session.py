@@ -306,7 +306,7 @@ def test_each_claim_of_a_secret_is_an_event_beside_its_application(ask: Asking) 
     with ask.service.store.snapshot() as view:
         beside = [view.read_stream(side_stream(app["appId"])) for app in made]
     assert [[(one.organization, one.version, one.type) for one in events] for events in beside] == [
-        [(owner, 1, "app.oidc.secret.claimed"), (owner, 2, "app.oidc.secret.claimed")],
-        [(owner, 1, "app.oidc.secret.claimed")],
+        [(owner, 1, "application.secret.claimed"), (owner, 2, "application.secret.claimed")],
+        [(owner, 1, "application.secret.claimed")],
     ]
     assert ask.objects() == before

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from reconciler.kinds.oidc_application.operations import app_view
 from reconciler.service.build import IdentityService
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import ObjectRow
-from reconciler.service.operations.answers import app_view
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.texts import (

@@ -85,8 +85,8 @@ TAMPERED = {
     "a context": "UPDATE events SET context = '{\"tree\":\"c\"}' WHERE context <> ''",
     "a writer": "UPDATE events SET writer = 'somebody' WHERE position = 3",
     "a stream": "UPDATE events SET stream = '1' WHERE position = 6",
-    "a type": "UPDATE events SET type = 'app.removed' WHERE position = 6",
-    "an unknown type": "UPDATE events SET type = 'app.painted' WHERE position = 6",
+    "a type": "UPDATE events SET type = 'application.removed' WHERE position = 6",
+    "an unknown type": "UPDATE events SET type = 'application.painted' WHERE position = 6",
     "a time": "UPDATE events SET recorded_at = recorded_at + 1 WHERE position = 6",
     "a sequence": "UPDATE events SET sequence = sequence + 100 WHERE position = 6",
     "an owner": "UPDATE events SET organization = (SELECT max(organization) FROM heads)"

@@ -1,4 +1,4 @@
-"""Actions and flows: numbers and old words of flows, states, and actions that leave a flow."""
+"""Flows: their numbers and old words, and actions that leave them."""
 
 from __future__ import annotations
 
@@ -17,25 +17,6 @@ def triggers(ask: Asking, flow: str = "1") -> dict[str, list[str]]:
         each["triggerType"]["id"]: [action["name"] for action in each["actions"]]
         for each in found["triggerActions"]
     }
-
-
-def test_an_update_resets_what_it_leaves_out(ask: Asking) -> None:
-    action = ask.an_action(timeout="1s", allowedToFail=True)
-
-    ask("UpdateAction", id=action["id"], name="greet", script="x")
-
-    held = ask("GetAction", id=action["id"])["action"]
-    assert (held["script"], held["timeout"], held["allowedToFail"]) == ("x", "20s", False)
-
-
-def test_an_action_is_switched_off_once_and_on_again(ask: Asking) -> None:
-    action = ask.an_action()["id"]
-
-    ask("DeactivateAction", id=action)
-    assert ask("GetAction", id=action)["action"]["state"] == "ACTION_STATE_INACTIVE"
-    assert ask.refused("DeactivateAction", id=action).code == 9
-    ask("ReactivateAction", id=action)
-    assert ask("GetAction", id=action)["action"]["state"] == "ACTION_STATE_ACTIVE"
 
 
 def test_the_old_words_of_a_flow_and_a_trigger_are_its_numbers(ask: Asking) -> None:

@@ -1,4 +1,4 @@
-"""Actions, and the flows whose triggers name them. This service stores both and runs no action.
+"""The operations on flows, whose triggers name actions. This service runs no action.
 
 A flow exists as long as one of its triggers has actions. Its id is known before it exists, and its
 sequence goes on where it ended when the flow comes back.
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from pydantic import Field
-
+from reconciler.kinds.action_flow.events import ActionDropped, TriggerSet, change_flow
 from reconciler.kinds.action_flow.flows import (
     FLOW_NUMBERED,
     FLOWS,
@@ -22,26 +21,16 @@ from reconciler.kinds.action_flow.flows import (
     Trigger,
     flow_id,
 )
-from reconciler.resources.models import Name, with_fields_of
+from reconciler.resources.fields import texts
+from reconciler.resources.kinds import MAX_NAME
 from reconciler.resources.ref import Kind
-from reconciler.service.domain.events import (
-    ActionAdded,
-    ActionDeactivated,
-    ActionReactivated,
-    ActionRemoved,
-    FlowActionDropped,
-    FlowChanged,
-    FlowRemoved,
-)
-from reconciler.service.domain.events import FlowTriggerSet as TriggerSet
+from reconciler.service.domain.events import Removed
 from reconciler.service.domain.refusal import actions_unknown, invalid
-from reconciler.service.domain.state import change_action, change_flow
 from reconciler.service.eventstore.rows import ObjectRow, StreamAt
-from reconciler.service.operations.answers import Answer, action_view, details_at, details_read
-from reconciler.service.operations.models import Id, IdRequest, Message, SpecMessage
+from reconciler.service.operations.answers import Answer, details_at, details_read, flat_view
+from reconciler.service.operations.form import Asked, Form, name_field
 from reconciler.service.operations.operation import Effect, operation
 from reconciler.service.operations.session import Reading, Writing
-from reconciler.service.projections.objects import state_of
 
 # Words of the API before it had numbers, which its clients may still send.
 _OLD_FLOWS: Mapping[str, str] = {"FLOW_TYPE_EXTERNAL_AUTHENTICATION": "1"}
@@ -66,38 +55,17 @@ _TRIGGER_KEYS: Mapping[str, str] = {
     "6": "PreSAMLResponseCreation",
 }
 
-
-@with_fields_of(Kind.ACTION)
-class CreateActionRequest(SpecMessage):
-    """Make an action in the organization of the call (source 4.3)."""
-
-    name: Name
-
-
-class UpdateActionRequest(CreateActionRequest):
-    """Update a whole action, its name included."""
-
-    id: Id
-
-
-class SetTriggerActionsRequest(Message):
-    """Set the actions of one trigger of a flow, in their order; none empties the trigger."""
-
-    flow_type: Id
-    trigger_type: Id
-    action_ids: Annotated[
-        tuple[Id, ...],
-        Field(
-            description="Ids of actions of the organization, each once, in the order to run them.",
-            max_length=MAX_TRIGGER_ACTIONS,
-        ),
-    ] = ()
-
-
-class FlowRequest(Message):
-    """Name a flow by its number, as the path does."""
-
-    type: Id
+_FLOW = Form(None, (name_field("type"),))
+_TRIGGER = Form(
+    None,
+    (
+        name_field("flowType"),
+        name_field("triggerType"),
+        texts(
+            "actionIds", "Ids of actions of the organization, each once, in the order to run them."
+        )._replace(shortest=1, longest=MAX_NAME, most=MAX_TRIGGER_ACTIONS, examples=()),
+    ),
+)
 
 
 class _Held(NamedTuple):
@@ -114,51 +82,14 @@ class _Held(NamedTuple):
     sequence: int
 
 
-def create_action(call: Writing, request: CreateActionRequest) -> Answer:
-    """Make an action in the organization of the call."""
-    owner = call.organization()
-    row = call.create(owner.id, ActionAdded(request.name, request.spec_of(Kind.ACTION)))
-    return {"details": details_read(row), "id": row.id}
-
-
-def get_action(call: Reading, request: IdRequest) -> Answer:
-    """Answer one action."""
-    return call.shown_alone("action", action_view, call.object(Kind.ACTION, request.id))
-
-
-def update_action(call: Writing, request: UpdateActionRequest) -> Answer:
-    """Update a whole action; what is left out is at its default afterwards."""
-    row = call.target(Kind.ACTION, request.id)
-    spec = request.spec_of(Kind.ACTION)
-    return call.update(row, change_action(state_of(row), request.name, spec))
-
-
-def delete_action(call: Writing, request: IdRequest) -> Answer:
-    """Remove an action, also from every trigger that it is part of."""
-    row = call.target(Kind.ACTION, request.id)
-    call.remove(row, ActionRemoved())
-    _drop_from_flows(call, row)
-    return {}
-
-
-def deactivate_action(call: Writing, request: IdRequest) -> Answer:
-    """Switch an action off; one that is off is refused."""
-    return call.switch(call.target(Kind.ACTION, request.id), ActionDeactivated())
-
-
-def reactivate_action(call: Writing, request: IdRequest) -> Answer:
-    """Switch an action on again; one that is on is refused."""
-    return call.switch(call.target(Kind.ACTION, request.id), ActionReactivated())
-
-
-def get_flow(call: Reading, request: FlowRequest) -> Answer:
+def get_flow(call: Reading, asked: Asked) -> Answer:
     """Answer a flow of the organization of the call: each trigger that has actions, with them."""
-    flow = _flow("type", request.type)
+    flow = _flow("type", asked["type"])
     held = _held(call, call.organization().id, flow)
     triggers: Mapping[str, Sequence[str]] = json.loads(held.row.spec) if held.row else {}
     ids = {action for actions in triggers.values() for action in actions}
     # Among writes, the second look may see that another writer just removed an action.
-    actions = {row.id: action_view(row) for row in call.view.get_objects(ids)}
+    actions = {row.id: flat_view(row, "ACTION_STATE") for row in call.view.get_objects(ids)}
     details = details_read(held.row) if held.row else _details(held.stream, held.sequence)
     return {
         "flow": {
@@ -177,30 +108,34 @@ def get_flow(call: Reading, request: FlowRequest) -> Answer:
     }
 
 
-def set_trigger_actions(call: Writing, request: SetTriggerActionsRequest) -> Answer:
+def set_trigger_actions(call: Writing, asked: Asked) -> Answer:
     """Set the actions of one trigger of a flow of the organization of the call."""
-    flow = _flow("flowType", request.flow_type)
-    trigger = _trigger(flow, request.trigger_type)
+    flow = _flow("flowType", asked["flowType"])
+    trigger = _trigger(flow, asked["triggerType"])
     held = _expected(call, flow)
-    sequence = _change(call, held, TriggerSet(flow.name, trigger.name, request.action_ids))
+    sequence = _change(
+        call, held, TriggerSet(Kind.ACTION_FLOW, flow.name, trigger.name, asked["actionIds"])
+    )
     # After the write, which has locked the organization: no action can be removed meanwhile.
-    _check_actions(call, held.stream.organization, request.action_ids)
+    _check_actions(call, held.stream.organization, asked["actionIds"])
     return {"details": _details(held.stream, sequence)}
 
 
-def clear_flow(call: Writing, request: FlowRequest) -> Answer:
+def clear_flow(call: Writing, asked: Asked) -> Answer:
     """Empty every trigger of a flow of the organization of the call."""
-    held = _expected(call, _flow("type", request.type))
-    sequence = call.remove(held.row, FlowRemoved()).sequence if held.row else held.sequence
+    held = _expected(call, _flow("type", asked["type"]))
+    sequence = (
+        call.remove(held.row, Removed(Kind.ACTION_FLOW)).sequence if held.row else held.sequence
+    )
     return {"details": _details(held.stream, sequence)}
 
 
-def _drop_from_flows(call: Writing, action: ObjectRow) -> None:
+def drop_from_flows(call: Writing, action: ObjectRow) -> None:
     """Take an action that was removed out of every trigger."""
     for flow in FLOWS:
         row = call.view.get_object(flow_id(action.organization, flow))
         if row is not None:
-            _change(call, _as_held(row), FlowActionDropped(action.id))
+            _change(call, _as_held(row), ActionDropped(Kind.ACTION_FLOW, action.id))
 
 
 def _flow(field: str, number: str) -> Flow:
@@ -250,7 +185,7 @@ def _expected(call: Writing, flow: Flow) -> _Held:
     return held
 
 
-def _change(call: Writing, held: _Held, event: FlowChanged) -> int:
+def _change(call: Writing, held: _Held, event: TriggerSet | ActionDropped) -> int:
     """Write what a change of a flow means; return the sequence of the flow after it."""
     row = held.row
     events = change_flow(json.loads(row.spec) if row else {}, event)
@@ -258,7 +193,7 @@ def _change(call: Writing, held: _Held, event: FlowChanged) -> int:
         return held.sequence
     if row is None:
         return call.begin(held.stream, event).sequence
-    if isinstance(events[0], FlowRemoved):
+    if isinstance(events[0], Removed):
         return call.remove(row, events[0]).sequence
     return call.change(row, events).sequence
 
@@ -290,22 +225,9 @@ def _type_view(number: str, name: str, prefix: str, keys: Mapping[str, str]) -> 
     }
 
 
-_WRITE = "org.action.write"
 ROWS = (
-    operation("CreateAction", _WRITE, Effect.CREATES, create_action, CreateActionRequest),
-    operation("GetAction", "org.action.read", Effect.READS, get_action, IdRequest),
-    operation("UpdateAction", _WRITE, Effect.CHANGES, update_action, UpdateActionRequest),
-    operation("DeleteAction", "org.action.delete", Effect.REMOVES, delete_action, IdRequest),
-    operation("DeactivateAction", _WRITE, Effect.CHANGES, deactivate_action, IdRequest),
-    operation("ReactivateAction", _WRITE, Effect.CHANGES, reactivate_action, IdRequest),
-    operation("GetFlow", "org.flow.read", Effect.READS, get_flow, FlowRequest),
-    operation(
-        "SetTriggerActions",
-        "org.flow.write",
-        Effect.CHANGES,
-        set_trigger_actions,
-        SetTriggerActionsRequest,
-    ),
+    operation("GetFlow", "org.flow.read", Effect.READS, get_flow, _FLOW),
+    operation("SetTriggerActions", "org.flow.write", Effect.CHANGES, set_trigger_actions, _TRIGGER),
     # A flow that was cleared goes on, so that its sequence can still be expected.
-    operation("ClearFlow", "org.flow.delete", Effect.CHANGES, clear_flow, FlowRequest),
+    operation("ClearFlow", "org.flow.delete", Effect.CHANGES, clear_flow, _FLOW),
 )

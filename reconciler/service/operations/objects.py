@@ -1,0 +1,257 @@
+"""Operations that the kinds have in common: to add, read, update, switch and remove an object.
+
+The room of a kind has a row for each; what is different there it writes by hand. Lists are in
+``lists``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reconciler.kinds.fields import KINDS
+from reconciler.resources.fields import Field
+from reconciler.resources.ref import Kind
+from reconciler.service.domain.events import Added, Removed
+from reconciler.service.domain.refusal import not_found
+from reconciler.service.domain.state import change, switch
+from reconciler.service.eventstore.rows import ObjectRow
+from reconciler.service.operations.answers import Answer, details_at, details_read
+from reconciler.service.operations.form import NAME, Asked, Form, FormField, name_field
+from reconciler.service.operations.operation import Effect, Operation, operation
+from reconciler.service.operations.session import Reading, Writing
+from reconciler.service.operations.texts import View
+from reconciler.service.projections.objects import state_of
+
+PROJECT_ID = name_field("projectId")
+
+
+@dataclass(frozen=True, slots=True)
+class ById:
+    """Fields by which a call names an object: its id, and its project if one owns it."""
+
+    kind: Kind
+    id: str = "id"
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Return the fields."""
+        return (*_owner_fields(self.kind), name_field(self.id))
+
+    @property
+    def form(self) -> Form:
+        """Return the form of a request that says no more."""
+        return Form(None, self.fields)
+
+    def object(self, call: Reading, asked: Asked) -> ObjectRow:
+        """Return the object.
+
+        Raises:
+            Refusal: it is missing.
+        """
+        row = call.object(self.kind, asked[self.id])
+        if KINDS[self.kind].is_in_project and row.parent != asked["projectId"]:
+            raise not_found(KINDS[self.kind].noun)
+        return row
+
+    def target(self, call: Writing, asked: Asked) -> ObjectRow:
+        """Return the object that is to be changed or removed.
+
+        Raises:
+            Refusal: it is missing, or at another sequence than the caller expects.
+        """
+        row = self.object(call, asked)
+        call.expect(row)
+        return row
+
+
+def _owner_fields(kind: Kind) -> tuple[Field, ...]:
+    return (PROJECT_ID,) if KINDS[kind].is_in_project else ()
+
+
+def added(
+    call: Writing, kind: Kind, asked: Asked, client_id: str = "", secret_hash: str = ""
+) -> ObjectRow:
+    """Make an object in the project that the call names, or in its organization."""
+    if KINDS[kind].is_in_project:
+        project = call.owner(Kind.PROJECT, asked["projectId"])
+        organization, parent = project.organization, project.id
+    else:
+        organization, parent = call.organization().id, ""
+    event = Added(kind, asked["name"], parent, client_id, secret_hash, asked.spec)
+    return call.create(organization, event)
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Make an object of a kind.
+
+    Attributes:
+        answers: Members of the answer, in their order; one of them is ``details``.
+    """
+
+    kind: Kind
+    answers: Sequence[str]
+
+    def __call__(self, call: Writing, asked: Asked) -> Answer:
+        """Return the id and the details of the new object."""
+        row = added(call, self.kind, asked)
+        return {name: details_read(row) if name == "details" else row.id for name in self.answers}
+
+
+def add(
+    name: str,
+    permission: str,
+    kind: Kind,
+    *more: FormField,
+    answers: Sequence[str] = ("details", "id"),
+    but_for: str = "",
+    about: str = "",
+) -> Operation:
+    """Return the operation that makes an object; its request has ``more`` after the name."""
+    form = Form(kind, (*_owner_fields(kind), NAME, *more), but_for)
+    return operation(
+        name, permission, Effect.CREATES, Add(kind, answers), form,
+        about=about or f"Make {KINDS[kind].one} in the organization of the call.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Answer one object.
+
+    Attributes:
+        member: The member of the answer that shows it.
+        view: Must show nothing that changes without a new sequence; see ``Texts``.
+        is_kept: Whether the text of the answer is kept for the next call; of two operations that
+            show the same object, one may do that.
+    """
+
+    named: ById
+    member: str
+    view: View
+    is_kept: bool
+
+    def __call__(self, call: Reading, asked: Asked) -> Answer:
+        """Return the object as the only member."""
+        row = self.named.object(call, asked)
+        if self.is_kept:
+            return call.shown_alone(self.member, self.view, row)
+        return {self.member: self.view(row)}
+
+
+def get(
+    name: str,
+    permission: str,
+    named: ById,
+    member: str,
+    view: View,
+    *,
+    is_kept: bool = True,
+) -> Operation:
+    """Return the operation that answers one object."""
+    return operation(
+        name, permission, Effect.READS, Get(named, member, view, is_kept),
+        named.form,
+        about=f"Answer one {KINDS[named.kind].noun}.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Update what a request says: the name, the whole spec, or both."""
+
+    named: ById
+
+    def __call__(self, call: Writing, asked: Asked) -> Answer:
+        """Return the details of the object afterwards."""
+        row = self.named.target(call, asked)
+        events = change(state_of(row), name=asked.fields.get("name"), spec=asked.spec or None)
+        return call.update(row, events)
+
+
+def update(
+    name: str, permission: str, named: ById, *others: FormField, about: str = ""
+) -> Operation:
+    """Return the operation that updates a whole object; ``others`` are all its further fields."""
+    form = Form(named.kind, others or (NAME, *named.fields))
+    return operation(
+        name, permission, Effect.CHANGES, Update(named), form,
+        about=about
+        or f"Update a whole {KINDS[named.kind].noun}; "
+        "what is left out is at its default afterwards.",
+    )  # fmt: skip
+
+
+def rename(name: str, permission: str, named: ById, *more: FormField) -> Operation:
+    """Return the operation that gives an object another name; its request has ``more`` after it."""
+    return operation(
+        name, permission, Effect.CHANGES, Update(named), Form(None, (*named.fields, NAME, *more)),
+        about=f"Give {KINDS[named.kind].one} another name.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Switch an object off or on; one that is so already is refused."""
+
+    named: ById
+    active: bool
+
+    def __call__(self, call: Writing, asked: Asked) -> Answer:
+        """Return the details of the object afterwards."""
+        row = self.named.target(call, asked)
+        return call.update(row, switch(state_of(row), active=self.active))
+
+
+def switches(noun: str, permission: str, named: ById) -> tuple[Operation, Operation]:
+    """Return the operations that switch an object off and on; ``noun`` ends their names."""
+    form = named.form
+    off, on = Switch(named, active=False), Switch(named, active=True)
+    one = KINDS[named.kind].one
+    return (
+        operation(
+            f"Deactivate{noun}", permission, Effect.CHANGES, off, form,
+            about=f"Switch {one} off; one that is off is refused.",
+        ),
+        operation(
+            f"Reactivate{noun}", permission, Effect.CHANGES, on, form,
+            about=f"Switch {one} on again; one that is on is refused.",
+        ),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Remove an object.
+
+    Attributes:
+        answers_details: Whether the answer has the details of the removal; otherwise it is empty.
+    """
+
+    named: ById
+    answers_details: bool
+
+    def __call__(self, call: Writing, asked: Asked) -> Answer:
+        """Return the details of the removal, or nothing."""
+        row = self.named.target(call, asked)
+        stored = call.remove(row, Removed(self.named.kind))
+        if not self.answers_details:
+            return {}
+        return {"details": details_at(row.organization, stored.sequence)}
+
+
+def remove(
+    name: str,
+    permission: str,
+    named: ById,
+    *,
+    answers_details: bool = True,
+    about: str = "",
+) -> Operation:
+    """Return the operation that removes an object."""
+    return operation(
+        name, permission, Effect.REMOVES, Remove(named, answers_details),
+        named.form,
+        about=about or f"Remove {KINDS[named.kind].one}.",
+    )  # fmt: skip
