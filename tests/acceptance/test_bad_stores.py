@@ -120,10 +120,14 @@ def test_a_folder_that_cannot_be_written_to_is_told(run: Run, small: Path) -> No
 
 
 @pytest.mark.untraced
-def test_a_full_disk_is_told_and_the_store_stays_sound(
+def test_a_store_that_may_not_grow_is_told_and_stays_sound(
     run: Run, small: Path, tmp_path: Path
 ) -> None:
-    """Nothing is half written, and with room again everything goes on."""
+    """Nothing is half written, and once it may grow again everything goes on.
+
+    SQLite calls a limit of the process an I/O error. What it says of a full disk is tried where
+    that is made: in the unit tests of the store's files, and by the row of failing disks.
+    """
     run("apply", "--auto-approve")
     for number in range(300):
         write(small / f"a{number}.yaml", an_action(f"a{number}", script=_long_script(number)))
@@ -142,7 +146,7 @@ def test_a_full_disk_is_told_and_the_store_stays_sound(
 
     assert full.returncode in {1, 5}
     assert "Traceback" not in full.stderr
-    assert "room" in full.stdout + full.stderr or "full" in full.stdout + full.stderr
+    assert "Check the disk" in full.stdout + full.stderr
     assert run("store", "verify").code == 0
     assert run("apply", "--auto-approve").code == 0
     assert run("plan", "--detailed-exitcode").code == 0
