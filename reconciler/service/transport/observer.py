@@ -231,12 +231,11 @@ class Metrics:
         yield from _head(name, "histogram", "How long calls took.")
         for (operation, transport), durations in sorted(self._durations.items()):
             labels = {"operation": operation, "transport": transport}
-            sum_so_far = 0
-            for bound, count in zip((*BUCKETS, "+Inf"), durations.counts, strict=True):
-                sum_so_far += count
-                yield f"{name}_bucket{_labels({**labels, 'le': str(bound)})} {sum_so_far}"
+            sums = itertools.accumulate(durations.counts)
+            for bound, count in zip((*BUCKETS, "+Inf"), sums, strict=True):
+                yield f"{name}_bucket{_labels({**labels, 'le': str(bound)})} {count}"
             yield f"{name}_sum{_labels(labels)} {durations.total:.6f}"
-            yield f"{name}_count{_labels(labels)} {sum_so_far}"
+            yield f"{name}_count{_labels(labels)} {sum(durations.counts)}"
 
 
 def _store_figures(store: StoreFigures) -> Iterator[_Figure]:

@@ -236,13 +236,11 @@ _OF_TEXT: Mapping[str, Convert] = {DURATION: _duration_of, TIMESTAMP: datetime.f
 
 
 DOMAIN = "reconciler"
-ERROR_DETAIL = "zitadel.v1.ErrorDetail"
-ERROR_INFO = "google.rpc.ErrorInfo"
 
 _Make: TypeAlias = Callable[..., Any]  # generated classes, whose fields no checker knows
 _STATUS: _Make = message_class("google.rpc.Status")
-_ERROR_DETAIL: _Make = message_class(ERROR_DETAIL)
-_ERROR_INFO: _Make = message_class(ERROR_INFO)
+_ERROR_DETAIL: _Make = message_class("zitadel.v1.ErrorDetail")
+_ERROR_INFO: _Make = message_class("google.rpc.ErrorInfo")
 
 
 async def answer_call(
@@ -285,14 +283,12 @@ def status_bytes(refusal: Refusal) -> bytes:
     Its first detail is the one that JSON answers. The facts that stand among its members there
     have a second one here, because a message has only the fields that everybody gave it.
     """
-    details = [(ERROR_DETAIL, _ERROR_DETAIL(id=refusal.reason, message=refusal.message))]
+    status = _STATUS(code=int(refusal.code), message=refusal.message)
+    status.details.add().Pack(_ERROR_DETAIL(id=refusal.reason, message=refusal.message))
     if refusal.details:
         facts = {name: str(fact) for name, fact in refusal.details.items()}
         info = _ERROR_INFO(reason=refusal.reason, domain=DOMAIN, metadata=facts)
-        details.append((ERROR_INFO, info))
-    status = _STATUS(code=int(refusal.code), message=refusal.message)
-    for name, detail in details:
-        status.details.add(type_url=f"type.googleapis.com/{name}", value=detail.SerializeToString())
+        status.details.add().Pack(info)
     data: bytes = status.SerializeToString()
     return data
 
