@@ -13,7 +13,6 @@ from functools import cache, partial
 from typing import Any
 
 from google.protobuf.descriptor import FileDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError, Message
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -304,8 +303,6 @@ def _with_imports(file: FileDescriptor) -> tuple[bytes, ...]:
     while waiting:
         each = waiting.pop()
         if each.name not in found:
-            proto = FileDescriptorProto()
-            each.CopyToProto(proto)
-            found[each.name] = proto.SerializeToString()
+            found[each.name] = each.serialized_pb
             waiting.extend(each.dependencies)
     return tuple(found.values())

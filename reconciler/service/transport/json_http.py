@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from urllib.parse import parse_qsl, quote, unquote_to_bytes
+from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.types import Receive, Scope, Send
 
@@ -289,7 +289,7 @@ def _decoded(name: str, part: str) -> str:
         Refusal: it could be read as another address.
     """
     try:
-        text = unquote_to_bytes(part).decode("utf-8") if "%" in part else part
+        text = unquote(part, errors="strict")
     except UnicodeDecodeError:
         raise invalid(name, "must be UTF-8") from None
     if text in _DOTS or _CONFUSING.search(text):

@@ -15,13 +15,12 @@ of the field, as it does a word it does not know.
 from __future__ import annotations
 
 import logging
-from calendar import timegm
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
@@ -29,7 +28,6 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
-from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from reconciler.resources.call import JsonObject
@@ -107,7 +105,6 @@ Value: TypeAlias = Any
 
 Read = Callable[[Value, str], object]
 Convert = Callable[[Value], object]
-Fill = Callable[[Value, Value], None]
 
 
 def fields_of(message: Message, path: str = "") -> dict[str, object]:
@@ -157,9 +154,7 @@ def message_of(kind: type[Message], answer: JsonObject) -> Message:
     Raises:
         KeyError: the message has no such field, or an enum no such word: a defect of ours.
     """
-    message = kind()
-    _fill(message, answer)
-    return message
+    return kind(**_members(cast("Descriptor", kind.DESCRIPTOR), answer))
 
 
 class _Reader(NamedTuple):
@@ -200,42 +195,31 @@ def _duration(value: Duration, at: str) -> str:
     return format_duration(total) if total >= 0 else f"-{format_duration(-total)}"
 
 
-class _Writer(NamedTuple):
-    name: str
-    many: bool
-    convert: Convert
-    fill: Fill | None
-
-
-def _fill(message: Message, fields: JsonObject) -> None:
-    writers = _writers(message.DESCRIPTOR)
+def _members(descriptor: Descriptor, fields: JsonObject) -> dict[str, object]:
+    """Return members as the library makes a message of them, by the names of its fields."""
+    writers = _writers(descriptor)
+    members = {}
     for json, value in fields.items():
-        writer = writers[json]
-        if writer.many:
-            items = getattr(message, writer.name)
-            if writer.fill is None:
-                items.extend(map(writer.convert, value))
-                continue
-            for item in value:
-                writer.fill(items.add(), item)
-        elif writer.fill is None:
-            setattr(message, writer.name, writer.convert(value))
-        else:
-            part = getattr(message, writer.name)
-            part.SetInParent()  # a part of zeros is there all the same
-            writer.fill(part, value)
+        name, convert = writers[json]
+        members[name] = convert(value)
+    return members
 
 
 @cache
-def _writers(descriptor: Descriptor) -> Mapping[str, _Writer]:
-    return {
-        field.json_name: _Writer(field.name, field.is_repeated, _conversion(field), _filling(field))
-        for field in descriptor.fields
-    }
+def _writers(descriptor: Descriptor) -> Mapping[str, tuple[str, Convert]]:
+    return {field.json_name: (field.name, _write(field)) for field in descriptor.fields}
+
+
+def _write(field: FieldDescriptor) -> Convert:
+    convert = _conversion(field)
+    # One after the other: a long list is not held as members and as messages at one time.
+    return (lambda values: map(convert, values)) if field.is_repeated else convert
 
 
 def _conversion(field: FieldDescriptor) -> Convert:
     """Return what makes a value of its JSON form."""
+    if field.message_type is not None:
+        return _OF_TEXT.get(field.message_type.full_name) or partial(_members, field.message_type)
     if field.enum_type is not None:
         numbers = {value.name: value.number for value in field.enum_type.values}
         return lambda word: numbers[word]
@@ -243,35 +227,20 @@ def _conversion(field: FieldDescriptor) -> Convert:
     return int if field.type in _WHOLE_NUMBERS else lambda value: value
 
 
-def _filling(field: FieldDescriptor) -> Fill | None:
-    """Return what fills a part, or None where the field has no parts."""
-    if field.message_type is None:
-        return None
-    fill: Fill = _FILLING.get(field.message_type.full_name, _fill)
-    return fill
+def _duration_of(text: str) -> Mapping[str, int]:
+    seconds, nanos = divmod(parse_duration(text), NANOSECONDS)
+    return {"seconds": seconds, "nanos": nanos}
 
 
-def _fill_duration(part: Duration, text: str) -> None:
-    part.seconds, part.nanos = divmod(parse_duration(text), NANOSECONDS)
-
-
-def _fill_timestamp(part: Timestamp, text: str) -> None:
-    # Whole numbers throughout: ``timestamp()`` is a float, which rounds microseconds.
-    time = datetime.fromisoformat(text)
-    part.seconds, part.nanos = timegm(time.utctimetuple()), time.microsecond * 1000
-
-
-_FILLING: Mapping[str, Fill] = {DURATION: _fill_duration, TIMESTAMP: _fill_timestamp}
+_OF_TEXT: Mapping[str, Convert] = {DURATION: _duration_of, TIMESTAMP: datetime.fromisoformat}
 
 
 DOMAIN = "reconciler"
-ERROR_DETAIL = "zitadel.v1.ErrorDetail"
-ERROR_INFO = "google.rpc.ErrorInfo"
 
 _Make: TypeAlias = Callable[..., Any]  # generated classes, whose fields no checker knows
 _STATUS: _Make = message_class("google.rpc.Status")
-_ERROR_DETAIL: _Make = message_class(ERROR_DETAIL)
-_ERROR_INFO: _Make = message_class(ERROR_INFO)
+_ERROR_DETAIL: _Make = message_class("zitadel.v1.ErrorDetail")
+_ERROR_INFO: _Make = message_class("google.rpc.ErrorInfo")
 
 
 async def answer_call(
@@ -314,14 +283,12 @@ def status_bytes(refusal: Refusal) -> bytes:
     Its first detail is the one that JSON answers. The facts that stand among its members there
     have a second one here, because a message has only the fields that everybody gave it.
     """
-    details = [(ERROR_DETAIL, _ERROR_DETAIL(id=refusal.reason, message=refusal.message))]
+    status = _STATUS(code=int(refusal.code), message=refusal.message)
+    status.details.add().Pack(_ERROR_DETAIL(id=refusal.reason, message=refusal.message))
     if refusal.details:
         facts = {name: str(fact) for name, fact in refusal.details.items()}
         info = _ERROR_INFO(reason=refusal.reason, domain=DOMAIN, metadata=facts)
-        details.append((ERROR_INFO, info))
-    status = _STATUS(code=int(refusal.code), message=refusal.message)
-    for name, detail in details:
-        status.details.add(type_url=f"type.googleapis.com/{name}", value=detail.SerializeToString())
+        status.details.add().Pack(info)
     data: bytes = status.SerializeToString()
     return data
 
