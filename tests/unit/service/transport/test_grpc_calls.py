@@ -22,11 +22,13 @@ from tests.rows import each_row
 from tests.wires import frame
 
 PATIENT = Limits(http2_known=2, http2_known_of_one=1, http2_open=1, body_seconds=2.0)
-HASTY = replace(PATIENT, head_seconds=0.1, body_seconds=0.1)
+HASTY = replace(PATIENT, head_seconds=1.0, body_seconds=0.1)
 KNOWN = bearer("good")
 
 
-def run(main: Callable[[Door, grpc.aio.Channel], Awaitable[None]], limits: Limits = HASTY) -> None:
+def run(
+    main: Callable[[Door, grpc.aio.Channel], Awaitable[None]], limits: Limits = PATIENT
+) -> None:
     async def running() -> None:
         door = Door(limits)
         async with asyncio.timeout(20), a_channel(door, limits) as channel:
@@ -101,7 +103,7 @@ def test_only_so_many_messages_are_waited_for_of_one_token_and_of_all() -> None:
             assert await refused_by_server(call) == (10, "message.too_slow")
         assert await channel.unary_unary(LIST_ACTIONS)(b"", metadata=KNOWN) == b""
 
-    run(main, PATIENT)
+    run(main)
 
 
 def test_a_call_has_its_place_until_it_is_answered() -> None:
