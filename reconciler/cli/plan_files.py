@@ -241,4 +241,4 @@ def _options() -> Iterator[str]:
         for each in value if isinstance(value, tuple) else [value]:
             yield parameter.opts[0]
             if each is not True:
-                yield each.path if isinstance(each, ResourceRef) else str(each)
+                yield each.address if isinstance(each, ResourceRef) else str(each)

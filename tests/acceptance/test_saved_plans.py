@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +94,21 @@ def test_plan_tells_how_to_apply_exactly_what_it_saved(run: Run, approved: Path)
     assert "--prune" in told
     assert "--tree default" in told
     assert "--out" not in told
+
+
+def test_the_command_that_plan_prints_names_objects_as_apply_takes_them(
+    run: Run, approved: Path
+) -> None:
+    """With their kind, which no other word of the command tells."""
+    options = ("--tree", "theirs", "--take-over", "Action/acme/greet")
+    told = run("plan", *options, "--out", "theirs.json")
+
+    *_, command = told.err.splitlines()
+    _, *words = shlex.split(command)
+    applied = run(*words)
+
+    assert "--take-over Action/acme/greet" in command
+    assert applied.code == 0, applied.err
 
 
 def test_a_plan_file_is_private_and_holds_no_secret(run: Run, approved: Path) -> None:
