@@ -279,6 +279,7 @@ def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
     Lists that it keeps are told of every change, also of one for which nothing was sent.
     """
     from reconciler.apply.changes import Status
+    from reconciler.kinds.calls import CALLS
 
     yield from kept_notes(again.changes, "APPLY-LIST-KEPT")
 
@@ -289,14 +290,12 @@ def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
             names = [field.name for field in field_changes(change) if not field.kept]
             if not names:
                 continue
-            older = (
-                " A ZITADEL before 3.4.12 or 4.15.2 does not know `audience` and never checks it: "
-            )
-            upgrade = f"{older}upgrade it." if "audience" in names else ""
+            not_kept = CALLS[ref.kind].not_kept
+            reasons = "".join(f" {not_kept[name]}" for name in names if name in not_kept)
             yield warning(
                 "APPLY-REMAINING",
                 "the service holds something other than what was sent",
                 f"{ref}: {', '.join(names)}. Some services cannot empty a list or keep a default "
-                f"of their own: declare what the service holds, or change it there.{upgrade}",
+                f"of their own: declare what the service holds, or change it there.{reasons}",
                 ref=ref,
             )

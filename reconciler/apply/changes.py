@@ -12,6 +12,7 @@ from reconciler.apply.journal import Intent, new_key
 from reconciler.apply.sink import Delivery
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import REFUSED, ReconcilerError
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.diff import is_not_sent
 from reconciler.plan.model import (
     Change,
@@ -22,7 +23,7 @@ from reconciler.plan.model import (
     ref_of,
 )
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
-from reconciler.resources.references import references
+from reconciler.resources.references import REFERRED, references
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
@@ -200,7 +201,7 @@ def intents_of(change: Change, *, custody: bool, has_sink: bool) -> Iterator[Int
     if isinstance(change, Create) and change.resource.active is False:
         yield Intent("inactive", new_key(), ref, spec=change.resource.spec)
     # The secret may be in the sink from an earlier auth method that had one.
-    if has_sink and held and held.ref.kind is Kind.OIDC_APPLICATION and held.client_id:
+    if has_sink and held and held.client_id and KINDS[held.ref.kind].secrets:
         if isinstance(change, Delete):
             yield Intent("delete", new_key(), ref, held.id, held.client_id)
         elif ref != held.ref:
@@ -208,7 +209,7 @@ def intents_of(change: Change, *, custody: bool, has_sink: bool) -> Iterator[Int
 
 
 def needed_by(change: Change) -> Iterator[ResourceRef]:
-    """Yield the keys of what must be held before a change: its owner, and the actions of a flow."""
+    """Yield the keys of what must be held before a change: its owner, and what its fields name."""
     ref = ref_of(change)
     owner = owner_of(ref)
     if owner is not None:
@@ -217,22 +218,20 @@ def needed_by(change: Change) -> Iterator[ResourceRef]:
         yield from (ref.key for ref, _ in references(change.resource.ref, change.resource.spec))
 
 
-def order_of(change: Change, ids: Ids, losers: Collection[str] = ()) -> Order:
+def order_of(change: Change, ids: Ids, removed: Collection[tuple[Kind, str]] = ()) -> Order:
     """Return the order that carries out a change; its owners are held.
 
-    ``losers`` are the ids of the organizations of which this run has removed an action: each flow
-    that ran it is at a later sequence.
+    ``removed`` are the kinds of which this run has removed an object, each with the id of the
+    organization: what named it is at a later sequence.
     """
     held = held_of(change)
-    is_moved = (
-        held is not None and held.ref.kind is Kind.ACTION_FLOW and held.organization_id in losers
-    )
+    is_moved = held is not None and (REFERRED.get(held.ref.kind), held.organization_id) in removed
     if isinstance(change, Delete):
         return DeleteOrder(change.held, is_moved=is_moved)
     named = references(change.resource.ref, change.resource.spec)
-    actions = {ref.key.name: ids[ref.key] for ref, _ in named}
+    named_ids = {ref.key.name: ids[ref.key] for ref, _ in named}
     if not isinstance(change, Create):
-        return UpdateOrder(change.resource, change.held, named_ids=actions, is_moved=is_moved)
+        return UpdateOrder(change.resource, change.held, named_ids=named_ids, is_moved=is_moved)
     resource = change.resource
     organization_id, project_id = _owner_ids(resource.ref, ids)
     return CreateOrder(
@@ -244,7 +243,7 @@ def order_of(change: Change, ids: Ids, losers: Collection[str] = ()) -> Order:
         project_id=project_id,
         prevent_delete=resource.prevent_delete,
         critical=resource.critical,
-        named_ids=actions,
+        named_ids=named_ids,
     )
 
 

@@ -36,6 +36,7 @@ from reconciler.errors import (
     ServiceError,
     UsageError,
 )
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import (
     Adopt,
     Create,
@@ -48,9 +49,13 @@ from reconciler.plan.model import (
     signs_in_with_secret,
 )
 from reconciler.resources.process import crashpoint
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import Context, ServiceClient, Written
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
+
+_WITH_SECRET = " or ".join(
+    f"{row.plural} with {row.secrets.said_by}" for row in KINDS.values() if row.secrets
+)
 
 
 class Lease:
@@ -249,7 +254,7 @@ def rotate(
     if not signs_in_with_secret(held):
         raise UsageError(
             f"{held.ref} signs in without a client secret",
-            remedy="Only applications with authMethodType BASIC or POST have one.",
+            remedy=f"Only {_WITH_SECRET} have one.",
         )
     sink.prove([held.ref])
     intents = [] if custody else [Intent("secret", new_key(), held.ref, held.id)]
@@ -337,7 +342,7 @@ def declared_applications(
     found = [
         Application(ref, observed.objects[ref.key].client_id)
         for ref in plan.in_step
-        if ref.kind is Kind.OIDC_APPLICATION
+        if KINDS[ref.kind].secrets
         and ref.key not in shared
         and signs_in_with_secret(observed.objects[ref.key])
     ]

@@ -82,8 +82,8 @@ class Executor:
         self._reason_of = (allowed or Allowances()).reason_for
         self._custody = False  # of the service; known once it was observed
         self._ids: dict[ResourceRef, str] = {}
-        # Ids of the organizations of which this run has removed an action.
-        self._losers: set[str] = set()
+        # The kinds of which this run has removed an object, each with the id of the organization.
+        self._removed: set[tuple[Kind, str]] = set()
         self._notes: list[Diagnostic] = []
         self._done = 0
         # The service, the disk or the lock failed: nothing more is sent.
@@ -152,7 +152,7 @@ class Executor:
         return tuple(missing_secrets(left, made, self._sink, required=is_required))
 
     def _carry_out(self, batch: Sequence[ChangeRun], total: int) -> None:
-        """Carry out the changes of a batch whose owners and actions are held; leave the others."""
+        """Carry out the changes of a batch that have what they need; leave the others."""
         ready = [
             run for run in batch if self._has_what_it_needs(run) and not is_not_sent(run.change)
         ]
@@ -186,7 +186,7 @@ class Executor:
             self._journal.begin(intents)
             crashpoint("C2")
             answers = self._write(
-                [(run, order_of(run.change, self._ids, self._losers)) for run in sent]
+                [(run, order_of(run.change, self._ids, self._removed)) for run in sent]
             )
         except (ServiceError, LockHeldError, LocalFileError) as failure:
             self._failure = failure
@@ -288,8 +288,8 @@ class Executor:
         outcome, ref = run.outcome, ref_of(run.change)
         if outcome.status is Status.MADE and not isinstance(run.change, Delete):
             self._ids[ref.key] = outcome.id
-        if isinstance(run.change, Delete) and ref.kind is Kind.ACTION:
-            self._losers.add(run.change.held.organization_id)
+        if isinstance(run.change, Delete):
+            self._removed.add((ref.kind, run.change.held.organization_id))
         self._done += 1
         self._watch.progress(Progress(self._done, total, outcome))
 

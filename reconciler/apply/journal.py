@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Literal, Self
 
 from reconciler.errors import LocalFileError, LockHeldError
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Spec
 from reconciler.resources.files import make_folder, open_locked, open_regular, sync
 from reconciler.resources.process import crashpoint
-from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.strict_json import read_as
 
 FORMAT = 1
@@ -216,7 +217,7 @@ def _check(record: _Record) -> None:
     elif intent.purpose == "inactive":
         is_right = intent.spec is not None and not intent.id
     else:
-        is_right = intent.ref.kind is Kind.OIDC_APPLICATION
+        is_right = KINDS[intent.ref.kind].secrets is not None
         is_right &= intent.purpose == "secret" or bool(intent.id and intent.client_id)
     if not is_right:
         raise ValueError("it is not in the form of a journal")

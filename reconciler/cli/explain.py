@@ -81,7 +81,7 @@ def _beginning(texts: Iterable[str], letters: str) -> list[str]:
     return [str(text) for text in texts if text.lower().startswith(letters.lower())]
 
 
-@command("explain", example="OidcApplication.appType", need=Need.ALL)
+@command("explain", example="Project.hasProjectCheck", need=Need.ALL)
 @click.argument("path", required=False, metavar="[KIND[.FIELD]|CODE]", shell_complete=explainable)
 def explain_command(path: str | None) -> None:
     """Explain a kind, one of its fields, or the code of a finding.
@@ -127,7 +127,7 @@ def _meaning(name: str, schema: Schema, style: Style) -> Iterator[str]:
     yield f"      {schema['description'].partition('. ')[0].removesuffix('.')}."
 
 
-@command("schema", example="OidcApplication")
+@command("schema", example="Project")
 @click.argument("kind", default="Manifest", shell_complete=documents)
 def schema_command(kind: str) -> None:
     """Print the JSON Schema of KIND, of Defaults or a Patch, of any manifest, or of Configuration.

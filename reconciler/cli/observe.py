@@ -17,7 +17,7 @@ from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import draw, show_warnings
-from reconciler.cli.parameter_types import declared_refs, ref_named
+from reconciler.cli.parameter_types import CLIENT, declared_refs, ref_named
 from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import warning
 from reconciler.errors import ObjectNotFoundError, UsageError
@@ -45,7 +45,7 @@ def _declared(context: click.Context, parameter: click.Parameter, incomplete: st
     return declared_refs(None, incomplete)
 
 
-@command("history", example="OidcApplication acme/shop/storefront", formats=(*HISTORY,))
+@command("history", example="Project acme/shop", formats=(*HISTORY,))
 @click.argument("ref", nargs=-1, required=True, metavar="REF", shell_complete=_declared)
 def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> None:
     """List every change of one object: when, by whom, why, and which fields.
@@ -74,7 +74,7 @@ def _ref(text: str) -> ResourceRef:
     """
     first = re.split("[ /]", text, maxsplit=1)[0]
     is_short = fold(first) not in map(fold, Kind)
-    return ref_named(text, kind=Kind.OIDC_APPLICATION if is_short and "/" in text else None)
+    return ref_named(text, kind=CLIENT if is_short and "/" in text else None)
 
 
 class _Found(NamedTuple):
@@ -229,7 +229,7 @@ def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -
     show_warnings(list(unidentified(observed)))
     matching = match(desired, observed)
     applications: list[Application] = sorted(
-        ((r.ref, held) for r, held in matching.pairs if r.ref.kind is Kind.OIDC_APPLICATION),
+        ((r.ref, held) for r, held in matching.pairs if r.ref.kind is CLIENT),
         key=lambda application: application[0],
     )
     draw(_OUTPUTS[form], Outputs(applications, connection.environment))

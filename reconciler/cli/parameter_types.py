@@ -15,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from reconciler.errors import UsageError
+from reconciler.kinds.fields import KINDS
 from reconciler.report.visible import visible
 from reconciler.resources.ref import (
     ESCAPES_IN_WORDS,
@@ -39,6 +40,9 @@ MIN_KEEP_OWED = 3_600  # seconds
 _LONGEST_SETTLING = 3_600  # seconds
 _LONGEST_WAIT = 86_400  # seconds
 _DECIMAL = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,3})?", re.ASCII)
+
+(CLIENT,) = (kind for kind, row in KINDS.items() if row.secrets)
+"""The kind of objects with client ids: refs of commands that are about these may leave it out."""
 
 
 class Filled(click.ParamType[str]):

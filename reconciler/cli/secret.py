@@ -24,7 +24,7 @@ from reconciler.cli.connection import Connection
 from reconciler.cli.journals import open_journal
 from reconciler.cli.options import command, group
 from reconciler.cli.output import draw, print_done, say, show_warnings, stdout_style
-from reconciler.cli.parameter_types import RefType
+from reconciler.cli.parameter_types import CLIENT, RefType
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.errors import (
     ObjectNotFoundError,
@@ -41,7 +41,7 @@ from reconciler.report.forms import SECRETS
 from reconciler.report.place import Place, place_as_text
 from reconciler.report.secrets import Listed, SecretsDocument, applications_with_secret
 from reconciler.report.visible import visible
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import ReadOnlyService, ServiceClient
 from reconciler.service_client.wire import no_custody
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
@@ -50,7 +50,7 @@ secret_group = group("secret", "Manage client secrets: list, deliver, rotate.")
 
 
 @command("secret rotate", example="acme/shop/storefront", within=secret_group)
-@click.argument("ref", metavar="REF", type=RefType(Kind.OIDC_APPLICATION))
+@click.argument("ref", metavar="REF", type=RefType(CLIENT))
 def rotate_command(
     ref: ResourceRef,
     connection: Connection,
@@ -121,7 +121,7 @@ def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:
 
 
 @command("secret deliver", example="--secrets-to file:secrets", within=secret_group)
-@click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
+@click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(CLIENT))
 def deliver_command(
     refs: tuple[ResourceRef, ...],
     connection: Connection,
@@ -161,7 +161,7 @@ def deliver_command(
     formats=(*SECRETS,),
     within=secret_group,
 )
-@click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
+@click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(CLIENT))
 def list_command(refs: tuple[ResourceRef, ...], connection: Connection, form: str) -> None:
     """List the applications that have a client secret. No secret is shown.
 

@@ -16,6 +16,7 @@ import click
 
 from reconciler.cli.connection import DEFAULT_SERVICE
 from reconciler.cli.parameter_types import (
+    CLIENT,
     BreakGlassType,
     EnvironmentType,
     Filled,
@@ -31,7 +32,7 @@ from reconciler.cli.parameter_types import (
 from reconciler.errors import UsageError
 from reconciler.report.visible import LEAST, LIMIT
 from reconciler.resources.capabilities import CAPABILITIES
-from reconciler.resources.ref import DEFAULT_TREE, Kind
+from reconciler.resources.ref import DEFAULT_TREE
 
 PREFIX = "RECONCILER_"
 TOKEN = PREFIX + "TOKEN"
@@ -284,7 +285,7 @@ _SECRETS = (
         "--rotate-missing REF",
         "plan, apply",
         "Replace the client secret of this application, at once.",
-        RefType(Kind.OIDC_APPLICATION),
+        RefType(CLIENT),
         multiple=True,
     ),
     Setting(

@@ -8,12 +8,19 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.kinds.fields import KINDS
 from reconciler.manifests.placeholders import VariableValue, names_in, value_text, written_position
 from reconciler.manifests.text import Mark, Trace, YamlValue
 from reconciler.manifests.yaml_source import Start, read_documents, trace_documents
 from reconciler.resources.ref import Kind
 
 Path = tuple[str | int, ...]
+
+SCRIPTS = frozenset(name for row in KINDS.values() for name in row.instead)
+"""The fields that a file may stand in for: what looks like a variable in them may be meant."""
+
+SCRIPT_FILES = frozenset(other.name for row in KINDS.values() for other in row.instead.values())
+"""The fields that name those files."""
 
 
 class Origin(NamedTuple):
@@ -165,7 +172,7 @@ class SourceFile:
         It names the variables in the value; ``script`` is the text of a script that has some.
         """
         trace, index = self._trace_with(document)
-        written = script if path[-1:] == ("script",) else trace.written(index, path)
+        written = script if path[-1:] and path[-1] in SCRIPTS else trace.written(index, path)
         names = names_in(written) if self.variables and isinstance(written, str) else ()
         return self._location(trace.value_mark(index, path), self.value_from(names))
 

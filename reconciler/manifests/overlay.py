@@ -16,7 +16,7 @@ from dataclasses import replace
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.defaults import FolderDefaults
-from reconciler.manifests.manifest import Manifest, Origin, Path
+from reconciler.manifests.manifest import SCRIPT_FILES, Manifest, Origin, Path
 from reconciler.manifests.text import YamlMapping, YamlValue, mapping_in
 from reconciler.resources.kinds import OVERLAID
 from reconciler.resources.nearest import NearNames, nearest
@@ -219,9 +219,7 @@ def _flag(manifest: Manifest, name: str) -> bool:
 
 def _names_a_file(patch: Manifest) -> bool:
     """Return whether a patch names a file: the same name can mean another file in the base."""
-    spec = mapping_in(patch.document, "spec")
-    files = {other.name for row in KINDS.values() for other in row.instead.values()}
-    return not files.isdisjoint(spec)
+    return not SCRIPT_FILES.isdisjoint(mapping_in(patch.document, "spec"))
 
 
 def _unchanged(patch: Manifest, ref: ResourceRef) -> Diagnostic:

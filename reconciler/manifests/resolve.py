@@ -1,9 +1,9 @@
 """Written values become resolved ones, and every value keeps the place it came from.
 
-This is the last step: ``scriptFile`` becomes ``script``, and variables in a script are replaced
-where ``templated: true`` says so. Everything after it, digests included, sees resolved values
-only. What cannot be resolved stays as it is written, with a finding; wrong types are left to the
-schema.
+This is the last step: a script that stands in a file is read (``scriptFile`` becomes ``script``),
+and its variables are replaced where ``templated: true`` says so. Everything after it, digests
+included, sees resolved values only. What cannot be resolved stays as it is written, with a finding;
+wrong types are left to the schema.
 
 A script file is opened beneath the folder of the manifests and nowhere else. Its path is taken
 apart as text and walked folder by folder from an open handle of the root, without following a
@@ -13,24 +13,18 @@ and sent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from reconciler.diagnostics import Diagnostic, error
-from reconciler.kinds.action.fields import MAX_SCRIPT, MAX_SCRIPT_BYTES
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.files import OpeningError, Reason, open_folder, read_file
-from reconciler.manifests.manifest import Manifest, Root
+from reconciler.manifests.manifest import Manifest, Origin, Path, Root
 from reconciler.manifests.placeholders import OPENING, left_over, may_have_left_over, position
-from reconciler.manifests.variables import (
-    SCRIPT,
-    Variables,
-    left_over_finding,
-    unreplaced_note,
-)
-from reconciler.resources.ref import ACTION
+from reconciler.manifests.variables import Variables, left_over_finding, unreplaced_note
+from reconciler.resources.kinds import KindRow
 
-_SCRIPT_FILE = KINDS[ACTION].instead["script"]
+_READ = {kind.value: row for kind, row in KINDS.items() if row.instead}
 
 
 class Resolver:
@@ -42,69 +36,73 @@ class Resolver:
         self._scripts: dict[tuple[str, tuple[str, ...]], str] = {}
 
     def resolve(self, manifest: Manifest) -> Manifest:
-        """Return the manifest with its script read, and with the script's variables replaced.
+        """Return the manifest with its scripts read, and with their variables replaced.
 
         What metadata says for this step alone is gone afterwards.
         """
         document = manifest.document
-        if not isinstance(document, dict) or document.get("kind") != ACTION.value:
+        kind = document.get("kind") if isinstance(document, dict) else None
+        row = _READ.get(kind) if isinstance(kind, str) else None
+        if row is None or not isinstance(document.get("spec"), dict):
             return manifest
-        spec = document.get("spec")
-        if not isinstance(spec, dict):
-            return manifest
-        if "scriptFile" in spec and "script" not in spec:
-            path = spec["scriptFile"]
-            if isinstance(path, str) and 0 < len(path) <= _SCRIPT_FILE.longest and "\0" not in path:
-                manifest = self._with_script(manifest, path)
-        metadata = document.get("metadata")
-        if not (isinstance(metadata, dict) and "templated" in metadata):
-            self._note_variable(manifest)
-            return manifest
-        templated = metadata["templated"]
-        if not isinstance(templated, bool):
-            place = manifest.place("metadata", "templated")
-            self.findings.append(error("SCHEMA-TYPE", _NO_FLAG, _A_FLAG, place))
-        return self._finished(manifest, templated=templated is True)
+        for name in row.instead:
+            manifest = self._with_script(manifest, row, name)
+        for flag in row.reading:
+            manifest = self._finished(manifest, row, flag.name)
+        return manifest
 
-    def _with_script(self, manifest: Manifest, path: str) -> Manifest:
-        written = manifest.origin("spec", "scriptFile")
+    def _with_script(self, manifest: Manifest, row: KindRow, name: str) -> Manifest:
+        """Return the manifest with the script of a file in place of the path, if it has one."""
+        spec, field = manifest.document["spec"], row.instead[name]
+        path = spec.get(field.name)
+        is_path = isinstance(path, str) and 0 < len(path) <= field.longest and "\0" not in path
+        if name in spec or not is_path:
+            return manifest
+        written = manifest.origin("spec", field.name)
         file = written.file
         try:
             parts = parts_beneath(file.folder, path)
             script = self._script(file.root, parts)
-        except ScriptFileError as fault:
-            place = manifest.place("spec", "scriptFile")
-            self.findings.append(error(*fault.words, place))
+        except (ScriptFileError, OpeningError) as fault:
+            words = _refusal(fault, row, name) if isinstance(fault, OpeningError) else fault.words
+            self.findings.append(error(*words, manifest.place("spec", field.name)))
             return manifest
-        spec = dict(manifest.document["spec"])
-        del spec["scriptFile"]
+        rest = {key: value for key, value in spec.items() if key != field.name}
         origin = written._replace(script=file.root.shown + "/".join(parts))
-        document = {**manifest.document, "spec": {**spec, "script": script}}
-        read = manifest.changed(document, {SCRIPT: origin})
+        document = {**manifest.document, "spec": {**rest, name: script}}
+        read = manifest.changed(document, {("spec", name): origin})
         token = left_over(script) if may_have_left_over(script) else None
         if token is not None:
-            place = read.place_within(*position(script, token.start), *SCRIPT)
+            place = read.place_within(*position(script, token.start), "spec", name)
             self.findings.append(left_over_finding(token, place, in_script=True))
         return read
 
-    def _note_variable(self, manifest: Manifest) -> None:
-        script = manifest.document["spec"].get("script")
-        if not (isinstance(script, str) and OPENING in script):
-            return
-        if token := self._variables.unreplaced(script):
-            place = manifest.place_within(*position(script, token.start), *SCRIPT)
-            self.findings.append(unreplaced_note(token, place))
+    def _finished(self, manifest: Manifest, row: KindRow, flag: str) -> Manifest:
+        """Return a manifest without its flag, and its scripts as they are to run."""
+        document = manifest.document
+        metadata, spec = document.get("metadata"), document["spec"]
+        scripts = {name: spec[name] for name in row.instead if isinstance(spec.get(name), str)}
+        if not (isinstance(metadata, dict) and flag in metadata):
+            self._note_variables(manifest, scripts, flag)
+            return manifest
+        if not isinstance(metadata[flag], bool):
+            place = manifest.place("metadata", flag)
+            self.findings.append(error("SCHEMA-TYPE", f"{flag} {_NO_FLAG}", _A_FLAG, place))
+        rest = {name: value for name, value in metadata.items() if name != flag}
+        origins: dict[Path, Origin] = {}
+        if metadata[flag] is True:
+            spec = {**spec}
+            for name, script in scripts.items():
+                spec[name] = self._variables.in_script(manifest, script, ("spec", name))
+                origins["spec", name] = manifest.origin("spec", name)._replace(text=script)
+        return manifest.changed({**document, "metadata": rest, "spec": spec}, origins)
 
-    def _finished(self, manifest: Manifest, *, templated: bool) -> Manifest:
-        """Return a manifest without its ``templated``, and its script as it is to run."""
-        document, spec = dict(manifest.document), manifest.document["spec"]
-        document["metadata"] = {**document["metadata"]}
-        del document["metadata"]["templated"]
-        script = spec.get("script")
-        if not (templated and isinstance(script, str)):
-            return manifest.changed(document, {})
-        document["spec"] = {**spec, "script": self._variables.in_script(manifest, script)}
-        return manifest.changed(document, {SCRIPT: manifest.origin(*SCRIPT)._replace(text=script)})
+    def _note_variables(self, manifest: Manifest, scripts: Mapping[str, str], flag: str) -> None:
+        for name, script in scripts.items():
+            token = self._variables.unreplaced(script) if OPENING in script else None
+            if token is not None:
+                place = manifest.place_within(*position(script, token.start), "spec", name)
+                self.findings.append(unreplaced_note(token, place, name, flag))
 
     def _script(self, root: Root, parts: tuple[str, ...]) -> str:
         key = (root.path, parts)
@@ -113,7 +111,7 @@ class Resolver:
         return self._scripts[key]
 
 
-_NO_FLAG = "templated is not true or false"
+_NO_FLAG = "is not true or false"
 _A_FLAG = "Write true or false, without quotes."
 
 MAX_SCRIPT_FILE = 64 * 1024  # bytes, more than any service takes; the rest is told apart
@@ -124,8 +122,7 @@ REMEDIES = {
     Reason.NOT_REGULAR: "Name a regular file; folders, pipes, sockets and devices are not read.",
     Reason.NOT_A_FOLDER: "Check the path; a part of it before the last is not a folder.",
     Reason.TOO_DEEP: "Keep scripts in fewer levels of folders.",
-    Reason.TOO_LARGE: f"A script has at most {MAX_SCRIPT} characters; on a ZITADEL, at most "
-    f"{MAX_SCRIPT_BYTES} bytes.",
+    Reason.TOO_LARGE: "A {} has at most {} characters; on a ZITADEL, at most {} bytes.",
     Reason.UNREADABLE: "Give the user who runs this command the right to read it.",
 }
 
@@ -142,7 +139,8 @@ def parts_beneath(folder: Sequence[str], path: str) -> tuple[str, ...]:
     """Return the way from the root to a path that is written in a manifest of a folder.
 
     Raises:
-        ScriptFileError: the path leads out of the root, or nowhere.
+        ScriptFileError: the path leads out of the root.
+        OpeningError: it leads to the root itself.
     """
     if path.startswith("/"):
         raise ScriptFileError(
@@ -163,7 +161,7 @@ def parts_beneath(folder: Sequence[str], path: str) -> tuple[str, ...]:
         elif part not in {"", "."}:
             parts.append(part)
     if not parts:
-        raise _refusal(OpeningError(Reason.NOT_REGULAR))
+        raise OpeningError(Reason.NOT_REGULAR)
     return tuple(parts)
 
 
@@ -171,16 +169,14 @@ def read_script(root: Root, parts: Sequence[str]) -> str:
     """Return the text of a script file, unchanged.
 
     Raises:
-        ScriptFileError: it cannot be read, or is not UTF-8.
+        ScriptFileError: it is not UTF-8.
+        OpeningError: it cannot be read.
     """
-    try:
-        with ExitStack() as handles:
-            folder = handles.enter_context(open_folder(root.path, follow=True))
-            for part in parts[:-1]:
-                folder = handles.enter_context(open_folder(part, folder))
-            data = read_file(parts[-1], folder, MAX_SCRIPT_FILE)
-    except OpeningError as fault:
-        raise _refusal(fault) from None
+    with ExitStack() as handles:
+        folder = handles.enter_context(open_folder(root.path, follow=True))
+        for part in parts[:-1]:
+            folder = handles.enter_context(open_folder(part, folder))
+        data = read_file(parts[-1], folder, MAX_SCRIPT_FILE)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -192,6 +188,9 @@ def read_script(root: Root, parts: Sequence[str]) -> str:
         ) from None
 
 
-def _refusal(fault: OpeningError) -> ScriptFileError:
+def _refusal(fault: OpeningError, row: KindRow, name: str) -> tuple[str, str, str]:
+    """Return code, summary and remedy of the finding about a file that cannot be opened."""
+    (field,) = (each for each in row.fields if each.name == name)
     code = f"SCRIPT-{fault.reason.name.replace('_', '-')}"
-    return ScriptFileError(code, f"the script file {fault}", REMEDIES[fault.reason])
+    most = (name, field.of_source or field.longest, field.longest)
+    return code, f"the {name} file {fault}", REMEDIES[fault.reason].format(*most)

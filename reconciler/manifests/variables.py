@@ -14,8 +14,16 @@ from collections import Counter
 from collections.abc import Collection
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, note, warning
+from reconciler.kinds.fields import KINDS
 from reconciler.manifests.discovery import Discovery
-from reconciler.manifests.manifest import Growth, Manifest, Path, SourceFile
+from reconciler.manifests.manifest import (
+    SCRIPT_FILES,
+    SCRIPTS,
+    Growth,
+    Manifest,
+    Path,
+    SourceFile,
+)
 from reconciler.manifests.placeholders import (
     LITERAL,
     OPENING,
@@ -39,12 +47,12 @@ from reconciler.resources.nearest import NearNames
 MAX_FAULTS = 100
 """Findings of one sort about one document: many placeholders of other tools hide no variable."""
 
-SCRIPT = ("spec", "script")
 _SECTIONS = frozenset({"metadata", "spec"})
 # An escape that can spell what is looked for, or join two halves of it: ``"\\x24{name}"``.
 _SPELLS = re.compile(r"\\[xuU\r\n\x85\u2028\u2029]")
 _VARIABLE, _LEFT = "VARIABLE", "PLACEHOLDER-LEFT"  # sorts of findings
 _ESCAPE = "Write $${ for the two characters ${."
+_FLAGS = [flag.name.encode() for row in KINDS.values() for flag in row.reading]
 
 
 class Variables:
@@ -78,10 +86,10 @@ class Variables:
             self._begin(manifest)
             self._sections(document)
 
-    def in_script(self, manifest: Manifest, script: str) -> str:
-        """Return the script of a manifest with its variables replaced."""
+    def in_script(self, manifest: Manifest, script: str, path: Path) -> str:
+        """Return a script of a manifest with its variables replaced."""
         self._begin(manifest)
-        return self._text(script, SCRIPT)
+        return self._text(script, path)
 
     def unreplaced(self, script: str) -> Token | None:
         """Return the first variable of a script that is not templated, if it has any.
@@ -134,11 +142,11 @@ class Variables:
         """Return a value with its variables replaced."""
         if self._may_be_left and may_have_left_over(value):
             self._left_over(value, path)
-        if OPENING not in value or path[-1] == "script":
+        if OPENING not in value or path[-1] in SCRIPTS:
             return value
-        if path[-1] == "scriptFile":
+        if path[-1] in SCRIPT_FILES:
             if _has_variable(value):
-                self._refuse("scriptFile", self._manifest.place(*path))
+                self._refuse(str(path[-1]), self._manifest.place(*path))
             return value
         if value not in self._whole:
             return self._text(value, path)
@@ -223,10 +231,11 @@ class Variables:
         token = left_over(value)
         if token is not None and self._is_told(_LEFT):
             place = self._place_in(value, token, path)
-            self.findings.append(left_over_finding(token, place, in_script=path == SCRIPT))
+            in_script = path[:-1] == ("spec",) and path[-1] in SCRIPTS
+            self.findings.append(left_over_finding(token, place, in_script=in_script))
 
     def _place_in(self, text: str, token: Token, path: Path) -> SourceLocation:
-        if path[-1] != "script":
+        if path[-1] not in SCRIPTS:
             return self._manifest.place(*path)
         return self._manifest.place_within(*position(text, token.start), *path)
 
@@ -261,13 +270,13 @@ def left_over_finding(token: Token, place: SourceLocation, *, in_script: bool) -
     )
 
 
-def unreplaced_note(token: Token, place: SourceLocation) -> Diagnostic:
-    """Return the finding about a variable in a script that is not templated."""
+def unreplaced_note(token: Token, place: SourceLocation, name: str, flag: str) -> Diagnostic:
+    """Return the finding about a variable in a script that is not templated: field and flag."""
     return note(
         "SCRIPT-VARIABLE",
-        f"{token.text[:60]} in a script that is not templated",
-        "It is sent as it stands. Write templated: true in metadata to have variables replaced, "
-        "or templated: false if this is meant.",
+        f"{token.text[:60]} in a {name} that is not {flag}",
+        f"It is sent as it stands. Write {flag}: true in metadata to have variables replaced, "
+        f"or {flag}: false if this is meant.",
         place,
     )
 
@@ -276,7 +285,7 @@ def unused(layers: Layers, used: Collection[str]) -> list[Diagnostic]:
     """Return a warning for each declared variable that no environment uses."""
     left = [name for name in layers.variables if name not in used]
     for found in Discovery().files(layers.other_overlays if left else ()):
-        if b"templated" in found.data:
+        if any(flag in found.data for flag in _FLAGS):
             return []  # the variables may be in its script
         left = [name for name in left if f"${{{name}}}".encode() not in found.data]
     return [

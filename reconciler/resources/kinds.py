@@ -46,7 +46,8 @@ class KindRow:
         gone_when_empty: Whether the service holds no object whose fields are all empty.
         verb: What it does with those that its fields refer to.
         secrets: Of a kind with client ids: which of them come with a client secret.
-        reading: Metadata that says how a manifest is read; reading takes it out.
+        reading: The flag of metadata that has variables replaced in the fields of ``instead``, too;
+            reading takes it out.
         fields: The fields of its spec, in the order in which differences are shown.
         instead: A field that a manifest may write in place of one of the spec, by the name of that
             one. Reading replaces it, so that only manifests have it.

@@ -44,6 +44,7 @@ class KindCalls:
         named: Kind of the objects that an answered spec names by their ids; None for no such.
         problems: Name of the list of problems in an answer.
         refusals: Errors, and what to do about them, by the ids of refusals.
+        not_kept: Reasons why a service does not keep a field that was sent, by its name.
     """
 
     create: str = ""
@@ -59,6 +60,7 @@ class KindCalls:
     named: Kind | None = None
     problems: str = ""
     refusals: Mapping[str, tuple[type[ServiceError], str]] = field(default_factory=dict)
+    not_kept: Mapping[str, str] = field(default_factory=dict)
 
     def target(self, at: Placed, object_id: str) -> JsonObject:
         """Return the fields by which a call names an object."""

@@ -44,4 +44,8 @@ ROW = _Calls(
     "RemoveOrgIDP",
     state="OrgIDP",
     id_field="idpId",
+    not_kept={
+        _AUDIENCE: "A ZITADEL before 3.4.12 or 4.15.2 does not know `audience` and never checks "
+        "it: upgrade it."
+    },
 )
