@@ -70,9 +70,10 @@ def as_files(manifests: Iterable[Written]) -> Mapping[str, str]:
     """
     files: dict[str, str] = {}
     for written in manifests:
-        files[written.path] = _modeline(written) + written.text(script_beside=True)
-        if written.script_path:
-            files[written.script_path] = written.document["spec"]["script"]
+        files[written.path] = _modeline(written) + written.text(scripts_beside=True)
+        folder = written.path.rpartition("/")[0]
+        for name, path in written.scripts.items():
+            files[f"{folder}/{path}"] = written.document["spec"][name]
     return files
 
 

@@ -12,8 +12,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from reconciler.kinds.fields import KINDS
+from reconciler.manifests.manifest import SCRIPTS
 from reconciler.manifests.placeholders import escaped
 from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.manifests.yaml_source import typed
@@ -34,13 +37,13 @@ class Written(NamedTuple):
 
     Attributes:
         path: File of the manifest, from the folder of them all.
-        document: The manifest, its script in it.
-        script_path: File for the script, where it is long; from the same folder.
+        document: The manifest, its scripts in it.
+        scripts: Files for the long ones, from its own folder, by the names of their fields.
     """
 
     path: str
     document: YamlMapping
-    script_path: str = ""
+    scripts: Mapping[str, str]
 
     @property
     def ref(self) -> ResourceRef:
@@ -50,30 +53,31 @@ class Written(NamedTuple):
         organization = metadata.get("organization", name)
         return ResourceRef(kind, organization, metadata.get("project", ""), name)
 
-    def with_script_file(self) -> YamlMapping:
-        """Return the manifest as it stands in its file: a long script is named, not held."""
-        if not self.script_path:
+    def with_script_files(self) -> YamlMapping:
+        """Return the manifest as it stands in its file: long scripts are named, not held."""
+        if not self.scripts:
             return self.document
-        spec = {name: value for name, value in self.document["spec"].items() if name != "script"}
-        named = "scripts/" + self.script_path.rpartition("/")[2]
-        return {**self.document, "spec": {**spec, "scriptFile": named}}
+        spec, instead = self.document["spec"], KINDS[self.ref.kind].instead
+        held = {name: value for name, value in spec.items() if name not in self.scripts}
+        named = {instead[name].name: path for name, path in self.scripts.items()}
+        return {**self.document, "spec": {**held, **named}}
 
-    def text(self, *, script_beside: bool = False) -> str:
-        """Return the manifest as YAML; ``script_beside`` names a long script and does not hold it.
+    def text(self, *, scripts_beside: bool = False) -> str:
+        """Return the manifest as YAML; ``scripts_beside`` names long scripts, holds none of them.
 
         A ``${`` that is meant as it stands is escaped, so that it is no variable.
         """
-        return emit(escapes(self.with_script_file() if script_beside else self.document))
+        return emit(escapes(self.with_script_files() if scripts_beside else self.document))
 
 
 def escapes(document: Mapping[str, YamlValue]) -> YamlMapping:
     """Return a document that stands for exactly this one where variables are replaced.
 
-    A script is left alone: variables in it are replaced only where its manifest says so.
+    Scripts are left alone: variables in them are replaced only where their manifest says so.
     """
     sections = {
         part: {
-            name: value if name == "script" else _escaped_value(value)
+            name: value if name in SCRIPTS else _escaped_value(value)
             for name, value in document[part].items()
         }
         for part in ("metadata", "spec")
@@ -129,8 +133,9 @@ def manifest_resolved(resource: Resource) -> Written:
 def _written(
     ref: ResourceRef, metadata: Mapping[str, YamlValue], said: Mapping[str, YamlValue]
 ) -> Written:
-    """Return a manifest with some fields, the script last: it may be long."""
-    names = sorted(TYPES[ref.kind], key="script".__eq__)
+    """Return a manifest with some fields, scripts last: they may be long."""
+    instead = KINDS[ref.kind].instead
+    names = sorted(TYPES[ref.kind], key=instead.__contains__)
     document: YamlMapping = {
         "apiVersion": API_VERSION,
         "kind": ref.kind.value,
@@ -138,30 +143,24 @@ def _written(
     }
     if spec := {name: said[name] for name in names if name in said}:
         document["spec"] = spec
-    folder = file_name(ref.organization)
-    path = f"{folder}/{_place(ref)}.yaml"
-    script = str(spec.get("script", ""))
-    if len(script.splitlines()) <= SHORT_SCRIPT:
-        return Written(path, document)
-    return Written(path, document, f"{folder}/actions/scripts/{file_name(ref.name)}.js")
+    path = f"{file_name(ref.organization)}/{_place(ref)}.yaml"
+    scripts = {  # named after the object, in a folder and with an ending as in the example
+        name: str(PurePosixPath(str(other.examples[0])).with_stem(file_name(ref.name)))
+        for name, other in instead.items()
+        if len(str(spec.get(name, "")).splitlines()) > SHORT_SCRIPT
+    }
+    return Written(path, document, scripts)
 
 
 def _place(ref: ResourceRef) -> str:
     """Return the file of a manifest beneath the folder of its organization."""
     own = file_name(ref.name)
-    match ref.kind:
-        case Kind.ORGANIZATION:
-            return "organization"
-        case Kind.PROJECT:
-            return f"projects/{own}/project"
-        case Kind.OIDC_APPLICATION:
-            return f"projects/{file_name(ref.project)}/applications/{own}"
-        case Kind.IDP_JWT_CONFIG:
-            return f"identity-providers/{own}"
-        case Kind.ACTION:
-            return f"actions/{own}"
-        case Kind.ACTION_FLOW:
-            return f"action-flows/{own}"
+    if ref.kind is Kind.ORGANIZATION:
+        return "organization"
+    if ref.kind is Kind.PROJECT:
+        return f"projects/{own}/project"
+    place = f"{KINDS[ref.kind].plural.replace(' ', '-')}/{own}"
+    return f"projects/{file_name(ref.project)}/{place}" if ref.project else place
 
 
 def file_name(name: str) -> str:
@@ -190,7 +189,7 @@ def _metadata(ref: ResourceRef, marked: Resource | ObservedObject) -> YamlMappin
     metadata: YamlMapping = {}
     if ref.kind is not Kind.ORGANIZATION:
         metadata["organization"] = ref.organization
-    if ref.kind is Kind.OIDC_APPLICATION:
+    if ref.project:
         metadata["project"] = ref.project
     metadata["name"] = ref.name
     if marked.prevent_delete:

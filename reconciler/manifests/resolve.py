@@ -86,8 +86,9 @@ class Resolver:
             self._note_variables(manifest, scripts, flag)
             return manifest
         if not isinstance(metadata[flag], bool):
+            problem, remedy = f"{flag} is not true or false", "Write true or false, without quotes."
             place = manifest.place("metadata", flag)
-            self.findings.append(error("SCHEMA-TYPE", f"{flag} {_NO_FLAG}", _A_FLAG, place))
+            self.findings.append(error("SCHEMA-TYPE", problem, remedy, place))
         rest = {name: value for name, value in metadata.items() if name != flag}
         origins: dict[Path, Origin] = {}
         if metadata[flag] is True:
@@ -110,9 +111,6 @@ class Resolver:
             self._scripts[key] = read_script(root, parts)
         return self._scripts[key]
 
-
-_NO_FLAG = "is not true or false"
-_A_FLAG = "Write true or false, without quotes."
 
 MAX_SCRIPT_FILE = 64 * 1024  # bytes, more than any service takes; the rest is told apart
 

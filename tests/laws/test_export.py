@@ -153,7 +153,7 @@ def test_the_generator_makes_what_can_and_what_cannot_be_exported() -> None:
         export = export_of(observed(service))
         seen["exported"] += len(export.manifests)
         seen["left out"] += len(export.left_out)
-        seen["script files"] += sum(bool(each.script_path) for each in export.manifests)
+        seen["script files"] += sum(bool(each.scripts) for each in export.manifests)
         seen["made names"] += sum("-" in each.path for each in export.manifests)
 
     look()

@@ -17,8 +17,8 @@ ACTION: Any = {
     "metadata": {"organization": "acme", "name": "greet"},
     "spec": {"script": "function greet() {}\n"},
 }
-BESIDE = Written("acme/actions.yaml", ACTION, "acme/scripts/greet.js")
-INLINE = Written("acme.yaml", ACTION)
+BESIDE = Written("acme/actions.yaml", ACTION, {"script": "scripts/greet.js"})
+INLINE = Written("acme.yaml", ACTION, {})
 
 
 def test_a_file_begins_with_its_schema_and_names_a_long_script() -> None:

@@ -82,9 +82,9 @@ def test_a_long_script_goes_into_a_file_and_a_short_one_does_not() -> None:
     short = manifest_of(held(GREET, an_action(script="1\n2\n3\n4\n5\n")))
     long = manifest_of(held(GREET, an_action(script="1\n2\n3\n4\n5\n6\n")))
 
-    assert short.script_path == ""
-    assert long.script_path == "acme/actions/scripts/greet.js"
-    assert long.with_script_file()["spec"] == {"scriptFile": "scripts/greet.js"}
+    assert short.scripts == {}
+    assert long.scripts == {"script": "scripts/greet.js"}
+    assert long.with_script_files()["spec"] == {"scriptFile": "scripts/greet.js"}
 
 
 @each_row(
