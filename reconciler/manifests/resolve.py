@@ -22,6 +22,7 @@ from reconciler.manifests.files import OpeningError, Reason, open_folder, read_f
 from reconciler.manifests.manifest import Manifest, Origin, Path, Root
 from reconciler.manifests.placeholders import OPENING, left_over, may_have_left_over, position
 from reconciler.manifests.variables import Variables, left_over_finding, unreplaced_note
+from reconciler.resources.fields import Field
 from reconciler.resources.kinds import KindRow
 
 _READ = {kind.value: row for kind, row in KINDS.items() if row.instead}
@@ -45,15 +46,15 @@ class Resolver:
         row = _READ.get(kind) if isinstance(kind, str) else None
         if row is None or not isinstance(document.get("spec"), dict):
             return manifest
-        for name in row.instead:
-            manifest = self._with_script(manifest, row, name)
+        for name, field in row.instead.items():
+            manifest = self._with_script(manifest, name, field)
         for flag in row.reading:
             manifest = self._finished(manifest, row, flag.name)
         return manifest
 
-    def _with_script(self, manifest: Manifest, row: KindRow, name: str) -> Manifest:
+    def _with_script(self, manifest: Manifest, name: str, field: Field) -> Manifest:
         """Return the manifest with the script of a file in place of the path, if it has one."""
-        spec, field = manifest.document["spec"], row.instead[name]
+        spec = manifest.document["spec"]
         path = spec.get(field.name)
         is_path = isinstance(path, str) and 0 < len(path) <= field.longest and "\0" not in path
         if name in spec or not is_path:
@@ -63,9 +64,8 @@ class Resolver:
         try:
             parts = parts_beneath(file.folder, path)
             script = self._script(file.root, parts)
-        except (ScriptFileError, OpeningError) as fault:
-            words = _refusal(fault, row, name) if isinstance(fault, OpeningError) else fault.words
-            self.findings.append(error(*words, manifest.place("spec", field.name)))
+        except ScriptFileError as fault:
+            self.findings.append(error(*fault.words, manifest.place("spec", field.name)))
             return manifest
         rest = {key: value for key, value in spec.items() if key != field.name}
         origin = written._replace(script=file.root.shown + "/".join(parts))
@@ -120,7 +120,13 @@ REMEDIES = {
     Reason.NOT_REGULAR: "Name a regular file; folders, pipes, sockets and devices are not read.",
     Reason.NOT_A_FOLDER: "Check the path; a part of it before the last is not a folder.",
     Reason.TOO_DEEP: "Keep scripts in fewer levels of folders.",
-    Reason.TOO_LARGE: "A {} has at most {} characters; on a ZITADEL, at most {} bytes.",
+    Reason.TOO_LARGE: " ".join(
+        f"A {field.name} has at most {field.of_source or field.longest} characters; on a ZITADEL, "
+        f"at most {field.longest} bytes."
+        for row in _READ.values()
+        for field in row.fields
+        if field.name in row.instead
+    ),
     Reason.UNREADABLE: "Give the user who runs this command the right to read it.",
 }
 
@@ -137,8 +143,7 @@ def parts_beneath(folder: Sequence[str], path: str) -> tuple[str, ...]:
     """Return the way from the root to a path that is written in a manifest of a folder.
 
     Raises:
-        ScriptFileError: the path leads out of the root.
-        OpeningError: it leads to the root itself.
+        ScriptFileError: the path leads out of the root, or nowhere.
     """
     if path.startswith("/"):
         raise ScriptFileError(
@@ -159,7 +164,7 @@ def parts_beneath(folder: Sequence[str], path: str) -> tuple[str, ...]:
         elif part not in {"", "."}:
             parts.append(part)
     if not parts:
-        raise OpeningError(Reason.NOT_REGULAR)
+        raise _refusal(OpeningError(Reason.NOT_REGULAR))
     return tuple(parts)
 
 
@@ -167,14 +172,16 @@ def read_script(root: Root, parts: Sequence[str]) -> str:
     """Return the text of a script file, unchanged.
 
     Raises:
-        ScriptFileError: it is not UTF-8.
-        OpeningError: it cannot be read.
+        ScriptFileError: it cannot be read, or is not UTF-8.
     """
-    with ExitStack() as handles:
-        folder = handles.enter_context(open_folder(root.path, follow=True))
-        for part in parts[:-1]:
-            folder = handles.enter_context(open_folder(part, folder))
-        data = read_file(parts[-1], folder, MAX_SCRIPT_FILE)
+    try:
+        with ExitStack() as handles:
+            folder = handles.enter_context(open_folder(root.path, follow=True))
+            for part in parts[:-1]:
+                folder = handles.enter_context(open_folder(part, folder))
+            data = read_file(parts[-1], folder, MAX_SCRIPT_FILE)
+    except OpeningError as fault:
+        raise _refusal(fault) from None
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -186,9 +193,6 @@ def read_script(root: Root, parts: Sequence[str]) -> str:
         ) from None
 
 
-def _refusal(fault: OpeningError, row: KindRow, name: str) -> tuple[str, str, str]:
-    """Return code, summary and remedy of the finding about a file that cannot be opened."""
-    (field,) = (each for each in row.fields if each.name == name)
+def _refusal(fault: OpeningError) -> ScriptFileError:
     code = f"SCRIPT-{fault.reason.name.replace('_', '-')}"
-    most = (name, field.of_source or field.longest, field.longest)
-    return code, f"the {name} file {fault}", REMEDIES[fault.reason].format(*most)
+    return ScriptFileError(code, f"the script file {fault}", REMEDIES[fault.reason])

@@ -16,14 +16,7 @@ from collections.abc import Collection
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, note, warning
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.discovery import Discovery
-from reconciler.manifests.manifest import (
-    SCRIPT_FILES,
-    SCRIPTS,
-    Growth,
-    Manifest,
-    Path,
-    SourceFile,
-)
+from reconciler.manifests.manifest import SCRIPT_FILES, SCRIPTS, Growth, Manifest, Path, SourceFile
 from reconciler.manifests.placeholders import (
     LITERAL,
     OPENING,
