@@ -22,11 +22,7 @@ LEAVES = [kind for kind in KINDS if kind not in OWNERS]
 # Modules that name a leaf kind for good, each with its reason.
 EXCEPTIONS = {
     "resources/ref.py": "has the kinds themselves, and the examples of refs in messages",
-}
-
-# Modules that still name one. What is mended leaves the list, and none is added.
-TO_BE_MENDED: set[str] = {
-    "service/operations/custody.py",
+    "service/operations/custody.py": "only applications have client secrets, and events of them",
 }
 
 MEMBERS = {kind.name for kind in LEAVES} | {"APPLICATION"}
@@ -96,13 +92,9 @@ def test_leaf_kinds_are_named_in_their_rooms_only() -> None:
     """Core code asks a registry; it compares no kinds."""
     naming = {module: found for module in OUTSIDE if (found := named(module))}
 
-    strangers = {
-        module: found
-        for module, found in naming.items()
-        if module not in EXCEPTIONS and module not in TO_BE_MENDED
-    }
+    strangers = {module: found for module, found in naming.items() if module not in EXCEPTIONS}
     assert strangers == {}
-    assert EXCEPTIONS.keys() | TO_BE_MENDED <= naming.keys(), "what names none leaves the tables"
+    assert EXCEPTIONS.keys() <= naming.keys(), "what names none leaves the table"
 
 
 def test_there_are_few_exceptions() -> None:
