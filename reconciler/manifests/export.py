@@ -38,7 +38,7 @@ class Written(NamedTuple):
     Attributes:
         path: File of the manifest, from the folder of them all.
         document: The manifest, its scripts in it.
-        scripts: Files for the long ones, from its own folder, by the names of their fields.
+        scripts: Files for the long ones, from the manifest's folder, by the names of their fields.
     """
 
     path: str
