@@ -278,8 +278,15 @@ def rotate(
     crashpoint("C10")
     notes = acknowledged(service, {held.ref: result})
     crashpoint("C18")
-    journal.end(keys)
+    # A secret that an earlier run may have lost is of no use any more.
+    journal.end([intent.key for intent in journal.open_intents if _is_replaced(intent, held)])
     return replace(kept, notes=(*kept.notes, *notes))
+
+
+def _is_replaced(intent: Intent, held: ObservedObject) -> bool:
+    """Return whether an intent is about the secret of an application, or an earlier one."""
+    is_its_own = intent.id == held.id if intent.id else intent.ref.key == held.ref.key
+    return intent.purpose == "secret" and is_its_own
 
 
 def missing_secrets(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from reconciler.apply.changes import (
@@ -28,7 +29,7 @@ from reconciler.apply.delivery import (
     owed_for,
     unanswered_secrets,
 )
-from reconciler.apply.journal import Journal
+from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.recovery import follow, recover
 from reconciler.apply.sink import Kept, SecretSink
 from reconciler.diagnostics import Diagnostic, warning
@@ -85,6 +86,8 @@ class Executor:
         # The kinds of which this run has removed an object, each with the id of the organization.
         self._removed: set[tuple[Kind, str]] = set()
         self._notes: list[Diagnostic] = []
+        # What an earlier run left open, and what ends once this one has told of it.
+        self._left: Sequence[Intent] = ()
         self._done = 0
         # The service, the disk or the lock failed: nothing more is sent.
         self._failure: ReconcilerError | None = None
@@ -104,7 +107,8 @@ class Executor:
         """
         self._custody = observed.custody
         delivered = self._deliver_owed(plan)
-        self._notes += recover(self._journal, self._sink, observed, plan.organizations)
+        notes, self._left = recover(self._journal, self._sink, observed, plan.organizations)
+        self._notes += notes
         self._ids = {key: held.id for key, held in observed.objects.items()}
         runs = {id(change): ChangeRun(change) for change in plan.changes}
         for batch in batches(plan.changes, self._service.batch_size):
@@ -113,12 +117,20 @@ class Executor:
         outcomes = tuple(run.outcome for run in runs.values())
         if require_secrets or not observed.custody:  # custody itself knows what is missing
             self._notes += self._missing(plan, observed, outcomes, is_required=require_secrets)
+        interrupted = self._watch.stop_signal()
+        if self._failure or interrupted:  # the rest of a create may not be written
+            self._left = [intent for intent in self._left if intent.purpose == "secret"]
         return ApplyReport(
             outcomes,
             (*delivered.notes, *self._notes),
-            interrupted=self._watch.stop_signal(),
+            interrupted=interrupted,
             delivered=tuple(delivered.delivered),
         )
+
+    def was_told(self) -> None:
+        """Record, once the report is shown, the end of what an earlier run left open."""
+        with suppress(LocalFileError):  # the next run tells of it again
+            self._journal.end([intent.key for intent in self._left])
 
     def _deliver_owed(self, plan: Plan) -> DeliveryResult:
         """Deliver what is owed to the tree, before anything new is made."""

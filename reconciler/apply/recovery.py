@@ -10,7 +10,7 @@ change, or in the next run where this one was killed in between.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from reconciler.apply.changes import ChangeRun
 from reconciler.apply.delivery import not_in_sink
@@ -29,6 +29,22 @@ class _Followed(NamedTuple):
 
     intent: Intent
     now: ResourceRef | None
+
+
+_Found: TypeAlias = tuple[Intent, ObservedObject | None]
+
+
+class Recovered(NamedTuple):
+    """What became of what an earlier run left open.
+
+    Attributes:
+        notes: What was done, and what a person must know.
+        left: What ends with this run and not before, as this run may be killed as well: a person
+            is yet to be told of it, or the plan has the rest of it.
+    """
+
+    notes: Sequence[Diagnostic]
+    left: Sequence[Intent]
 
 
 def follow(sink: SecretSink | None, runs: Sequence[ChangeRun]) -> list[Diagnostic]:
@@ -53,26 +69,52 @@ def recover(
     sink: SecretSink | None,
     observed: ObservedState,
     organizations: Collection[str],
-) -> list[Diagnostic]:
+) -> Recovered:
     """End what an earlier run left open in these organizations, or keep it for a run that can.
-
-    Return what was done, and what a person must know.
 
     Raises:
         LocalFileError: the journal cannot be written.
     """
     by_id = {held.id: held for held in observed.everything}
-    found = intents_in(journal.open_intents, organizations)
+    found = [
+        (intent, by_id.get(intent.id) if intent.id else observed.objects.get(intent.ref.key))
+        for intent in intents_in(journal.open_intents, organizations)
+    ]
+    notes, left = _unfinished(found, sink)
+    followed, stays = _followed(found, sink, observed)
+    stays |= {intent.key for intent in left}
+    # The others never happened, were undone since, or are at their end.
+    journal.end([intent.key for intent, _ in found if intent.key not in stays])
+    if sink is None:  # a run with a sink is to ask it
+        left = [intent for intent in left if intent.purpose != "secret"]
+    return Recovered([*followed, *notes], left)
+
+
+def _unfinished(
+    found: Sequence[_Found], sink: SecretSink | None
+) -> tuple[list[Diagnostic], list[Intent]]:
+    """Return what a person must know of secrets, and the intents that are not at their end."""
+    notes: list[Diagnostic] = []
+    left: list[Intent] = []
+    for intent, held in found:
+        is_left = intent.purpose == "inactive" and held is not None and held.active
+        if intent.purpose == "secret" and held is not None and signs_in_with_secret(held):
+            told = [*_missing(intent, held, sink)]
+            is_left = bool(told)
+            notes += told
+        if is_left:
+            left.append(intent)
+    return notes, left
+
+
+def _followed(
+    found: Sequence[_Found], sink: SecretSink | None, observed: ObservedState
+) -> tuple[list[Diagnostic], set[str]]:
+    """Let the sink follow renames and deletes; return what was done, and what stays open."""
     stays: set[str] = set()
     done: list[_Followed] = []
-    notes: list[Diagnostic] = []
-    for intent in found:
-        held = by_id.get(intent.id) if intent.id else observed.objects.get(intent.ref.key)
+    for intent, held in found:
         match intent.purpose:
-            case "secret" if held is not None and signs_in_with_secret(held):
-                notes += _missing(intent, held, sink)
-                if sink is None:
-                    stays.add(intent.key)
             case "rename" | "delete" if sink is None:
                 stays.add(intent.key)
             case "rename" if held is not None and held.ref != intent.ref:
@@ -81,11 +123,8 @@ def recover(
                 done.append(_Followed(intent, None))
             case "delete" if held is None:
                 stays.add(intent.key)
-            case _:  # it never happened, was undone since, or the plan of this run has the rest
-                pass
     followed, failed = _carry_out(sink, done)
-    journal.end([intent.key for intent in found if intent.key not in stays | failed])
-    return [*followed, *notes]
+    return followed, stays | failed
 
 
 def _tells_all(observed: ObservedState, ref: ResourceRef) -> bool:

@@ -212,14 +212,16 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     opened = open_journal(
         run.connection, instance, run.scope, desired.organizations, run.lock_timeout
     )
-    with opened as journal, run.output.watch() as watch, timed("apply and observe again"):
-        executor = Executor(client, journal, run.sink, watch, context, run.allowed)
-        required = run.require_secrets
-        report = carry_out(plan, observed, desired, client, executor, require_secrets=required)
-    result = ResultDocument(report, place)
-    run.output.show_report(result)
-    if lost_output():  # the report must not be lost
-        say(report_as_text(result), err=True)
+    with opened as journal:
+        with run.output.watch() as watch, timed("apply and observe again"):
+            executor = Executor(client, journal, run.sink, watch, context, run.allowed)
+            required = run.require_secrets
+            report = carry_out(plan, observed, desired, client, executor, require_secrets=required)
+        result = ResultDocument(report, place)
+        run.output.show_report(result)
+        if lost_output():  # the report must not be lost
+            say(report_as_text(result), err=True)
+        executor.was_told()
     return exit_code(report)
 
 

@@ -147,6 +147,17 @@ def test_a_kill_while_an_application_moves_to_a_secret_is_healed(
     assert_nothing_is_lost_or_twice(run, small.parent)
 
 
+def test_a_second_kill_leaves_the_rest_of_a_create_to_the_third_run(run: Run, small: Path) -> None:
+    """What is made to be inactive may still be deactivated: no guard asks about it."""
+    run("apply", "--auto-approve")
+    write(small / "off.yaml", with_metadata(an_idp("off"), active=False, critical=True))
+    for point in ("C4", "C2"):
+        assert run("apply", "--auto-approve", RECONCILER_CRASHPOINT=point).code == -signal.SIGKILL
+
+    assert_nothing_is_lost_or_twice(run, small.parent)
+    assert left_to(small.parent) == b""
+
+
 def test_a_crash_leaves_no_lock_that_keeps_the_next_apply_out(run: Run, small: Path) -> None:
     """A dead process on this machine holds nothing."""
     run("apply", "--auto-approve")

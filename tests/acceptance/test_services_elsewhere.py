@@ -364,6 +364,28 @@ def test_where_no_secret_is_kept_the_sink_is_the_witness(
     assert (untouched, len(fake.held["apps"])) == (lost, 1)
 
 
+def test_what_a_killed_run_could_not_tell_is_told_by_the_next(
+    a_zitadel: ServeZitadel, run: Run, manifests: Path
+) -> None:
+    """The sink still has the secret before; only the journal knows that it ended."""
+    with a_zitadel() as (_, service):
+        here = {"RECONCILER_SECRETS_TO": "file:s", **service}
+        assert run("apply", "--auto-approve", **here).code == 0
+        rotate = ("secret", "rotate", "acme/shop/web", "--auto-approve")
+        run(*rotate, RECONCILER_CRASHPOINT="C6", **here)
+        write(manifests / "other.yaml", an_action("other"))
+        killed = run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C2", **here)
+        told = run("apply", "--auto-approve", **here)
+        last = run("apply", "--auto-approve", **here)
+        run(*rotate, RECONCILER_CRASHPOINT="C6", **here)
+        rotated = run(*rotate, **here)
+        nothing = run("apply", "--auto-approve", **here)
+
+    assert (killed.code, told.code, last.code) == (-signal.SIGKILL, 5, 0), told.all
+    assert "error SECRET-NOT-IN-SINK" in told.all
+    assert (rotated.code, nothing.code) == (0, 0), nothing.all
+
+
 def test_nothing_is_replaced_where_another_machine_may_have_made_it(
     a_zitadel: ServeZitadel, run: Run, manifests: Path
 ) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from reconciler.apply.changes import ApplyReport, Progress, secret_order
 from reconciler.apply.executor import Executor
 from reconciler.apply.journal import Intent, Journal
+from reconciler.diagnostics import Diagnostic
 from reconciler.errors import (
     LocalFileError,
     LockHeldError,
@@ -134,7 +135,10 @@ def apply(
             journal.trouble = trouble
             plan, seen = preview(wanted, service, SCOPE, Allowances())
             executor = Executor(service, journal, sink, Quiet(), {"tree": SCOPE.tree})
-            return carry_out(plan, seen, wanted, service, executor)
+            report = carry_out(plan, seen, wanted, service, executor)
+            journal.trouble = no_trouble  # the report is shown
+            executor.was_told()
+            return report
     finally:
         service.trouble = sink.trouble = no_trouble
 
@@ -355,3 +359,32 @@ def test_without_custody_a_secret_that_no_sink_has_is_an_error_of_the_next_run(
     told = [note.ref for note in report.notes if note.code == "SECRET-NOT-IN-SINK" if note.is_error]
     assert delivered(service, sink) or told == [ref]
     assert len([one for one in service.objects.values() if one.ref == ref]) == 1
+
+
+@pytest.mark.parametrize("step", range(1, 24))
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_run_that_is_killed_before_it_could_tell_leaves_that_to_the_next_one(
+    step: int, *, is_new: bool, tmp_path: Path
+) -> None:
+    """The first run is cut after the secret was made, and the second wherever it is."""
+    ref, other = a_ref(name="a"), a_ref(name="b")
+    found = [] if is_new else [held(ref, an_application(authMethodType=NONE))]
+    path = tmp_path / "apply.jsonl"
+    for first in range(1, 24):
+        path.unlink(missing_ok=True)
+        service, sink = a_world([held(ACME), held(SHOP), *found])
+        service.custody = False
+        wanted = desired(*OWNERS, declared(ref))
+        with suppress(PowerCutError):
+            apply(wanted, service, sink, path, Faults({first: "cut"}))
+        if delivered(service, sink):
+            continue
+        wanted = desired(*OWNERS, declared(ref), declared(other))
+        notes: list[Diagnostic] = []
+        with suppress(PowerCutError):
+            notes += apply(wanted, service, sink, path, Faults({step: "cut"})).notes
+        notes += apply(wanted, service, sink, path, None).notes
+
+        told = {note.ref for note in notes if note.code == "SECRET-NOT-IN-SINK" if note.is_error}
+        names = {ref for ref, _ in sink.kept}
+        assert {ref.key, other.key} <= names | {each.key for each in told if each}

@@ -85,7 +85,10 @@ def test_without_open_intents_nothing_is_asked(
     for method in ("held", "moved", "removed"):
         monkeypatch.delattr(FakeSink, method)
 
-    assert recover(journal, sink, observed(*HOUSE, *[WITH_SECRET] * bool(found)), ["acme"]) == []
+    assert recover(journal, sink, observed(*HOUSE, *[WITH_SECRET] * bool(found)), ["acme"]) == (
+        [],
+        [],
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,18 +98,28 @@ def test_without_open_intents_nothing_is_asked(
         pytest.param(MADE, True, [], id="it was delivered, and only the last line is missing"),
         pytest.param(RENEWED, False, [MISSING], id="a new secret is nowhere"),
         pytest.param(RENEWED, True, [MISSING], id="what is there may be the old one"),
-        pytest.param(INACTIVE, False, [], id="to deactivate it is in the plan of this run"),
     ],
 )
-def test_a_secret_that_may_be_lost_is_told_once_and_left_as_it_is(
+def test_a_secret_that_may_be_lost_is_told_and_left_as_it_is(
     journal: Journal, sink: FakeSink, intent: Intent, is_in_sink: object, notes: list[Diagnostic]
 ) -> None:
-    """A person decides; the next run is not stopped by it for ever."""
+    """A person decides. A run that is killed before it could tell leaves it to the next one."""
     journal.begin([intent])
     before = sink.kept = {(WEB, WITH_SECRET.client_id): "there"} if is_in_sink else {}
 
-    assert recover(journal, sink, observed(*HOUSE, WITH_SECRET), ["ACME"]) == notes
-    assert (sink.kept, journal.open_intents) == (before, ())
+    left = [intent] if notes else []
+    assert recover(journal, sink, observed(*HOUSE, WITH_SECRET), ["ACME"]) == (notes, left)
+    assert (sink.kept, list(journal.open_intents)) == (before, left)
+
+
+def test_what_is_still_to_be_deactivated_is_open_until_this_run_has_done_it(
+    journal: Journal, sink: FakeSink
+) -> None:
+    """The rest is in the plan of this run, which may be killed as well."""
+    journal.begin([INACTIVE])
+
+    assert recover(journal, sink, observed(*HOUSE, WITH_SECRET), ["acme"]) == ([], [INACTIVE])
+    assert journal.open_intents == (INACTIVE,)
 
 
 @pytest.mark.parametrize(
@@ -118,11 +131,11 @@ def test_what_needs_nothing_more_is_ended(
     journal: Journal, sink: FakeSink, intent: Intent, has_sink: object, found: object
 ) -> None:
     """It never happened, or the application has no secret now: the next plan has what is left."""
-    public = held(WEB, a_public_application(), object_id="7")
+    public = replace(held(WEB, a_public_application(), object_id="7"), active=False)
     journal.begin([intent])
 
     state = observed(*HOUSE, *[public] * bool(found))
-    assert recover(journal, sink if has_sink else None, state, ["acme"]) == []
+    assert recover(journal, sink if has_sink else None, state, ["acme"]) == ([], [])
     assert journal.open_intents == ()
 
 
@@ -134,8 +147,7 @@ def test_a_secret_of_one_of_two_applications_of_a_name_is_told(
     state = replace(observed(*HOUSE, first), name_clashes=(second,))
     journal.begin([RENEWED])
 
-    assert recover(journal, sink, state, ["acme"]) == [MISSING]
-    assert journal.open_intents == ()
+    assert recover(journal, sink, state, ["acme"]) == ([MISSING], [RENEWED])
 
 
 def test_a_new_secret_is_asked_for_by_everything_that_names_its_application() -> None:
@@ -152,10 +164,11 @@ def test_what_belongs_to_an_organization_that_was_not_looked_at_stays_open(
     elsewhere = [
         replace(intent, ref=a_ref(organization="initech")) for intent in (MADE, RENEWED, INACTIVE)
     ]
-    journal.begin([*elsewhere, replace(MADE, key="here")])
+    here = replace(MADE, key="here")
+    journal.begin([*elsewhere, here])
 
-    assert recover(journal, sink, observed(*HOUSE, WITH_SECRET), ["acme"]) == [MISSING]
-    assert list(journal.open_intents) == elsewhere
+    assert recover(journal, sink, observed(*HOUSE, WITH_SECRET), ["acme"]) == ([MISSING], [here])
+    assert list(journal.open_intents) == [*elsewhere, here]
 
 
 @pytest.mark.parametrize("intent", [MADE, RENEWED])
@@ -163,7 +176,7 @@ def test_without_a_sink_a_secret_waits_and_that_is_told(journal: Journal, intent
     """Nothing is forgotten: the next run with a sink asks it."""
     journal.begin([intent])
 
-    assert recover(journal, None, observed(*HOUSE, WITH_SECRET), ["acme"]) == [OWED]
+    assert recover(journal, None, observed(*HOUSE, WITH_SECRET), ["acme"]) == ([OWED], [])
     assert journal.open_intents == (intent,)
 
 
@@ -272,7 +285,7 @@ def test_a_run_that_was_cut_short_is_ended(
     change = RENAME if purpose == "rename" else DELETE
     begun(journal, stocked, change)
 
-    assert recover(journal, stocked, state, ["ACME"]) == []
+    assert recover(journal, stocked, state, ["ACME"]) == ([], [])
 
     assert stocked.kept == kept
     assert (journal.open_intents == ()) is ends
@@ -284,9 +297,9 @@ def test_another_organization_and_a_run_without_a_sink_leave_it_open(
     """The run that can end it comes later."""
     begun(journal, stocked, DELETE)
 
-    assert recover(journal, stocked, WITHOUT, ["other"]) == []
+    assert recover(journal, stocked, WITHOUT, ["other"]) == ([], [])
     for state in (WITHOUT, NOW):
-        assert recover(journal, None, state, ["acme"]) == []
+        assert recover(journal, None, state, ["acme"]) == ([], [])
 
     assert stocked.kept == THERE
     assert len(journal.open_intents) == 1
@@ -327,7 +340,7 @@ def test_each_of_several_changes_is_followed_and_told(
 
     assert follow(stocked, runs) == told
     assert [len(run.intents) for run in runs] == [0, 1, 1]
-    assert recover(journal, stocked, ELSEWHERE, ["acme"]) == told
+    assert recover(journal, stocked, ELSEWHERE, ["acme"]) == (told, [])
     assert journal.open_intents == ()
 
 
