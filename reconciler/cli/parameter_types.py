@@ -266,6 +266,20 @@ def lock_timeout_seconds(text: str) -> float:
     return float(text)
 
 
+def requests_per_second(text: str) -> float:
+    """Return the number in the text of ``--max-rps``; 0 is no limit.
+
+    Raises:
+        UsageError: the text is not a number from 0 to 99999.
+    """
+    if not _DECIMAL.fullmatch(text):
+        raise UsageError(
+            f"--max-rps {visible(text)!r} is not a number from 0 to 99999",
+            remedy="Write digits: --max-rps 20, --max-rps 0.5.",
+        )
+    return float(text)
+
+
 def shard_named(text: str) -> Shard:
     """Return the shard of the text of ``--shard``.
 

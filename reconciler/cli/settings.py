@@ -24,6 +24,7 @@ from reconciler.cli.parameter_types import (
     keep_owed_seconds,
     link_base,
     lock_timeout_seconds,
+    requests_per_second,
     seconds_of,
     settle_seconds,
     shard_named,
@@ -245,9 +246,7 @@ _MAY = (
         settle_seconds,
         default="60s",
     ),
-    Setting(
-        "--max-rps N", _CONNECTED, "Send at most N requests a second.", click.FloatRange(min=0)
-    ),
+    Setting("--max-rps N", _CONNECTED, "Send at most N requests a second.", requests_per_second),
     Setting("--use-proxy", _CONNECTED, "Use the proxy that HTTPS_PROXY names."),
     Setting("--revision TEXT", "apply", "Revision to record. Default: that of CI or Git."),
     Setting("--overwrite", "export, render", "Write into a folder that is not empty."),

@@ -173,6 +173,15 @@ def test_a_lock_timeout_is_a_plain_number_of_seconds(
         assert refused.code == 1, text
         assert "is not a number of seconds from 0 to 86400" in refused.err, text
         assert "--lock-timeout 300" in refused.err
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "1e3", "\u0661"])
+def test_a_limit_of_requests_is_a_plain_number(run: Run, small: Path, text: str) -> None:
+    """``nan`` compares with nothing, so it would be no limit at all."""
+    refused = run("plan", "--service", "http://127.0.0.1:9", f"--max-rps={text}")
+
+    assert refused.code == 1
+    assert "is not a number from 0 to 99999" in refused.err
     assert not (small.parent / ".reconciler").exists()
 
 
