@@ -216,7 +216,7 @@ def carry_out(
 ) -> ApplyReport:
     """Make the service hold what the plan says, then look again for what remains.
 
-    What was done is told even where nobody can look again.
+    What was done is reported even where the service cannot be read again.
     """
     with collector_paused():
         report = executor.run(plan, observed, require_secrets=require_secrets)
@@ -276,7 +276,7 @@ def _first(refs: Sequence[ResourceRef]) -> str:
 def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
     """Yield what the service made of an update that it says it carried out.
 
-    Lists that it keeps are told of every change, also of one for which nothing was sent.
+    Lists that it keeps get every change, also one for which nothing was sent.
     """
     from reconciler.apply.changes import Status
     from reconciler.kinds.calls import CALLS

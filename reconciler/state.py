@@ -1,4 +1,4 @@
-"""Desired state and observed state: what the planner compares."""
+"""Desired state (declared in manifests) and observed state (held by the service)."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class ApplyReport:
 
 
 class Progress(NamedTuple):
-    """Told while a plan is carried out: so many of so many changes are done."""
+    """Called while a plan is carried out: 7 of 200 changes are done."""
 
     done: int
     total: int
@@ -128,7 +128,7 @@ class Progress(NamedTuple):
 
 
 class Watch(Protocol):
-    """An observer of a run: is told of its progress, and may ask it to stop."""
+    """An observer of a run: receives its progress, and may ask it to stop."""
 
     def begins(self, changes: Sequence[Change]) -> None:
         """Take note of changes that are about to be sent."""
@@ -191,7 +191,7 @@ class ChangeRun:
 
 
 def intents_of(change: Change, *, custody: bool, has_sink: bool) -> Iterator[Intent]:
-    """Yield what the journal records before a change is sent: what nobody else would know.
+    """Yield what the journal records before a change is sent, since nothing else records it.
 
     ``custody`` is whether the service keeps secrets until their delivery is acknowledged.
     """

@@ -86,7 +86,7 @@ class Executor:
         # The kinds of which this run has removed an object, each with the id of the organization.
         self._removed: set[tuple[Kind, str]] = set()
         self._notes: list[Diagnostic] = []
-        # What an earlier run left open, and what ends once this one has told of it.
+        # What an earlier run left open, and what ends once this one has reported it.
         self._left: Sequence[Intent] = ()
         self._done = 0
         # The service, the disk or the lock failed: nothing more is sent.
@@ -278,7 +278,7 @@ class Executor:
                 run.owed = self._failure = kept
 
     def _acknowledge(self, runs: Sequence[ChangeRun]) -> None:
-        """Tell the service which secrets of the batch are in the sink."""
+        """Acknowledge to the service the secrets of the batch that are in the sink."""
         kept = {
             ref_of(run.change): run.result
             for run in runs
@@ -296,7 +296,7 @@ class Executor:
             self._notes.append(_not_recorded(failure))
 
     def _tell(self, run: ChangeRun, total: int) -> None:
-        """Tell the watch of a change that is done, and keep the id that later changes need."""
+        """Report a change that is done to the watch, and keep the id that later changes need."""
         outcome, ref = run.outcome, ref_of(run.change)
         if outcome.status is Status.MADE and not isinstance(run.change, Delete):
             self._ids[ref.key] = outcome.id

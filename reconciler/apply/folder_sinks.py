@@ -63,7 +63,7 @@ class FolderSink(ABC):
 
     @abstractmethod
     def client_id_of(self, path: Path) -> str | None:
-        """Return the client id of a file of any application; None if it cannot be told."""
+        """Return the client id of a file of any application; None if it is unknown."""
 
     @abstractmethod
     def sealed(self, content: bytes) -> bytes:

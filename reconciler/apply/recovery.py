@@ -145,7 +145,7 @@ def _missing(intent: Intent, held: ObservedObject, sink: SecretSink | None) -> I
             "command again.",
             ref=held.ref,
         )
-    # A replaced secret cannot be told from the old one: both have the same client id.
+    # A replaced secret cannot be distinguished from the old one: both have the same client id.
     elif intent.id or not sink.held([Application(held.ref, held.client_id)])[0]:
         yield not_in_sink(held.ref, is_error=True)
 

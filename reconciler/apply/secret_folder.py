@@ -64,7 +64,7 @@ def make_private_folder(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """The file of one secret, on its way into the folder.
+    """The file of one secret, while it is written to the folder.
 
     Attributes:
         names: The names it may have, the best one first.

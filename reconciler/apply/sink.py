@@ -17,7 +17,7 @@ from reconciler.resources.secret import Secret
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A client secret on its way to the sink."""
+    """A client secret to be delivered to a sink."""
 
     ref: ResourceRef
     client_id: str
@@ -140,7 +140,7 @@ def content_of(delivery: Delivery) -> bytes:
     return (_CONTENT % tuple(map(_AS_JSON, texts))).encode()
 
 
-# The encoder that indents is slow, and leaves thirty values in a circle each time.
+# Indented encoding is slow and creates reference cycles, so the indents are in the template.
 _AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
 _CONTENT = """\
 {

@@ -250,7 +250,7 @@ def why_a_sink(plan: Plan) -> str:
 def prove_seal_key(connection: Connection) -> None:
     """Prove that a new client secret can be sealed, before anything is written.
 
-    A database is opened with its key, and a service elsewhere looks after its own.
+    A database is opened with its key, and a service elsewhere manages its own.
 
     Raises:
         ServiceError: the key cannot be used.

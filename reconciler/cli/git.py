@@ -1,6 +1,6 @@
 """Edits of manifests since their commit, which only Git itself can tell quickly.
 
-Git is run so that the repository decides nothing: it is told where its folder is and looks for no
+Git is run so that the repository decides nothing: it is given its folder and looks for no
 other, it runs no hook and no monitor, fetches nothing, writes nothing, and gets no token of this
 process. A repository of another user is not asked about, nor one with filters of its own, because
 their settings may name programs.

@@ -235,7 +235,7 @@ def _order_findings(configuration: Configuration) -> Iterator[Diagnostic]:
 def _cycle_of(configuration: Configuration, environment: Environment) -> Sequence[str]:
     """Return the names from an environment back to itself by ``after``; empty where it is first.
 
-    A cycle is told at the first of its environments only.
+    A cycle is reported at the first of its environments only.
     """
     names, name = [environment.name], environment.after
     while name in configuration.environments and name not in names:

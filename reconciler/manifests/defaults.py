@@ -70,7 +70,7 @@ class FolderDefaults:
         self._roots: dict[str, _Folder] = {}
 
     def add(self, manifest: Manifest) -> None:
-        """Take the Defaults document of a folder; a second one is told."""
+        """Take the Defaults document of a folder; a second one is reported."""
         first = self._by_folder.setdefault(self._folder(manifest), manifest)
         if first is not manifest:
             self.findings.append(

@@ -129,7 +129,7 @@ class Discovery:
                         is_json = entry.name.endswith(JSON)
                         yield from (self._json if is_json else self._file)(entry.name, folder)
             except OpeningError as fault:
-                if fault.reason is not Reason.NOT_A_FOLDER:  # the path itself is told of
+                if fault.reason is not Reason.NOT_A_FOLDER:  # the path itself is reported
                     self._refuse(path, fault)
 
     def _walk(self, folder: _Folder) -> Iterator[FoundFile]:
@@ -265,7 +265,7 @@ def _is_link_to_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_symlink() and entry.is_dir()
     except OSError:
-        return False  # a link in a circle
+        return False  # a cycle of links
 
 
 def _entries(handle: int) -> list[os.DirEntry[str]]:
@@ -293,7 +293,7 @@ _NEVER = frozenset({".git", ".reconciler", ".venv"})
 def is_json_manifest(data: bytes) -> bool:
     """Return whether the top level of a JSON file has the ``apiVersion`` of a manifest.
 
-    One that cannot be parsed counts if it holds one anywhere: what is wrong with it is told then.
+    One that cannot be parsed counts if it holds one anywhere: its faults are then reported.
     """
     try:
         top = json.loads(data)

@@ -75,7 +75,7 @@ S = TypeVar("S", bound=_Step)
 
 
 class _Run:
-    """One reading: its steps share the limits, and their findings are told together."""
+    """One reading: its steps share the limits, and their findings are reported together."""
 
     def __init__(self, layers: Layers, shard: Shard | None, known: KnownFiles | None) -> None:
         self.defaults: list[Manifest] = []

@@ -242,7 +242,7 @@ class Growth:
         self._most = self._left = most
 
     def has_room(self, size: int, manifest: Manifest, path: Path) -> bool:
-        """Count what is put in at a place; the first for which there is no room is told.
+        """Count what is put in at a place; the first without room is reported.
 
         The places of all of them are kept: findings there only follow from this one.
         """

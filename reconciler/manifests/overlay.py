@@ -85,7 +85,7 @@ class Overlay:
         return after
 
     def added(self, base: Iterable[Manifest]) -> Iterator[Manifest]:
-        """Yield the documents that the base does not have; those that it must have are told."""
+        """Yield the documents that the base does not have; those that it must have are reported."""
         near: NearNames | None = None
         for ref, manifest in self._left.items():
             if not (_flag(manifest, _ABSENT) or _flag(manifest, _PATCH)):

@@ -1,7 +1,7 @@
 """Variables, and text with variables in it: ``${name}`` is a value, ``$${`` the characters ``${``.
 
 There are no loops, conditions or functions, and what is filled in is never looked at again. The
-placeholders of other tools are recognised so that one left over can be told.
+placeholders of other tools are recognised so that one left over can be reported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Variables of an environment, put in their places in documents and scripts.
 
 They stand in values of metadata and spec. A script has some only where its manifest says
-``templated: true``, since ``${}`` belongs to JavaScript. What cannot be replaced is told and leaves
-its name behind, so that no second finding follows from it.
+``templated: true``, since ``${}`` belongs to JavaScript. What cannot be replaced is an error and
+leaves its name behind, so that no second finding follows from it.
 
 A few bytes can stand for many, so both the length of a text and all that is put in are limited.
 """
@@ -243,7 +243,7 @@ class Variables:
             self.findings.append(error("VARIABLE-PLACE", summary, remedy, place))
 
     def _is_told(self, sort: str) -> bool:
-        """Return whether one more finding of a sort about this document is told."""
+        """Return whether one more finding of a sort about this document is reported."""
         self._told[sort] += 1
         return self._told[sort] <= MAX_FAULTS
 

@@ -48,7 +48,7 @@ def advice(
 def _other_capabilities(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
     """Yield a warning where the service is not of the kind that the manifests are meant for."""
     chosen, found = desired.capabilities, observed.capabilities
-    # Where the generation cannot be told, a ZITADEL counts as the oldest that takes as much.
+    # Where the generation is unknown, a ZITADEL counts as the oldest that takes as much.
     is_sure = observed.generation != 0 or SOURCE in {chosen, found}
     if chosen and chosen != found and observed.instance and is_sure:
         yield warning(

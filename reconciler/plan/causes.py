@@ -52,7 +52,7 @@ def cause_of(change: Change, tree: str) -> Cause:
 
 
 def _by_last_event(change: Update | Adopt | Delete, tree: str) -> Cause:
-    """Return the cause of a change that alters fields or deletes: told by who wrote last."""
+    """Return the cause of a change that alters fields or deletes, by the last writer."""
     held = change.held
     if not held.changed_by:
         return Cause(CauseKind.UNKNOWN)
@@ -111,7 +111,7 @@ def _may_be_changed(change: Update, tree: str) -> bool:
 def field_causes(
     change: Update, events: Sequence[ObjectEvent], tree: str
 ) -> Mapping[str, tuple[FieldChange, Cause]]:
-    """Return each field of an update with its cause, told from the object's events.
+    """Return each field of an update with its cause, from the object's events.
 
     Without an event of this tree every field counts as changed by the last writer.
     """

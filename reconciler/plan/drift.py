@@ -1,6 +1,6 @@
 """Drift: the differences that were made on the service, and not in the manifests.
 
-They are told by comparing what is declared, what the tree applied last, and what is held now.
+They are found by comparing what is declared, what the tree applied last, and what is held now.
 Where one of the three is not known, the object is listed as one that cannot be judged.
 """
 
@@ -87,9 +87,9 @@ class Drift:
     Attributes:
         objects: In the order of the plan.
         unmanaged: Held, but declared nowhere.
-        untold: Differences of which the service does not tell who made them.
-        unjudged: Objects that may have been changed on the service, which cannot be told.
-        keeps_history: Whether the service tells what was removed from it.
+        untold: Differences whose author the service does not record.
+        unjudged: Objects that may have been changed on the service; it is not known.
+        keeps_history: Whether the service lists what was removed from it.
         owed: How many client secrets the next apply of the tree delivers.
         owed_elsewhere: How many the service keeps for other trees.
         inactive: Inactive objects whose state no manifest says.
@@ -141,7 +141,7 @@ def owners_to_ask(plan: Plan, observed: ObservedState) -> tuple[str, ...]:
 def find_drift(
     plan: Plan, observed: ObservedState, histories: Histories, removals: Sequence[Removal]
 ) -> Drift:
-    """Tell which differences of a plan were made on the service.
+    """Return the differences of a plan that were made on the service.
 
     ``histories`` has the events of the suspects by id, and of what was deleted and made again; of
     one that is missing, every difference counts as made on the service.

@@ -35,7 +35,7 @@ class SnapshotFile:
     organizations: tuple[str, ...] | None
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
-        """Return what was held in these organizations; one that was not looked at is told."""
+        """Return what was held in these organizations; one that was not read is reported."""
         names = {fold(name) for name in organizations}
         missing = names.difference(self.organizations) if self.organizations is not None else ()
         state = self.state
@@ -53,7 +53,7 @@ class SnapshotFile:
         )
 
     def generation(self) -> int | None:
-        """Return the generation that was told."""
+        """Return the generation of the service when the snapshot was taken."""
         return self.state.generation
 
     def _elsewhere(self, names: Collection[str]) -> Mapping[str, frozenset[str]]:

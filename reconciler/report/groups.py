@@ -1,4 +1,4 @@
-"""Grouping of items that are told in the same words, so that a long report stays short.
+"""Grouping of items that are described in the same words, so that a long report stays short.
 
 Pure, and linear in the number of items. Which items are equal is for the caller to say.
 """

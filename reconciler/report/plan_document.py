@@ -107,7 +107,7 @@ class Shown(NamedTuple):
 
     @property
     def equal(self) -> Hashable:
-        """Return what is told of it, but for its names, its id and its times.
+        """Return what is shown of it, except its names, its id and its times.
 
         A delete is equal to no other: what it ends is its own.
         """

@@ -82,7 +82,7 @@ CAPABILITIES: Mapping[str, Capabilities] = {
 def capabilities_of(generation: int | None, present: str) -> str:
     """Return the name of what a ZITADEL of a generation takes.
 
-    ``present`` stays where the generation cannot be told, and for one too old for anything newer.
+    ``present`` stays where the generation is unknown, and for one too old for anything newer.
     """
     name = f"zitadel-{generation}"
     return name if present != SOURCE and name in CAPABILITIES else present

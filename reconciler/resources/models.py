@@ -53,6 +53,7 @@ def _type_of(field: Field) -> Any:
         return bool
     if field.form is Form.VARIANT:
         return _union[tuple(_variant(name, texts) for name, texts in field.variants.items())]
+    # A limit of 0 or "" means none here; pydantic would enforce it.
     limits = pydantic.Field(
         min_length=field.shortest or None, max_length=field.longest or None, pattern=field.pattern
     )
@@ -70,10 +71,10 @@ def _variant(name: str, texts: Iterable[Field]) -> type[Model]:
 def _described(field: Field) -> Any:
     default: Any = field.default
     if default is None:
-        default = ...
+        default = ...  # required
     elif isinstance(default, list):
-        default = tuple(default)
-    # Said outright: the alias made of a trigger's name would not be the name.
+        default = tuple(default)  # a model shares its defaults, so they must not change
+    # The alias is explicit: ``to_camel`` would change the name of a trigger.
     return pydantic.Field(
         default,
         alias=field.name,

@@ -204,7 +204,7 @@ _FORM = re.compile(r"([0-9]{1,5})/([0-9]{1,5})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of so many shards of a tree; they count from 1. One job looks after one shard.
+    """One of the shards of a tree, counted from 1. One job manages one shard.
 
     An organization belongs to a shard with everything in it, so a shard is complete in itself.
     """
@@ -222,7 +222,7 @@ class Shard:
 
 
 def shard_of(organization: str, count: int) -> int:
-    """Return the shard, from 1, that an organization belongs to where there are so many.
+    """Return the shard, from 1, out of ``count``, that an organization belongs to.
 
     That is the SHA-256 of the folded name in UTF-8, as one number, modulo the count, plus 1. It
     depends on nothing else: not on files, on other organizations, or on the machine.

@@ -47,8 +47,8 @@ def restore(
 ) -> Path | None:
     """Put a sound backup in the place of a store; return where the store before is kept.
 
-    ``approve`` is told what is lost, or None where there is no store yet, and raises where that is
-    not wanted. Nothing was changed then.
+    ``approve`` gets what is lost, or None where there is no store yet, and raises where that is not
+    wanted. Nothing was changed then.
 
     Raises:
         StoreError: the backup is not sound, or the store is in use or cannot be written.

@@ -30,7 +30,7 @@ from reconciler.service_client.wire import (
 MOST_ORDERS = 500  # of one batch: between two batches the lease is renewed and signals are heeded
 MAX_BYTES = 1_000_000  # of a request; our service takes 1 MiB
 RETRY_SECONDS = 60.0
-AT_ONCE = 2  # the service works on one batch while the next one is on its way
+AT_ONCE = 2  # batches in flight: one is carried out while the next is sent
 _FOR_NOW = frozenset({Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE})  # HTTP statuses 429 and 503
 # The whole request was refused before any order of it was tried. A gateway that lets no batch
 # through, or a service of another make, answers that it does not know the address.

@@ -54,7 +54,7 @@ class OperationsClient(OperationsReader):
         clock: Callable[[], float] = time.monotonic,
         until_refused: UntilRefused | None = None,
     ) -> None:
-        """Speak over a wire, as this holder; so many orders at a time are best for the wire.
+        """Speak over a wire, as this holder, with the number of orders that it takes best.
 
         ``packs`` sends writes in batches where the service has that operation. It then says how
         many orders at a time are best. ``until_refused`` is for a wire that can stop at a refusal.
@@ -79,7 +79,7 @@ class OperationsClient(OperationsReader):
         """Carry out independent orders, each call of an order after the one before it.
 
         Raises:
-            ServiceError: the wire failed before it told of any order.
+            ServiceError: the wire failed before it reported any order.
         """
         # One call of each order at a time: the second call of an update needs the sequence that the
         # first one answers. Calls of different orders do not wait for each other.
@@ -92,7 +92,7 @@ class OperationsClient(OperationsReader):
             try:
                 answered = self._carried_out(asked)
             except ServiceError as failure:
-                # Nothing was told of any order yet, so the failure is that of all of them.
+                # No order was reported yet, so the failure is that of all of them.
                 if is_first:
                     raise
                 return _cut_short(results, turn, failure)
@@ -167,7 +167,7 @@ def _may_be_done_already(reply: Reply) -> bool:
 def _cut_short(
     results: Sequence[Written | ServiceError], turn: Sequence[int], failure: ServiceError
 ) -> Sequence[Written | ServiceError]:
-    """Return what was told before the wire failed; orders in flight are reported as unknown."""
+    """Return the results from before the wire failed; orders in flight are reported as unknown."""
     unknown = ServiceUnavailableError(failure.problem, remedy=failure.remedy)
     asked = set(turn)
     return [unknown if index in asked else result for index, result in enumerate(results)]

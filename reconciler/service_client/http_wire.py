@@ -60,7 +60,7 @@ if find_spec("sniffio") is None:
 AT_ONCE = 8  # requests, each on a connection of its own
 RETRIED = frozenset({429, 502, 503, 504})  # HTTP statuses of a service that may do better soon
 # Of a call, while no request has reached the service, or none has been given an answer that can be
-# read: a wrong address is told soon.
+# read: a wrong address is reported soon.
 FIRST_TRIES = 3
 IDLE_SECONDS = 3.0  # less than servers and proxies keep an idle connection open
 FIXED = {

@@ -323,7 +323,7 @@ class LocalLock:
                 f"cannot make the lock file {path}: {failure.strerror or failure}",
                 remedy="Make its folder one this user may write to. Nothing was written.",
             ) from failure
-        with suppress(OSError):  # who holds it is told to others; the lock is the kernel's
+        with suppress(OSError):  # the holder's name is for messages only; the lock is the kernel's
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, self._holder.text.encode(), 0)
         self._descriptor = descriptor

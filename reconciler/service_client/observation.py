@@ -1,6 +1,6 @@
 """Listing what organizations hold, and reading it as observed state.
 
-What cannot be understood is a ``ServiceError``. What contradicts itself is told, and blocks the
+What cannot be understood is a ``ServiceError``. What contradicts itself is reported, and blocks the
 plan: an incomplete listing gives false positives and false negatives.
 """
 

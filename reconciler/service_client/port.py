@@ -150,7 +150,7 @@ class ServiceReader(Protocol):
         ...
 
     def generation(self) -> int | None:
-        """Return the generation of a ZITADEL: 4, 3 for an older one, 0 where it cannot be told.
+        """Return the generation of a ZITADEL: 4, 3 for an older one, 0 where it is unknown.
 
         None for every other service. It may be a request.
         """

@@ -84,7 +84,7 @@ def judge(loaded: Loaded) -> Judgement:
 def unmet_needs(desired: DesiredState, name: str) -> tuple[Diagnostic, ...]:
     """Return an error for each thing that a service with these capabilities does not take.
 
-    Several manifests can take it from one place, such as Defaults: one place is told once.
+    Several manifests can take it from one place, such as Defaults: one place is reported once.
     """
     service = CAPABILITIES[name]
     found = (need.unmet(service, is_chosen=True) for need in desired.needs)
@@ -100,7 +100,7 @@ def _of_layers(loaded: Loaded) -> Iterator[Diagnostic]:
     """Yield what is wrong with Defaults and patches themselves.
 
     Every manifest that takes a wrong value from them has a finding at the same place, which is
-    dropped: one place is told once, however many manifests there are.
+    dropped: one place is reported once, however many manifests there are.
     """
     judged: list[tuple[Judged, Manifest]] = [(DEFAULTS, each) for each in loaded.defaults]
     for patch in loaded.patches:

@@ -1,7 +1,7 @@
 """Resolved documents against their JSON Schema. The only module that imports jsonschema.
 
 One library accepts fast, another explains, both from the same schema. Where the first refuses
-and the second finds nothing, that is a mistake of ours and told as one: never an accept.
+and the second finds nothing, that is a bug of this program and reported as one: never an accept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from reconciler.diagnostics import Diagnostic, error, warning
 from reconciler.resources.schemas import Judged, Schema, Stage, schema_for
 
-MAX_FAULTS = 100  # nobody mends more of one document at a time
+MAX_FAULTS = 100  # of one document: more are not useful at a time
 
 
 class SchemaFault(NamedTuple):

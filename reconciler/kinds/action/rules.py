@@ -27,7 +27,7 @@ def _findings(resource: Resource, _: Spec, compiled: Compile) -> Iterator[Found]
     name = resource.ref.name
     script = resource.spec.get("script")
     if script is None:
-        return  # its file cannot be read, which the reader has told
+        return  # its file cannot be read, which the reader has reported
     verdict = compiled(script, name)
     if isinstance(verdict, CompileError):
         yield Found(_does_not_compile(verdict), _SCRIPT, verdict.line, verdict.column)

@@ -17,7 +17,7 @@ _TRIGGER_TEXTS = {
 }
 
 # A trigger has the same name in every flow that has it, so all flows share these fields. Which of
-# them a flow has is told by ``flows.py``; a manifest with another one is refused.
+# them a flow has is said by ``flows.py``; a manifest with another one is refused.
 _TRIGGERS = tuple(
     texts(
         trigger, f"Names of the actions to run, in order, {_TRIGGER_TEXTS[trigger]}.", "greet"

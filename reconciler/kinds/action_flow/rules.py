@@ -94,7 +94,7 @@ def ids_named(events: Sequence[ObjectEvent]) -> Iterator[str]:
 def with_specs(events: Sequence[ObjectEvent], names: Mapping[str, str]) -> Sequence[ObjectEvent]:
     """Return events of an object; those of a flow with its whole spec.
 
-    An action that is not among ``names``, which are by id, is told by its id.
+    An action that is not among ``names``, which are by id, is shown as its id.
     """
     triggers: dict[str, list[str]] = {}
     told = []

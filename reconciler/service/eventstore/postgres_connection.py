@@ -74,7 +74,7 @@ SET_DURABLE = (
     " WHERE current_setting('synchronous_commit') = 'off'"
 )
 
-REFUSED_CONNECTION = Refused.sqlstate  # with an error code that libpq keeps to itself
+REFUSED_CONNECTION = Refused.sqlstate  # with an error code that libpq does not expose
 
 Connection = psycopg.Connection[TupleRow]
 

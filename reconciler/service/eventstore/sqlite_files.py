@@ -207,8 +207,8 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     """Open a store for reading, and leave every file as it is.
 
     While another process has the store open, its log of recent commits lies beside it, and SQLite
-    reads along. Otherwise it is told that the file does not change, for else it would make
-    such a log itself. That it does not change is then the reader's to check (``fingerprint``).
+    reads along. Otherwise the file is opened as immutable, or SQLite would make such a log itself.
+    The reader then checks that it has not changed (``fingerprint``).
 
     Raises:
         StoreError: it cannot be.

@@ -66,7 +66,7 @@ class Incoming:
 
     Attributes:
         operation: Its name in the table.
-        fields: JSON-shaped; or why they could not be read, which only a valid caller is told.
+        fields: JSON-shaped; or why they could not be read, which only a valid caller sees.
         headers: Every value of every header, by lower-case name.
         encode: Makes the body of an answer to a read. It is called on the thread that makes the
             answer, because it would block the event loop.
@@ -100,7 +100,7 @@ class Received(NamedTuple):
 
 
 class _Failure(NamedTuple):
-    """An exception, and the refusal that callers are told of it.
+    """An exception, and the refusal that callers receive for it.
 
     Attributes:
         may_be_of_one: Whether one of several calls may have caused it, and the others could be
@@ -186,12 +186,12 @@ class Dispatcher:
         return _encoded(call, Received(orders.caller.name, orders.answer()))
 
     def _refused(self, failure: Exception) -> Refusal:
-        """Return what a caller is told of a failure, which shows nothing of it; log the rest."""
+        """Return the refusal for a failure, without its details, which are logged."""
         if isinstance(failure, StoreError):
             self._fails(failure)
             return _store_refusal(failure)
         if isinstance(failure, (MemoryError, OSError)):
-            LOG.warning("the machine gives out: %r", failure)
+            LOG.warning("out of memory or file descriptors: %r", failure)
             return OUT_OF_RESOURCES
         return FAILED
 

@@ -33,13 +33,13 @@ TREES_IN_ALL = 20_000
 
 
 def healthz(_: Reading, fields: Fields) -> Answer:
-    """Answer that the service answers."""
+    """Health check."""
     fields.end()
     return {}
 
 
 def get_service_info(call: Reading, fields: Fields) -> Answer:
-    """Answer which service this is, and what the caller's token is good for."""
+    """Return which service this is, and what the caller's token permits."""
     fields.end()
     token = call.view.token(call.caller.token) if call.caller.token else None
     return {

@@ -38,6 +38,7 @@ def _fixed(field: Fixed) -> tuple[Any, Any]:
     if isinstance(field.value, dict):
         part = _model(*(Fixed(*each) for each in field.value.items()), about=field.about)
         return part, part()
+    # Of type None: only null is accepted.
     return None if field.value is None else _literal[field.value], field.value
 
 
@@ -61,7 +62,7 @@ def checked(form: Form, fields: Mapping[str, object]) -> Asked:
         return Asked(own, {})
     spec = {field.name: values[field.name] for field in form.of_kind}
     for name, value in spec.items():
-        if type(value) is tuple:  # of a model, which is frozen
+        if type(value) is tuple:  # models are frozen; specs compare as JSON, with lists
             spec[name] = [*value]
     return Asked(own, normal_form(form.kind, spec))
 

@@ -185,7 +185,7 @@ def canonical(value: object) -> str:
 def _writer() -> Callable[[object], bytes]:
     import orjson  # loading it takes a plan longer than it gains by it
 
-    # Not what else it could write: nothing that keeps to itself becomes text by accident.
+    # Disable orjson's implicit types, so that a Secret cannot be serialized by accident.
     strict = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
     return partial(orjson.dumps, option=strict | orjson.OPT_SORT_KEYS)
 

@@ -185,7 +185,7 @@ class Readers:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._workers.discard(task)
         if not task.cancelled():
-            task.exception()  # its callers were told; it is not told again as one never looked at
+            task.exception()  # its callers got it; read, or asyncio logs it as never retrieved
             self._start()
 
     def _next(self) -> bytes | None:

@@ -51,7 +51,7 @@ class Place:
     Attributes:
         address: Of the caller.
         end: Ends the connection at once.
-        is_refused: Whether there was none left: the connection stays only to be told so.
+        is_refused: Whether none was left: the connection stays only to be answered so.
         is_known: Whether a call of it had a valid token.
         idle_since: By the clock of the loop.
     """
@@ -191,7 +191,7 @@ def fitted(limits: Limits, descriptors: int) -> Limits:
 
 
 class ListenError(Exception):
-    """A server that cannot listen as it was told: what is wrong, and what to do about it."""
+    """A server that cannot listen as configured: what is wrong, and what to do about it."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(problem)
@@ -337,7 +337,7 @@ class Acceptor:
     def _take(self, accepted: socket.socket, address: str) -> None:
         newcomer = _Newcomer(self._make_protocol)
         newcomer.place = place = self._room.enter(address, newcomer.give_up)
-        # Without TLS, a caller is told why it is refused, where there is room for that.
+        # Without TLS, the refusal is answered with its reason, where there is room for that.
         if place.is_refused and (self._tls or not self._room.can_refuse):
             self._observer.turned_away(TOO_MANY)
             accepted.close()
@@ -401,13 +401,13 @@ class _Newcomer(asyncio.Protocol):
             self.task.cancel()
 
     def end(self) -> None:
-        """Tell the protocol that the connection is lost, unless the event loop has told it.
+        """Notify the protocol that the connection is lost, unless the event loop has done so.
 
-        uvloop ends a connection whose making is cancelled, and does not tell its protocol. By then
+        uvloop ends a connection whose making is cancelled without notifying its protocol. By then
         the first bytes may have come, and another protocol than the first may be there.
         """
         present = self._transport and self._transport.get_protocol()
-        if present:  # asyncio has none once it has told it
+        if present:  # asyncio has none once it has notified it
             present.connection_lost(None)
 
 

@@ -772,7 +772,7 @@ class Stream:
         trailers: What follows it; None where nothing does, or is not there yet.
         stuck_since: When its caller last had taken a frame's worth of it; 0 where none waits.
         moved: Bytes of it that were sent since then.
-        is_shared: Tells applications that their connection has other calls at the same time.
+        is_shared: Whether a connection has several calls at a time; applications read it.
     """
 
     is_shared = True

@@ -42,7 +42,7 @@ CALL = 12 * KIB  # objects of a call over HTTP/2, its headers included
 WAITING_CALL = 2 * KIB  # objects of a call that waits for its turn
 JSON_FACTOR = 10  # a JSON body as objects, per byte; see ``json_bodies.MAX_SIGNS``
 MESSAGE_FACTOR = 40  # a message of gRPC, its parts and its fields, per byte
-DOUBLED = 2  # the system takes twice what a socket is told to keep
+DOUBLED = 2  # the kernel doubles the buffer size that is set for a socket
 JOINED = 2  # pages that are put together at one time: a thread takes a millisecond to do so
 
 

@@ -86,7 +86,7 @@ class Serving:
         is_open: Says, on a thread, whether there is a token, so that anybody could call; None
             where the store gives no answer.
         abandon: Lets what waits for the store fail.
-        on_ready: Is told the address once calls are answered.
+        on_ready: Called with the address once calls are answered.
         until: Is handed what ends the server.
     """
 
@@ -116,9 +116,9 @@ def one_queue(_: Incoming) -> str:
 
 
 async def serve(serving: Serving) -> None:
-    """Answer calls until told to end, then finish those in flight and return.
+    """Answer calls until ``until`` ends it, then finish those in flight and return.
 
-    Whoever calls this closes the store afterwards.
+    The caller closes the store afterwards.
     """
     from reconciler.service.transport.grpc_calls import GrpcCalls  # loads protobuf
     from reconciler.service.transport.grpc_streams import GrpcStreams

@@ -32,7 +32,7 @@ class StrictProtocol(HttpToolsProtocol):
     """A connection that is refused as soon as it could be misunderstood, or takes too long.
 
     Attributes:
-        is_shared: Tells applications that a connection has one request at a time.
+        is_shared: Whether a connection has several requests at a time; applications read it.
     """
 
     is_shared = False

@@ -199,7 +199,7 @@ class ZitadelClient:
         raise no_history()
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
-        """Refuse: nothing is told of them."""
+        """Refuse: a ZITADEL does not report them."""
         raise no_history()
 
     def acquire(self, organizations: Collection[str]) -> None:
@@ -335,7 +335,7 @@ class Awaited:
 
 
 def ask_generation(wire: Wire) -> int:
-    """Return 4 for a server from 4.0 on, 3 for an older one, 0 where it cannot be told.
+    """Return 4 for a server from 4.0 on, 3 for an older one, 0 where it is unknown.
 
     An unknown address is asked for twice: the first refusal may come from a proxy.
     """

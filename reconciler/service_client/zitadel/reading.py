@@ -37,7 +37,7 @@ class Listing:
 
     Attributes:
         items: What it has so far.
-        total: How many it must have, once that was told.
+        total: How many it must have, once that is known.
         is_sound: No item came twice, and the total did not change on the way.
         page: Items asked for at a time; 0 for as many as the service gives.
         kind: The calls of the kind that it lists.

@@ -328,7 +328,9 @@ def test_the_log_has_a_problem_of_the_store_once_and_its_end(
     with caplog.at_level(logging.WARNING, "reconciler.service"):
         seen = [logged(each) for each in (None, busy, busy, None, None, broken, broken, None)]
         assert seen == [[], told[busy], [], after, [], told[broken], told[broken], []]
-        assert logged(OSError(24, "f")) == [f"the machine gives out: {OSError(24, 'f')!r}"]
+        assert logged(OSError(24, "f")) == [
+            f"out of memory or file descriptors: {OSError(24, 'f')!r}"
+        ]
         assert logged(ValueError("f")) == ["a call failed"]
 
 
