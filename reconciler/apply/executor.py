@@ -83,7 +83,7 @@ class Executor:
         self._reason_of = (allowed or Allowances()).reason_for
         self._custody = False  # of the service; known once it was observed
         self._ids: dict[ResourceRef, str] = {}
-        # The kinds of which this run has removed an object, each with the id of the organization.
+        # The kinds that this run has removed an object of, each with the id of the organization.
         self._removed: set[tuple[Kind, str]] = set()
         self._notes: list[Diagnostic] = []
         # What an earlier run left open, and what ends once this one has reported it.

@@ -146,7 +146,7 @@ class Configuration:
 ENVIRONMENT_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 VARIABLE_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
 LONGEST = 1000  # characters of a path, an address or a pattern
-MAX_NAMES = 100  # environments, each of which validate judges, or variables
+MAX_NAMES = 100  # environments, all judged by validate; or variables
 
 
 def configuration_schema() -> Schema:

@@ -71,7 +71,7 @@ def _around(root: str, path: Path) -> Iterator[Enclosing]:
     elif not (root and top.is_relative_to(path)):
         top = _top_of(path)
         for folder in _from(os.path.relpath(top), path.relative_to(top)):
-            # A folder above, which nobody configured, can be that of another user.
+            # A folder above, which is not configured, can be that of another user.
             if os.access(Path(top, *folder.parts), os.R_OK):
                 yield folder
 

@@ -39,7 +39,7 @@ def load(
     """Read every manifest at or beneath the paths, and resolve what it refers to.
 
     Of a shard, only the manifests that belong to it are kept and resolved, and those that do not
-    say where they belong: nobody else could tell what is wrong with them. Readings of
+    say where they belong: no other shard would report their faults. Readings of
     several environments share what is ``known`` of files. Where something was ``piped``, it alone
     is read instead of the paths.
     """

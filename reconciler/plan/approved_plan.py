@@ -41,7 +41,7 @@ UNKNOWN = "an unknown writer"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One object of which a plan is no longer the same, and how."""
+    """One object whose planned changes differ from those approved, and how."""
 
     ref: ResourceRef
     how: str
@@ -182,7 +182,7 @@ class Traces:
 
 @dataclass(frozen=True, slots=True)
 class PartlyApplied:
-    """An approved plan of which an earlier run carried out a part.
+    """An approved plan that an earlier run carried out in part.
 
     Attributes:
         done: How many of its changes are done.

@@ -195,8 +195,8 @@ def is_list(field: FieldChange) -> bool:
 def what_differs(field: FieldChange) -> tuple[int, SpecValue, SpecValue]:
     """Return what differs between two values: of lists, the part between equal ends.
 
-    The number is the place at which that part begins. Two lists of which it is the same are changed
-    in the same way, whatever else is in them.
+    The number is the place at which that part begins. Two lists with equal results are changed in
+    the same way, whatever else is in them.
     """
     before, after = field.before, field.after
     if not isinstance(before, list) or not isinstance(after, list):

@@ -83,7 +83,7 @@ def _refusals(document: PlanDocument, style: Style) -> Iterator[str]:
 
 
 def _hidden(changes: Sequence[Shown], layout: Layout) -> Iterator[str]:
-    """Yield a line for each operation of which changes are counted and not shown."""
+    """Yield a line for each operation whose changes are counted and not shown."""
     for name in ("create", "update"):
         kinds = Counter(each.ref.kind for each in changes if each.word == name)
         if count := kinds.total():
@@ -120,7 +120,7 @@ def _ending(document: PlanDocument, layout: Layout, in_short: int) -> Iterator[s
 
 
 def _counts(document: PlanDocument, style: Style) -> Iterator[str]:
-    """Yield how much there is to do, of which shard it is, and what is owed."""
+    """Yield the counts, the shard, and the secrets owed."""
     yield document.headline.drawn(style)
     if document.shard:
         yield f"Shard {document.shard}"

@@ -86,7 +86,7 @@ class KindRow:
 
     @property
     def alternatives(self) -> list[tuple[str, str]]:
-        """Return the pairs of fields of which a manifest has one."""
+        """Return the pairs of fields; a manifest has one of each pair."""
         return [(name, other.name) for name, other in self.instead.items()]
 
 

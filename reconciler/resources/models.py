@@ -53,7 +53,7 @@ def _type_of(field: Field) -> Any:
         return bool
     if field.form is Form.VARIANT:
         return _union[tuple(_variant(name, texts) for name, texts in field.variants.items())]
-    # A limit of 0 or "" means none here; pydantic would enforce it.
+    # A limit of 0 means none here; pydantic would enforce it.
     limits = pydantic.Field(
         min_length=field.shortest or None, max_length=field.longest or None, pattern=field.pattern
     )

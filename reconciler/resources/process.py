@@ -15,7 +15,7 @@ def collector_paused() -> Iterator[None]:
     """Make values without the collector walking them, while they are made and ever after.
 
     It would walk a million of them again and again, and at the end once more: a third of the
-    whole time. None of them is part of a cycle, so they still go when nobody needs them.
+    whole time. None of them is part of a cycle, so they are still freed when unused.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -27,7 +27,7 @@ from reconciler.service_client.wire import (
     unsent,
 )
 
-MOST_ORDERS = 500  # of one batch: between two batches the lease is renewed and signals are heeded
+MOST_ORDERS = 500  # of one batch; the lease is renewed and signals are handled between batches
 MAX_BYTES = 1_000_000  # of a request; our service takes 1 MiB
 RETRY_SECONDS = 60.0
 AT_ONCE = 2  # batches in flight: one is carried out while the next is sent

@@ -181,7 +181,7 @@ def _go_on(calls: deque[Call], result: Written | ServiceError) -> None:
         calls[0] = replace(calls[0], expected_sequence=result.sequence)
 
 
-# Between two batches the lease is renewed and signals are heeded.
+# Between two batches the lease is renewed and signals are handled.
 BATCH = 64  # orders at a time over HTTP
 BATCH_SECONDS = 20  # that a batch may take where requests a second are limited
 

@@ -117,8 +117,8 @@ class OperationsReader:
     ) -> tuple[OwedSecret, ...]:
         """Return what is owed in organizations (ids).
 
-        Those are not asked of which the list says that they keep no secret: most keep none, and
-        to ask each would double the requests of a run.
+        Applications that the list shows to keep no secret are not asked: most keep none, and to
+        ask each would double the requests of a run.
         """
         if not self._keeps_secrets:
             return ()

@@ -66,7 +66,7 @@ def faults(judged: Judged, document: Any) -> tuple[SchemaFault, ...]:
 
 
 def names_required(fault: SchemaFault) -> list[str]:
-    """Return the fields of which a fault wants one, and not two."""
+    """Return the fields that a fault wants exactly one of."""
     wanted = fault.expected if fault.keyword == "oneOf" else [fault.expected]
     return [name for each in wanted for name in each["required"]]
 

@@ -94,7 +94,7 @@ class Changes:
         return len(self._left) > 1
 
     def begin(self) -> None:
-        """Begin a savepoint, of which there is one at a time."""
+        """Begin a savepoint. There is one at a time."""
         self._found.append({})
         self._left.append({})
         self._stack()

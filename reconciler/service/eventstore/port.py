@@ -93,7 +93,7 @@ class Transaction(Snapshot, ABC):
 
     @abstractmethod
     def _remove(self, table: Table, row: Values) -> None:
-        """Remove a row, of which as many columns are given as its key and guard need."""
+        """Remove a row; given are the columns of its key and guard."""
 
     def put_object(self, row: ObjectRow) -> None:
         """Insert an object, or change the one of its id.

@@ -115,11 +115,11 @@ class Engine:
         return orders.answer()
 
     def read(self, view: Snapshot, requests: Sequence[Request]) -> list[Answer | Refusal]:
-        """Answer calls of which none writes from one view."""
+        """Answer calls that write nothing from one view of the store."""
         return [answered(view, request, self._runtime, Batch()) for request in requests]
 
     def write(self, requests: Sequence[Request], *, alone: bool = True) -> list[Answer | Refusal]:
-        """Carry out calls of which any may write.
+        """Carry out calls, any of which may write.
 
         Calls of one caller fail together, with the cause, if a secret cannot be sealed. Those of
         many callers fail ``alone``.

@@ -58,7 +58,7 @@ def json_bytes(value: object) -> bytes:
 
 
 def answer_bytes(answer: Mapping[str, object]) -> bytes:
-    """Return the JSON text of an answer, of which some members may be encoded already."""
+    """Return the JSON text of an answer; some members may be encoded already."""
     if not any(isinstance(value, Encoded) for value in answer.values()):
         return json_bytes(answer)
     pieces: list[bytes] = []

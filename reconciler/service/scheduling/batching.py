@@ -133,7 +133,7 @@ class Batcher:
         self._is_ready.close()
         await asyncio.gather(*self._tasks)
         await self._readers.close()
-        # Off the event loop, which has to hear a second signal meanwhile.
+        # Off the event loop, which must stay free to receive a second signal.
         await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
 
     async def _read_in_turn(self, job: Job) -> Received:

@@ -336,7 +336,7 @@ class Http2Protocol(asyncio.Protocol):
         elif self._block:  # the library ends a connection with another frame within a block
             return False
         elif frame.kind in {RST_STREAM, WINDOW_UPDATE}:
-            # Of a stream that is closed, which the peer may hear of later.
+            # Of a closed stream; the peer may not know yet.
             is_of_caller = frame.stream % 2 == 1 and frame.stream <= self._newest
             is_open = frame.stream in self._streams or frame.stream in self._answered_early
             return is_of_caller and not is_open and frame.length == 4

@@ -51,7 +51,7 @@ from reconciler.service_client.zitadel.writes import serial_key_of, steps_of
 from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSecret, Removal
 
 _LONGEST_STEP = 5.0  # seconds: each look reads every list
-BATCH = 64  # orders at a time: signals are heeded between two batches
+BATCH = 64  # orders at a time: signals are handled between two batches
 # Codes of refusals that may be gone the next time; 4 is a deadline.
 _PASSING = {NO_ANSWER, 4, Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE, Code.UNAUTHENTICATED}
 _INSTANCE_IDS = ("iamProjectId", "defaultOrgId", "globalOrgId")
@@ -328,7 +328,7 @@ class Awaited:
     def not_listed(
         self, objects: Collection[ResourceRef], organizations: Collection[str]
     ) -> list[ResourceRef]:
-        """Return the taken names of some organizations (names) of which no object is listed."""
+        """Return the names that are taken in organizations (names) by no object of the list."""
         self.taken.difference_update(objects)
         names = {fold(name) for name in organizations}
         return sorted(ref for ref in self.taken if ref.organization in names)

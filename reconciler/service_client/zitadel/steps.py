@@ -176,7 +176,7 @@ def is_unknown_address(refusal: WireRefusal) -> bool:
 
 
 def unknown_result(message: str) -> ServiceUnavailableError:
-    """Return the error of a write of which it is not known whether it was made."""
+    """Return the error of a write whose outcome is unknown."""
     return ServiceUnavailableError(message, remedy=AGAIN)
 
 

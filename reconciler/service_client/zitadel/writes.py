@@ -71,7 +71,7 @@ def _new_secret(order: SecretOrder, kind: ZitadelKind) -> Steps:
 
 
 def _write(order: CreateOrder | UpdateOrder | DeleteOrder, kind: ZitadelKind) -> Steps:
-    """Make the calls of an order in turn, if nobody else has changed the object."""
+    """Make the calls of an order in turn, if the object has not changed meanwhile."""
     at = order if isinstance(order, CreateOrder) else order.held
     calls, before = kind.writes(order), unchanged(order)
     look = None if _is_ours(order) else partial(_moved_on, at, before, kind)
