@@ -51,7 +51,9 @@ def contents() -> Mapping[str, bytes]:
 @each_row("name", contents())
 def test_each_file_is_written_as_the_release_writes_it(name: str) -> None:
     """Another form would have the same version, and the release could not tell it apart."""
-    assert (RELEASED / name).read_bytes() == contents()[name]
+    assert (RELEASED / name).read_bytes() == contents()[name], (
+        f"{name} has another form: docs/releases.md says what that asks for"
+    )
 
 
 def test_files_of_the_release_are_read() -> None:
