@@ -33,6 +33,7 @@ from reconciler.report.place import Place
 from reconciler.resources.capabilities import BEYOND
 from reconciler.resources.normal import LEFT_AS_HELD, normal_form
 from reconciler.resources.ref import (
+    IN_PROJECT,
     Kind,
     ResourceRef,
     fold,
@@ -90,11 +91,17 @@ def an_action_flow(**spec: Any) -> dict[str, Any]:
     return {"PRE_USERINFO_CREATION": ["greet"], **spec}
 
 
+def a_role(**spec: Any) -> dict[str, Any]:
+    """Return what a manifest says of a role."""
+    return {"displayName": "Order manager", **spec}
+
+
 _SAID = {
     Kind.OIDC_APPLICATION: an_application,
     Kind.ACTION: an_action,
     Kind.IDP_JWT_CONFIG: a_jwt_config,
     Kind.ACTION_FLOW: an_action_flow,
+    Kind.PROJECT_ROLE: a_role,
 }
 
 
@@ -107,7 +114,7 @@ def a_ref(
     """Return a ref; kinds without a project take no notice of it."""
     if kind is Kind.ORGANIZATION:
         return organization_ref(organization)
-    return ResourceRef(kind, organization, project if kind is Kind.OIDC_APPLICATION else "", name)
+    return ResourceRef(kind, organization, project if kind in IN_PROJECT else "", name)
 
 
 ACME = organization_ref("acme")
@@ -116,6 +123,7 @@ WEB = a_ref()
 GREET = a_ref(Kind.ACTION, "greet")
 PARTNER = a_ref(Kind.IDP_JWT_CONFIG, "partner")
 TOKEN = a_ref(Kind.ACTION_FLOW, "COMPLEMENT_TOKEN")
+MANAGER = a_ref(Kind.PROJECT_ROLE, "orders.manage")
 
 
 @dataclass(frozen=True)

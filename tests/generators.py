@@ -109,12 +109,26 @@ def projects() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=flags)
 
 
+@cache
+def roles() -> st.SearchStrategy[dict[str, Any]]:
+    """Return specs of the roles of projects."""
+    texts = st.sampled_from(["Manager", "Käufer", " x "])
+    return st.fixed_dictionaries({"displayName": texts}, optional={"group": texts})
+
+
+KEYS = st.sampled_from(
+    ["admin", "Admin", "ADMIN", "a/b", "a%2Fb", "a=b", "Straße", "STRASSE", ".hidden", "a b",
+     "_search", "x" * 200]
+)  # fmt: skip
+"""Keys of roles, some of which differ in case only."""
+
 _ORGANIZATIONS = st.sets(st.sampled_from(["acme", "Büro"]), min_size=1)
 _PROJECTS = st.sets(st.sampled_from(["shop", "Support"]))
 _FLAGS = st.one_of(st.none(), projects())
 _ACTIONS = st.dictionaries(NAMES, actions(), max_size=3)
 _PROVIDERS = st.dictionaries(NAMES, providers(), max_size=2)
 _APPLICATIONS = st.dictionaries(NAMES, applications(), max_size=4)
+_ROLES = st.dictionaries(KEYS, roles(), max_size=3)
 
 
 @st.composite
@@ -138,6 +152,10 @@ def manifest_sets(draw: st.DrawFn) -> list[dict[str, Any]]:
             documents += [
                 _manifest("OidcApplication", spec, project=project, name=name, **owner)
                 for name, spec in found.items()
+            ]
+            documents += [
+                _manifest("ProjectRole", spec, project=project, name=key, **owner)
+                for key, spec in draw(_ROLES).items()
             ]
     return documents
 

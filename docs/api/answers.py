@@ -21,6 +21,7 @@ from reconciler.kinds.idp_jwt_config.operations import PROVIDER_OPTIONS, idp_vie
 from reconciler.kinds.oidc_application.operations import app_view
 from reconciler.kinds.organization.operations import organization_view
 from reconciler.kinds.project.operations import project_view
+from reconciler.kinds.project_role.operations import role_view
 from reconciler.resources.ref import Kind
 from reconciler.service.operations.form import Form
 from reconciler.service.operations.lists import Listing
@@ -73,6 +74,7 @@ def _of_handler(handler: object) -> Schema:
 _COMPONENTS = {
     organization_view: "Organization",
     project_view: "Project",
+    role_view: "ProjectRole",
     idp_view: "IdentityProvider",
     provider_view: "Provider",
     app_view: "Application",
@@ -91,6 +93,9 @@ def components() -> dict[str, Schema]:
         ),
         "Organization": _held("ORG_STATE", {"primaryDomain": {"const": ""}}, "ACTIVE"),
         "Project": _held("PROJECT_STATE", _spec(Kind.PROJECT)),
+        "ProjectRole": closed(
+            {"key": _TEXT, "details": ref("DetailsRead"), **_spec(Kind.PROJECT_ROLE)}
+        ),
         "IdentityProvider": _held("IDP_STATE", _identity_provider()),
         "Provider": _held("IDP_STATE", _provider()),
         "OidcConfig": _oidc_config(),
@@ -224,7 +229,7 @@ def _object() -> Schema:
             "kind": choice(kind.value for kind in Kind),
             "id": _ID,
             "organizationId": _ID,
-            "projectId": {"type": "string", "description": "Empty but for applications."},
+            "projectId": {"type": "string", "description": "Empty where an organization owns it."},
             "name": _TEXT,
             "spec": {
                 "type": "object",
@@ -268,7 +273,7 @@ def _removal() -> Schema:
         {
             "kind": choice(kind.value for kind in Kind),
             "id": _ID,
-            "projectId": {"type": "string", "description": "Empty but for applications."},
+            "projectId": {"type": "string", "description": "Empty where an organization owns it."},
             "name": _TEXT,
             "trees": many(_TEXT, "Names of the trees that applied it."),
             "type": _TEXT,
@@ -355,6 +360,7 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "AddOrg": lambda: closed({"id": _ID, "details": ref("DetailsRead")}),
     "GetMyOrg": _one("org", "Organization"),
     "UpdateOrgIDPJWTConfig": _changed,
+    "AddProjectRole": lambda: closed({"details": ref("DetailsRead")}),
     "AddOIDCApp": _app_made,
     "UpdateOIDCAppConfig": _changed,
     "RegenerateOIDCClientSecret": lambda: closed(

@@ -10,10 +10,12 @@ from typing import Any
 
 from docs.api.answers import answer_schema, components
 from docs.api.requests import request_schema
-from docs.api.schemas import ID, Schema, choice, ref
+from docs.api.schemas import ID, Schema, choice, ref, text
 from reconciler import __version__
 from reconciler.kinds.action_flow.flows import FLOW_NUMBERED, TRIGGER_NUMBERED
+from reconciler.kinds.addresses import REST
 from reconciler.resources.fields import NO_NUL
+from reconciler.resources.kinds import MAX_NAME
 from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.table import operations
 
@@ -162,8 +164,9 @@ def _refusal(status: int) -> dict[str, Any]:
     }
 
 
-# Parameters of a path that are no ids but numbers of flows and of their triggers.
-_NUMBERS = {
+# Parameters of a path that are no ids: numbers of flows and of their triggers, and any text.
+_NO_IDS = {
+    **dict.fromkeys(REST, text(shortest=1, longest=MAX_NAME)),
     "type": choice(FLOW_NUMBERED),
     "flowType": choice(FLOW_NUMBERED),
     "triggerType": choice(TRIGGER_NUMBERED),
@@ -175,7 +178,7 @@ def _path_parameter(name: str) -> dict[str, Any]:
         "name": name,
         "in": "path",
         "required": True,
-        "schema": _NUMBERS.get(name) or {"type": "string", "pattern": ID},
+        "schema": _NO_IDS.get(name) or {"type": "string", "pattern": ID},
     }
 
 

@@ -22,7 +22,6 @@ from reconciler.service.operations.custody import AT_ONCE
 from reconciler.service.operations.form import Form
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
 from reconciler.service.operations.lists import (
-    BY_NAME,
     MAX_PAGE,
     MAX_QUERIES,
     METHODS,
@@ -149,7 +148,7 @@ def _list(listing: Listing) -> Schema:
 
 def _query(query: Query) -> Schema:
     fields = {query.field: or_null(choice(query.words) if query.words else text())}
-    if query is BY_NAME:
+    if query.has_method:
         fields["method"] = or_null(choice(METHODS))
     return closed(fields, ())
 

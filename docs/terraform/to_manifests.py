@@ -61,14 +61,20 @@ PROJECT = {
     "has_project_check": ("hasProjectCheck", False),
     "private_labeling_setting": ("privateLabelingSetting", "PRIVATE_LABELING_SETTING_UNSPECIFIED"),
 }
+ROLE = {
+    "display_name": ("displayName", None),
+    "group": ("group", ""),
+}
 DURATIONS = {"clock_skew", "timeout"}
 KINDS: Mapping[str, tuple[str, str, Mapping[str, tuple[str, Any]]]] = {
     "zitadel_org": ("Organization", "", {}),
     "zitadel_project": ("Project", "projects", PROJECT),
     "zitadel_application_oidc": ("OidcApplication", "applications", APPLICATION),
+    "zitadel_project_role": ("ProjectRole", "roles", ROLE),
     "zitadel_action": ("Action", "actions", ACTION),
     "zitadel_org_idp_jwt": ("IdpJwtConfig", "identity-providers", JWT_PROVIDER),
 }
+IN_PROJECT = {"zitadel_application_oidc", "zitadel_project_role"}
 # Newer resources of the same kind, by the attribute that has their configuration, if it is a block.
 NEWER = {
     "zitadel_organization": ("zitadel_org", ""),
@@ -233,9 +239,9 @@ def metadata_of(one: Resource, names: Mapping[str, Mapping[str, str]]) -> dict[s
     metadata = {}
     if one.type != "zitadel_org":
         metadata["organization"] = owner_name(one, "org_id", names["zitadel_org"])
-    if one.type == "zitadel_application_oidc":
+    if one.type in IN_PROJECT:
         metadata["project"] = owner_name(one, "project_id", names["zitadel_project"])
-    return {**metadata, "name": one.values["name"]}
+    return {**metadata, "name": one.values.get("role_key") or one.values["name"]}
 
 
 def owner_name(one: Resource, key: str, names: Mapping[str, str]) -> str:

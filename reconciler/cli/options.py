@@ -21,7 +21,6 @@ from reconciler.cli.process import choose, chosen
 from reconciler.cli.settings import GROUPS, Setting, variable, warn_of_misspelt
 from reconciler.errors import ReconcilerError
 from reconciler.report.visible import shown_address
-from reconciler.resources.ref import fold
 
 if TYPE_CHECKING:
     from reconciler.plan.guards import Allowances
@@ -372,7 +371,7 @@ def _allowances(given: Mapping[str, Any]) -> Allowances:
     """Return what guards allow a plan, of its settings."""
     from reconciler.plan.guards import Allowances
 
-    lockouts = {fold(each.ref.address): each for each in given["break_glass"]}
+    lockouts = {each.ref.folded: each for each in given["break_glass"]}
     return Allowances(
         given["allow_updates"],
         given["allow_deletes"],

@@ -10,6 +10,7 @@ from reconciler.kinds.idp_jwt_config import calls as idp_jwt_config
 from reconciler.kinds.oidc_application import calls as oidc_application
 from reconciler.kinds.organization import calls as organization
 from reconciler.kinds.project import calls as project
+from reconciler.kinds.project_role import calls as project_role
 from reconciler.resources.ref import Kind
 from reconciler.service_client.kinds import KindCalls
 
@@ -20,4 +21,5 @@ CALLS: Mapping[Kind, KindCalls] = {
     Kind.OIDC_APPLICATION: oidc_application.ROW,
     Kind.ACTION: action.ROW,
     Kind.ACTION_FLOW: action_flow.ROW,
+    Kind.PROJECT_ROLE: project_role.ROW,
 }

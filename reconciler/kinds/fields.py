@@ -10,6 +10,7 @@ from reconciler.kinds.idp_jwt_config import fields as idp_jwt_config
 from reconciler.kinds.oidc_application import fields as oidc_application
 from reconciler.kinds.organization import fields as organization
 from reconciler.kinds.project import fields as project
+from reconciler.kinds.project_role import fields as project_role
 from reconciler.resources.kinds import KindRow
 from reconciler.resources.ref import Kind
 
@@ -20,4 +21,5 @@ KINDS: Mapping[Kind, KindRow] = {
     Kind.OIDC_APPLICATION: oidc_application.ROW,
     Kind.ACTION: action.ROW,
     Kind.ACTION_FLOW: action_flow.ROW,
+    Kind.PROJECT_ROLE: project_role.ROW,
 }

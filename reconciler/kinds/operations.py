@@ -10,6 +10,7 @@ from reconciler.kinds.idp_jwt_config import operations as idp_jwt_config
 from reconciler.kinds.oidc_application import operations as oidc_application
 from reconciler.kinds.organization import operations as organization
 from reconciler.kinds.project import operations as project
+from reconciler.kinds.project_role import operations as project_role
 from reconciler.resources.ref import Kind
 from reconciler.service.operations.operation import Operation
 
@@ -20,4 +21,5 @@ OPERATIONS: Mapping[Kind, tuple[Operation, ...]] = {
     Kind.OIDC_APPLICATION: oidc_application.ROWS,
     Kind.ACTION: action.ROWS,
     Kind.ACTION_FLOW: action_flow.ROWS,
+    Kind.PROJECT_ROLE: project_role.ROWS,
 }

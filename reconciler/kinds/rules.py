@@ -9,6 +9,7 @@ from reconciler.kinds.action_flow import rules as action_flow
 from reconciler.kinds.idp_jwt_config import rules as idp_jwt_config
 from reconciler.kinds.oidc_application import rules as oidc_application
 from reconciler.kinds.project import rules as project
+from reconciler.kinds.project_role import rules as project_role
 from reconciler.resources.ref import Kind
 from reconciler.rules.form import KindRules
 
@@ -18,6 +19,7 @@ RULES: Mapping[Kind, KindRules] = {
     Kind.IDP_JWT_CONFIG: idp_jwt_config.RULES,
     Kind.ACTION: action.RULES,
     Kind.ACTION_FLOW: action_flow.RULES,
+    Kind.PROJECT_ROLE: project_role.RULES,
     Kind.PROJECT: project.RULES,
     Kind.ORGANIZATION: KindRules(),
 }

@@ -10,6 +10,7 @@ from reconciler.kinds.idp_jwt_config import zitadel as idp_jwt_config
 from reconciler.kinds.oidc_application import zitadel as oidc_application
 from reconciler.kinds.organization import zitadel as organization
 from reconciler.kinds.project import zitadel as project
+from reconciler.kinds.project_role import zitadel as project_role
 from reconciler.resources.ref import Kind
 from reconciler.service_client.zitadel.kinds import ZitadelKind
 
@@ -20,4 +21,5 @@ ZITADEL: Mapping[Kind, ZitadelKind] = {
     Kind.OIDC_APPLICATION: oidc_application.ROW,
     Kind.ACTION: action.ROW,
     Kind.ACTION_FLOW: action_flow.ROW,
+    Kind.PROJECT_ROLE: project_role.ROW,
 }

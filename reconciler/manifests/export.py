@@ -22,7 +22,7 @@ from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.manifests.yaml_source import typed
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.normal import DEFAULTS, TYPES
-from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.ref import EXACT, Kind, ResourceRef, fold
 from reconciler.state import ObservedObject, Resource
 
 SHORT_SCRIPT = 5  # lines that a manifest may hold itself
@@ -154,7 +154,7 @@ def _written(
 
 def _place(ref: ResourceRef) -> str:
     """Return the file of a manifest beneath the folder of its organization."""
-    own = file_name(ref.name)
+    own = file_name(ref.name, is_exact=ref.kind in EXACT)
     if ref.kind is Kind.ORGANIZATION:
         return "organization"
     if ref.kind is Kind.PROJECT:
@@ -163,19 +163,22 @@ def _place(ref: ResourceRef) -> str:
     return f"projects/{file_name(ref.project)}/{place}" if ref.project else place
 
 
-def file_name(name: str) -> str:
+def file_name(name: str, *, is_exact: bool = False) -> str:
     """Return a file name for a name: the name itself, or one made from its digest.
 
-    Two names that differ, ignoring case, have file names that differ, ignoring case.
+    Two names that differ, ignoring case, have file names that differ, ignoring case; so have two
+    exact names that differ in case only.
     """
+    folded = fold(name)
     if (
         _PLAIN_FILE.fullmatch(name)
+        and not (is_exact and name != folded)
         and not _LOOKS_MADE.fullmatch(name.lower())
         and not _RESERVED.fullmatch(name)
     ):
         return name
     slug = _ODD.sub("-", name).strip("-")[:40]
-    digest = hashlib.sha256(fold(name).encode()).hexdigest()[:16]
+    digest = hashlib.sha256((name if is_exact else folded).encode()).hexdigest()[:16]
     return f"{slug or 'name'}-{digest}"
 
 

@@ -53,7 +53,7 @@ class Overlay:
         first = self._by_ref.setdefault(ref.key, manifest)
         if first is manifest:
             self._left[ref.key] = manifest
-            self._names.add(ref.key.name)
+            self._names.add(fold(ref.name))
         else:
             summary = f"a second document of this overlay about {ref}"
             remedy = f"The first is at {first.place()}: write one of them."

@@ -28,7 +28,7 @@ from reconciler.plan.model import (
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
 from reconciler.plan.shared_names import same_names
 from reconciler.resources.fields import Spec
-from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.references import REFERRED
 from reconciler.rules.form import Planned, break_glass
 from reconciler.state import UPGRADE, DesiredState, ObservedObject, ObservedState
@@ -276,10 +276,10 @@ def by_kind(changes: Sequence[Change]) -> Mapping[Kind, Planned]:
 
 
 def addresses_of(change: Change) -> tuple[str, ...]:
-    """Return the folded addresses of an object: after a change, and before it."""
+    """Return the addresses to look up an object by: after a change, and before it."""
     held = held_of(change)
     refs = [ref_of(change), *([held.ref] if held else [])]
-    return tuple(fold(ref.address) for ref in refs)
+    return tuple(ref.folded for ref in refs)
 
 
 def _critical(change: Change, held: ObservedObject, harm: str) -> Diagnostic:

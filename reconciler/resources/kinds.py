@@ -40,6 +40,7 @@ class KindRow:
         noun: A resource of the kind, in sentences.
         plural: For sentences and folders.
         renamable: Whether ``metadata.id`` can rename an object of this kind.
+        has_id: Whether ``metadata.id`` can pin it: a wire gives some no id.
         name: The name itself.
         owner: The metadata that names its owner, besides the name itself.
         has_state: Whether an object of this kind can be inactive.
@@ -59,6 +60,7 @@ class KindRow:
     noun: str
     plural: str
     renamable: bool = True
+    has_id: bool = True
     name: Field = _NAME
     owner: tuple[Field, ...] = ()
     has_state: bool = False
@@ -77,7 +79,8 @@ class KindRow:
     @property
     def metadata(self) -> tuple[Field, ...]:
         """Return the metadata after the fields that name its owner: the name, then the marks."""
-        return (self.name, *MARKS, *((ACTIVE,) if self.has_state else ()))
+        marks = MARKS if self.has_id else [each for each in MARKS if each.name != "id"]
+        return (self.name, *marks, *((ACTIVE,) if self.has_state else ()))
 
     @property
     def is_in_project(self) -> bool:
@@ -95,9 +98,7 @@ IN_ORGANIZATION = (
 )
 IN_PROJECT = (
     *IN_ORGANIZATION,
-    text(
-        "project", "Name of the project the application belongs to.", shortest=1, longest=MAX_NAME
-    ),
+    text("project", "Name of the project that owns it.", shortest=1, longest=MAX_NAME),
 )
 
 # Metadata of every kind, after its name.

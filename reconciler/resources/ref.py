@@ -26,21 +26,31 @@ class Kind(StrEnum):
     OIDC_APPLICATION = "OidcApplication"
     ACTION = "Action"
     ACTION_FLOW = "ActionFlow"
+    PROJECT_ROLE = "ProjectRole"
 
 
 # Before Python 3.12 an enum answers for a member ten times as slowly as a module for a name.
 ORGANIZATION, PROJECT = Kind.ORGANIZATION, Kind.PROJECT
 APPLICATION, ACTION, ACTION_FLOW = Kind.OIDC_APPLICATION, Kind.ACTION, Kind.ACTION_FLOW
+PROJECT_ROLE = Kind.PROJECT_ROLE
 KIND_NAMED = {kind.value: kind for kind in Kind}
 
 
-IN_PROJECT = frozenset({APPLICATION})
+IN_PROJECT = frozenset({APPLICATION, PROJECT_ROLE})
 """The kinds whose owner is a project."""
+
+EXACT = frozenset({PROJECT_ROLE})
+"""The kinds whose names differ by case."""
 
 
 def fold(name: str) -> str:
-    """Return the form in which two names are compared: names are unique ignoring case."""
+    """Return the form in which two names are compared: most are unique ignoring case."""
     return name.casefold()
+
+
+def fold_name(kind: Kind, name: str) -> str:
+    """Return the form in which two names of objects of a kind are compared."""
+    return name if kind in EXACT else fold(name)
 
 
 class ResourceRef(NamedTuple):
@@ -57,9 +67,9 @@ class ResourceRef(NamedTuple):
 
     @property
     def key(self) -> ResourceRef:
-        """Return the ref to look up by: its names in folded case."""
+        """Return the ref to look up by: its names in folded case, but for an exact one."""
         kind, organization, project, name = self
-        return ResourceRef(kind, fold(organization), fold(project), fold(name))
+        return ResourceRef(kind, fold(organization), fold(project), fold_name(kind, name))
 
     @property
     def path(self) -> str:
@@ -72,6 +82,11 @@ class ResourceRef(NamedTuple):
     def address(self) -> str:
         """Return how a command line names it: ``OidcApplication/acme/shop/storefront``."""
         return f"{self.kind.value}/{self.path}"
+
+    @property
+    def folded(self) -> str:
+        """Return the address to look up by: in folded case, but for an exact name."""
+        return f"{fold(self.kind.value)}/{self.key.path}"
 
     def __str__(self) -> str:
         """Return kind and names: ``OidcApplication acme/shop/storefront``."""

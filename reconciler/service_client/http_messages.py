@@ -11,10 +11,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from reconciler.errors import ServiceError
-from reconciler.kinds.addresses import ADDRESSES
+from reconciler.kinds.addresses import ADDRESSES, REST
 from reconciler.resources.call import (
     HEADERS,
     ORGANIZATION_OF_ZITADEL,
@@ -54,7 +54,7 @@ def target_of(call: Call) -> Target:
     """Return the address of a call. What is not in the path goes into the query or the body."""
     verb, _, template = ADDRESSES[call.operation][0].partition(" ")
     in_path = set(_PARAMETER.findall(template))
-    path = _PARAMETER.sub(lambda found: _segment(call.fields[found[1]]), template)
+    path = _PARAMETER.sub(lambda found: _part(found[1], call.fields[found[1]]), template)
     rest = {name: value for name, value in call.fields.items() if name not in in_path}
     if verb == "GET":
         # An empty text means the same as none, and makes the shorter address.
@@ -79,8 +79,10 @@ def headers_of(call: Call, target: Target, bearer: str) -> Mapping[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def _segment(value: object) -> str:
+def _part(name: str, value: object) -> str:
     text = str(value)
+    if name in REST:  # any text, of which a dot alone could be read as a step in the path
+        return text.replace(".", "%2E") if text in {".", ".."} else quote(text, safe="")
     if not is_id(text):  # it could leave its segment of the path
         raise ServiceError(
             "the service gave an id that cannot be part of an address",

@@ -45,7 +45,7 @@ def test_a_viewer_sees_drift_history_and_exports(
     assert [event["by"] for event in history["events"]] == ["editor", "admin"]
     assert run("export", "--out", "out", **looking).code == 0
     assert run("plan", "out", "--detailed-exitcode", **looking).code == 0
-    assert len(list((tmp_path / "out").rglob("*.yaml"))) == len(Kind) + 1  # no flow runs an action
+    assert len(list((tmp_path / "out").rglob("*.yaml"))) == len(Kind)  # without flow and role
 
 
 def test_a_viewer_is_told_what_was_deleted_and_made_again(

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from docs.zitadel.make import PAGE, with_addresses
 from tests.acceptance.conftest import ORGANIZATION, an_action, an_application, an_idp, write
 from tests.acceptance.test_action_flows import a_flow
+from tests.acceptance.test_project_roles import a_role
 from tests.listening import listening
 from tests.program import Run, program
 from tests.zitadel.stand_in import IAM, MEMBER, NEWEST, OLDER, OLDEST, FakeZitadel
@@ -74,6 +75,7 @@ def write_tree(folder: Path, ids: Mapping[str, str], *, is_old: bool, active: bo
         # Made by an old call: the only provider whose state can be switched.
         "legacy": (an_idp("legacy", audience=audience), {"active": active}),
         "flow": (a_flow({trigger: ["greet"]}), {}),
+        "role": (a_role("manage", group=str(later)), {}),
     }
     for name, (text, more) in documents.items():
         document = json.loads(text)
@@ -102,7 +104,8 @@ def run_everything(run: Run, folder: Path, fake: FakeZitadel, here: dict[str, st
     for file in folder.iterdir():
         if file.name not in {"acme.yaml", "north.yaml"}:
             file.unlink()
-    done.append(run("apply", *FAR, "--prune-unmanaged", **here))
+    lost = "--break-glass=ProjectRole/acme/shop/manage=not used"
+    done.append(run("apply", *FAR, "--prune-unmanaged", lost, **here))
     assert not any(ran.code for ran in done), "\n\n".join(ran.all for ran in done if ran.code)
     assert fake.held["apps"] == fake.held["actions"] == {}
 

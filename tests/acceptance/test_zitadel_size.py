@@ -14,7 +14,7 @@ COUNT = 1300
 def test_a_plan_of_many_applications_reads_pages_of_lists(
     run: Run, tree: Path, a_zitadel: ServeZitadel
 ) -> None:
-    """1,300 applications are three pages of the eight requests of a plan."""
+    """1,300 applications are three pages of the nine requests of a plan."""
     names = [f"app-{number}" for number in range(COUNT)]
     write(tree / "apps.yaml", "\n---\n".join(an_application(name, **PUBLIC) for name in names))
     with a_zitadel() as (fake, here):
@@ -28,5 +28,5 @@ def test_a_plan_of_many_applications_reads_pages_of_lists(
     assert planned.code == 0, planned.all
     assert fake.calls == {
         "GetIAM": 1, "ListOrganizations": 1, "ListProjects": 1, "ListProviders": 1,
-        "ListActions": 1, "ListApps": 3,
+        "ListActions": 1, "ListApps": 3, "ListProjectRoles": 1,
     }  # fmt: skip

@@ -31,7 +31,9 @@ OF_HTTP_2 = {"flow_controlled_length"}
 NAMED_AFTER = re.compile(
     rf"_?(?:oidc|jwt|flow|trigger|{'|'.join(kind.name.lower() for kind in LEAVES)})_\w+"
 )
-CALLS = re.compile(r"[A-Z][a-z]+(?:[A-Z]\w*)?(?:OIDC|IDP|JWT|App|Action|Flow|Trigger)\w*")
+CALLS = re.compile(
+    r"[A-Z][a-z]+(?:[A-Z]\w*)?(?:OIDC|IDP|JWT|App|Action|Flow|Trigger|ProjectRole)\w*"
+)
 WORD = re.compile(r"\w+")
 
 
@@ -42,7 +44,8 @@ def _fields(row: KindRow) -> Iterator[str]:
 # One word in lower case, such as ``version``, is a word of English, too.
 OF_OTHERS = {name for kind in OWNERS for name in _fields(KINDS[kind])}
 FIELDS = {name for kind in LEAVES for name in _fields(KINDS[kind]) if not name.islower()}
-FIELDS = FIELDS - OF_OTHERS | {"audience"}
+# A ZITADEL has display names of organizations as well.
+FIELDS = FIELDS - OF_OTHERS - {"displayName"} | {"audience"}
 IN_TEXTS = FIELDS | {kind.value for kind in LEAVES if kind is not Kind.ACTION}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.errors import ServiceError
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import IN_PROJECT, Kind, ResourceRef
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import ProcessIdentity, this_process
 from reconciler.service_client.port import CreateOrder, Order, ServiceClient, Written
@@ -57,7 +57,7 @@ class House:
             declared(ref, said).spec,
             uuid.uuid4().hex,
             self.organization_id if kind is not Kind.ORGANIZATION else "",
-            self.project_id if kind is Kind.OIDC_APPLICATION else "",
+            self.project_id if kind in IN_PROJECT else "",
         )
 
     def write(self, *orders: Order) -> Sequence[Written | ServiceError]:

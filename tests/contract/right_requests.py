@@ -23,12 +23,13 @@ CONFIG = {
     "devMode": True,
 }
 SCRIPT = {"script": "function f() {}", "timeout": "1s", "allowedToFail": True}
+ROLE = "a/b"
 CUT = {"query": {"offset": 0, "limit": 10}, "queries": []}
 
 
 @dataclass(frozen=True)
 class Tenant:
-    """Ids of what an organization holds."""
+    """Ids of what an organization holds; its project has a role of the key ``ROLE``."""
 
     organization: str
     project: str
@@ -46,6 +47,8 @@ def right_requests(tenant: Tenant, name: str) -> Mapping[str, dict[str, Any]]:
     Those of leases, batches and trees are in no organization.
     """
     app = {"projectId": tenant.project, "appId": tenant.application}
+    role = {"projectId": tenant.project, "roleKey": ROLE}
+    shown = {"displayName": "Manager", "group": "Shop"}
     named = {"name": name}
     provider = {**JWT, "audience": "https://a.example"}
     page = {"organizationId": tenant.organization}
@@ -60,6 +63,10 @@ def right_requests(tenant: Tenant, name: str) -> Mapping[str, dict[str, Any]]:
         "ListProjects": CUT,
         "GetProjectByID": {"id": tenant.project},
         "UpdateProject": {"id": tenant.project, **named, "projectRoleCheck": True},
+        "AddProjectRole": {**role, "roleKey": name, **shown},
+        "ListProjectRoles": {"projectId": tenant.project, **CUT},
+        "UpdateProjectRole": {**role, **shown},
+        "RemoveProjectRole": role,
         "AddOrgJWTIDP": {**named, **JWT},
         "ListOrgIDPs": {**CUT, "sortingColumn": "IDP_FIELD_NAME_NAME"},
         "GetOrgIDPByID": {"id": tenant.provider},

@@ -82,6 +82,10 @@ def ghost(**fields: Any) -> dict[str, Any]:
     return {"projectId": Id("project"), "appId": "404", **fields}
 
 
+def role(key: Any = "a/b", **fields: Any) -> dict[str, Any]:
+    return {"projectId": Id("project"), "roleKey": key, **fields}
+
+
 def script(name: str = "greet", **fields: Any) -> dict[str, Any]:
     return {"name": name, "script": "function greet(ctx, api) {}", **fields}
 
@@ -345,6 +349,49 @@ STORY = {
     "another under the same key": Step(
         "AddOIDCApp", app("twice"), 9, headers=[("idempotency-key", "k1")]
     ),
+    "a role": Step("AddProjectRole", role(displayName="Manager", group="Shop"), writes=1),
+    "a role of a taken key": Step("AddProjectRole", role(displayName="x"), 6),
+    "a role of the key in upper case": Step(
+        "AddProjectRole", role("A/B", displayName="x"), writes=1
+    ),
+    "a role of the longest key": Step("AddProjectRole", role(LONGEST, displayName="x"), writes=1),
+    "a role of too long a key": Step("AddProjectRole", role(TOO_LONG, displayName="x"), 3),
+    "a role without a display name": Step("AddProjectRole", role("x", displayName=""), 3),
+    "a role of too long a display name": Step("AddProjectRole", role("x", displayName=TOO_LONG), 3),
+    "a role of no project": Step(
+        "AddProjectRole", {**role("x", displayName="x"), "projectId": "404"}, 5
+    ),
+    "a role once": Step(
+        "AddProjectRole", role("once", displayName="x"), headers=[("idempotency-key", "r1")],
+        writes=1,
+    ),
+    "the same role again": Step(
+        "AddProjectRole", role("once", displayName="x"), headers=[("idempotency-key", "r1")]
+    ),
+    "roles": Step("ListProjectRoles", {"projectId": Id("project"), "query": {"limit": 2}}),
+    "roles by key": Step(
+        "ListProjectRoles",
+        {"projectId": Id("project"),
+         "queries": [{"keyQuery": {"key": "a/B", "method": IGNORING_CASE}}]},
+    ),
+    "roles by display name": Step(
+        "ListProjectRoles",
+        {"projectId": Id("project"), "queries": [{"displayNameQuery": {"displayName": "Manager"}}]},
+    ),
+    "updating a role": Step("UpdateProjectRole", role(displayName="Lead"), writes=1),
+    "updating a role to the same": Step("UpdateProjectRole", role(displayName="Lead")),
+    "updating a role of an odd key": Step(
+        "UpdateProjectRole", role(LONGEST, displayName="y"), writes=1
+    ),
+    "updating a stale role": Step("UpdateProjectRole", role(displayName="x"), 9, headers=STALE),
+    "updating no role": Step("UpdateProjectRole", role("_search", displayName="x"), 5),
+    "updating a role of others": Step(
+        "UpdateProjectRole", role(displayName="x"), 5, by="stranger"
+    ),
+    "removing a stale role": Step("RemoveProjectRole", role(), 9, headers=STALE),
+    "removing a role": Step("RemoveProjectRole", role(), writes=1),
+    "removing a role again": Step("RemoveProjectRole", role(), 5),
+    "the role again": Step("AddProjectRole", role(displayName="Manager"), writes=1),
     "an action": Step("CreateAction", script(), names="action", writes=1),
     "an action with everything said": Step(
         "CreateAction", script("all", timeout="1.5s", allowedToFail=True), writes=1

@@ -27,6 +27,7 @@ from tests.builders import (
     a_jwt_config,
     a_public_application,
     a_ref,
+    a_role,
     an_action,
     an_application,
     declared,
@@ -42,7 +43,11 @@ from tests.contract.houses import (
 from tests.http_clients import apply_with, plan_with
 from tests.zitadel.stand_in import GENERATIONS
 
-WRITABLE = (Kind.OIDC_APPLICATION, Kind.ACTION, Kind.IDP_JWT_CONFIG)
+RENAMABLE = (Kind.OIDC_APPLICATION, Kind.ACTION, Kind.IDP_JWT_CONFIG)
+WRITABLE = (*RENAMABLE, Kind.PROJECT_ROLE)
+
+
+ODD_KEYS = ("a/b", "a%2Fb", "a=b c", "Käufer", ".hidden", "..", "_search", "/", "ü" * 200)
 
 
 @pytest.fixture(params=[IN_PROCESS, OVER_HTTP, *GENERATIONS])
@@ -72,6 +77,7 @@ def test_what_was_written_is_observed_as_it_was_written(house: House) -> None:
         house.create(Kind.OIDC_APPLICATION, "web", an_application(clockSkew="1.5s")),
         house.create(Kind.ACTION, "greet", an_action(timeout="3s")),
         house.create(Kind.IDP_JWT_CONFIG, "partner", a_jwt_config()),
+        *(house.create(Kind.PROJECT_ROLE, key, a_role(group="Ä/b")) for key in ODD_KEYS),
     ]
 
     results = house.write(*orders)
@@ -137,7 +143,7 @@ def test_a_flow_is_owned_whole(house: House, tmp_path: Path) -> None:
         assert held_specs(house).get(ref.key) == (declared(ref, spec).spec if spec else None)
 
 
-@pytest.mark.parametrize("kind", WRITABLE)
+@pytest.mark.parametrize("kind", RENAMABLE)
 def test_a_rename_keeps_the_object(house: House, tmp_path: Path, kind: Kind) -> None:
     """It is pinned by its id, and its fields stay."""
     # A secret that is made outside of a run would be owed.
@@ -162,6 +168,7 @@ def test_an_object_that_moved_on_is_not_written_over(house: House, kind: Kind) -
         Kind.OIDC_APPLICATION: an_application(devMode=True),
         Kind.ACTION: an_action(timeout="1s"),
         Kind.IDP_JWT_CONFIG: a_jwt_config(issuer="https://new.example.com"),
+        Kind.PROJECT_ROLE: a_role(group="Orders"),
     }
     mine = UpdateOrder(declared(before.ref, said[kind]), before)
     (first,) = house.write(mine)
@@ -198,7 +205,10 @@ def test_a_deleted_object_is_gone(house: House, kind: Kind) -> None:
 
     (first,) = house.write(DeleteOrder(held))
     (second,) = house.write(DeleteOrder(held))
-    (third,) = house.write(UpdateOrder(declared(house.ref(kind, "other")), held))
+    other = declared(house.ref(kind, "other"))
+    if kind is Kind.PROJECT_ROLE:  # which is not renamed
+        other = declared(held.ref, a_role(group="Orders"))
+    (third,) = house.write(UpdateOrder(other, held))
 
     assert isinstance(first, Written)
     assert isinstance(second, ObjectNotFoundError)

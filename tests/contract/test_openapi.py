@@ -169,6 +169,7 @@ def _answers_of(server: Server) -> Iterator[tuple[str, Any]]:
     yield from _owners(caller)
     yield from _providers(caller)
     yield from _applications(caller)
+    yield from _roles(caller)
     yield from _actions(caller)
     yield from _own(caller)
 
@@ -239,6 +240,14 @@ def _providers(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("GetProviderByID", id=provider)
     yield call.told("UpdateJWTProvider", id=provider, name="renamed", **JWT, audience="us")
     yield call.told("DeleteProvider", id=provider)
+
+
+def _roles(call: _Caller) -> Iterator[tuple[str, Any]]:
+    yield call.told("AddProjectRole", **call.project, roleKey="a/b", displayName="Manager")
+    yield call.told("ListProjectRoles", **call.project)
+    role = {**call.project, "roleKey": "a%2Fb"}
+    yield call.told("UpdateProjectRole", **role, displayName="Manager", group="Shop")
+    yield call.told("RemoveProjectRole", **role)
 
 
 def _applications(call: _Caller) -> Iterator[tuple[str, Any]]:

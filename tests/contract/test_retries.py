@@ -88,6 +88,11 @@ class Maker:
         basic = {**self.in_project(), **self.name()}
         return {**self.in_project(), "appId": self("AddOIDCApp", basic)["appId"]}
 
+    def role(self) -> Spec:
+        fields = {**self.in_project(), "roleKey": f"{uuid.uuid4().hex}/b", "displayName": "Manager"}
+        self("AddProjectRole", fields)
+        return {name: fields[name] for name in ("projectId", "roleKey")}
+
     def action(self) -> Spec:
         return {"id": self("CreateAction", {**self.name(), **SCRIPT})["id"]}
 
@@ -125,6 +130,13 @@ MAKES: Mapping[str, Callable[[Maker], Spec]] = {
     "ReactivateApp": lambda a: a.off("DeactivateApp", a.app()),
     "RemoveApp": Maker.app,
     "RegenerateOIDCClientSecret": Maker.app,
+    "AddProjectRole": lambda a: {
+        **a.in_project(),
+        "roleKey": f"{uuid.uuid4().hex}/B",
+        "displayName": "Manager",
+    },
+    "UpdateProjectRole": lambda a: {**a.role(), "displayName": "Other"},
+    "RemoveProjectRole": Maker.role,
     "CreateAction": lambda a: {**a.name(), **SCRIPT},
     "UpdateAction": lambda a: {**a.action(), **a.name(), **SCRIPT},
     "DeactivateAction": Maker.action,

@@ -35,6 +35,7 @@ from tests.unit.validation.documents import (
     IDP,
     ORGANIZATION,
     PROJECT,
+    PROJECT_ROLE,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +46,7 @@ COMPLETE: dict[Kind, dict[str, Any]] = {
     Kind.ORGANIZATION: {**ORGANIZATION, "spec": {}},
     Kind.PROJECT: {**PROJECT, "spec": {}},
     Kind.IDP_JWT_CONFIG: IDP,
+    Kind.PROJECT_ROLE: PROJECT_ROLE,
     Kind.ACTION: {
         **ACTION,
         "spec": {"script": "function greet() {}", "timeout": "5s", "allowedToFail": True},

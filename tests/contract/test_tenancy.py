@@ -19,7 +19,7 @@ from reconciler.service.build import open_sqlite
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.operations.callers import make_token
 from reconciler.service.operations.table import operations
-from tests.contract.right_requests import NOTHING, Tenant, right_requests
+from tests.contract.right_requests import NOTHING, ROLE, Tenant, right_requests
 from tests.running import Server, running_server
 from tests.wires import WIRES, Answered, Headers, Outcome, Refused, Wire
 
@@ -83,6 +83,8 @@ class Matrix:
         fields = {"projectId": made["AddProject"], "name": "app"}
         app = wire.call("AddOIDCApp", fields, headers)
         assert isinstance(app, Answered)
+        role = {"projectId": made["AddProject"], "roleKey": ROLE, "displayName": "Manager"}
+        assert isinstance(wire.call("AddProjectRole", role, headers), Answered)
         return Tenant(
             organization,
             made["AddProject"],

@@ -123,7 +123,7 @@ def test_only_lists_are_read_and_each_once_a_page(client: ZitadelClient, fake: F
     assert len(state.objects) == 1 + 1 + 1202
     assert fake.calls == {
         "GetIAM": 1, "ListOrganizations": 1, "ListProjects": 1, "ListProviders": 1,
-        "ListActions": 3, "ListApps": 1,
+        "ListActions": 3, "ListApps": 1, "ListProjectRoles": 1,
     }  # fmt: skip
 
 

@@ -181,6 +181,24 @@ def test_durations_are_written_in_seconds(terraform: str, manifest: str) -> None
     assert seconds(terraform) == manifest
 
 
+def test_a_role_is_written_by_its_key() -> None:
+    """In the folder of its project."""
+    (project,) = resources("zitadel_project")
+    values = {
+        "id": "9", "org_id": project["org_id"], "project_id": project["id"],
+        "role_key": "orders/manage", "display_name": "Order manager", "group": "",
+    }  # fmt: skip
+    state = json.loads(STATE.read_text(encoding="utf-8"))
+    role = {"address": "zitadel_project_role.m", "type": "zitadel_project_role", "values": values}
+    state["values"]["root_module"]["resources"].append(role)
+
+    files, left_out = manifests_of(state, {})
+
+    (text,) = [text for path, text in files.items() if path.endswith("roles/orders-manage.yaml")]
+    assert role["address"] not in left_out
+    assert text.endswith('name: "orders/manage"\nspec:\n  displayName: "Order manager"\n')
+
+
 def test_flags_of_a_project_are_written_where_they_are_on() -> None:
     state = json.loads(STATE.read_text(encoding="utf-8"))
     (project,) = [

@@ -27,7 +27,7 @@ from reconciler.service_client.read_only import OperationsReader, ReadOnlyWire
 from reconciler.state import ObservedState
 from reconciler.validation.desired import judge
 from tests.effort import cases
-from tests.generators import actions, applications, projects, providers
+from tests.generators import KEYS, actions, applications, projects, providers, roles
 from tests.memory_store import open_memory
 
 MANY = settings(max_examples=cases(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -65,6 +65,7 @@ _PROJECTS = st.lists(OWNERS, max_size=2, unique_by=fold)
 _ACTIONS = named(st.one_of(actions(), st.fixed_dictionaries({"script": SCRIPTS})), 3)
 _PROVIDERS = named(providers(), 2)
 _APPLICATIONS = named(applications(), 3)
+_ROLES = st.dictionaries(st.one_of(KEYS, NAMES), roles(), max_size=3)
 
 
 @st.composite
@@ -82,6 +83,8 @@ def services(draw: st.DrawFn) -> IdentityService:
             project = called(service, "AddProject", owner, name=project_name, **flags)["id"]
             for name, spec in draw(_APPLICATIONS).items():
                 called(service, "AddOIDCApp", owner, projectId=project, name=name, **spec)
+            for key, spec in draw(_ROLES).items():
+                called(service, "AddProjectRole", owner, projectId=project, roleKey=key, **spec)
     return service
 
 

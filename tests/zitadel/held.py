@@ -12,7 +12,7 @@ from tests.zitadel.refusals import FakeError
 
 # A provider stands in two lists: `idps` is what the template calls see, `oldIdps` what the old
 # calls see. Both have its id.
-KINDS = ("orgs", "projects", "apps", "idps", "oldIdps", "actions", "flows")
+KINDS = ("orgs", "projects", "roles", "apps", "idps", "oldIdps", "actions", "flows")
 MOMENT = "2026-01-01T00:00:00.123456Z"
 STATES = {
     "orgs": "ORG_STATE", "projects": "PROJECT_STATE", "apps": "APP_STATE",
@@ -58,7 +58,8 @@ class Held:
     ) -> Item:
         """Hold a new object; without an owner it is its own."""
         object_id = object_id or self.new_id()
-        item: Item = {"state": f"{STATES[kind]}_ACTIVE", **fields, "id": object_id}
+        state = {"state": f"{STATES[kind]}_ACTIVE"} if kind in STATES else {}
+        item: Item = {**state, **fields, "id": object_id}
         item["details"] = {"resourceOwner": owner or object_id}
         self.held[kind][object_id] = item
         if item.get("name") in self.loses:
@@ -72,6 +73,7 @@ class Held:
         created = item["details"].get("creationDate", MOMENT)
         aggregates = {
             "apps": item.get("project", ""),
+            "roles": item.get("project", ""),
             "idps": owner,
             "oldIdps": owner,
             "flows": owner,

@@ -17,14 +17,15 @@ from tests.zitadel.protos import Method
 from tests.zitadel.refusals import FakeError
 
 _ORG_READS = frozenset({"org.read", "org.idp.read", "org.action.read", "org.flow.read"})
-_READS = _ORG_READS | {"project.read", "project.app.read"}
+_READS = _ORG_READS | {"project.read", "project.app.read", "project.role.read"}
 _ORG_WRITES = frozenset(
     {"org.write", "org.idp.write", "org.action.write", "org.action.delete", "org.flow.write",
-     "org.flow.delete", "project.create", "project.write", "project.delete", "project.app.write"}
+     "org.flow.delete", "project.create", "project.write", "project.delete", "project.app.write",
+     "project.role.write", "project.role.delete"}
 )  # fmt: skip
 _OF_PROJECT = frozenset(
     {"project.read", "project.write", "project.delete", "project.app.read", "project.app.write",
-     "project.app.delete"}
+     "project.app.delete", "project.role.read", "project.role.write", "project.role.delete"}
 )  # fmt: skip
 _IAM = frozenset({"iam.read", "iam.write", "iam.idp.read", "iam.idp.write", "org.create"})
 ROLES: Mapping[str, frozenset[str]] = {

@@ -26,6 +26,7 @@ from tests.zitadel.flows import Flows
 from tests.zitadel.generations import list_functions, only_from_4
 from tests.zitadel.held import Held, Item, made
 from tests.zitadel.later import check_logout, check_version, login_of
+from tests.zitadel.project_roles import ProjectRoles
 from tests.zitadel.projects import Projects
 from tests.zitadel.protos import LATER_FIELDS, Method, method
 from tests.zitadel.providers import Providers, details_of
@@ -105,6 +106,7 @@ class FakeZitadel:
             lambda name, org: self._check_name("projects", name, owner=org),
             refuses_idle=at < (3, 3, 0),
         )
+        self.roles = ProjectRoles(self.things, self._projects)
         self.organization: str = self.things.add("orgs", {"name": "acme"})["id"]
         self.users = {
             IAM: User(self.organization, (Membership("IAM_OWNER"),)),
@@ -154,7 +156,8 @@ class FakeZitadel:
             for name, handler in handlers.items():
                 found = method(service, name)
                 endpoint = self._endpoint(found, handler)
-                routes.append(Route(found.path, endpoint, methods=[found.verb]))
+                path = found.path.replace("=**}", ":path}")  # the rest of it, slashes included
+                routes.append(Route(path, endpoint, methods=[found.verb]))
         if self.keeps_lists:
             found = only_from_4()
             endpoint = self._endpoint(found, list_functions)
@@ -189,6 +192,10 @@ class FakeZitadel:
                 "UpdateProject": self.projects.update,
                 "DeactivateProject": self._switch("projects", "id", "INACTIVE"),
                 "ReactivateProject": self._switch("projects", "id", "ACTIVE"),
+                "ListProjectRoles": self._list("roles"),
+                "AddProjectRole": self.roles.add,
+                "UpdateProjectRole": self.roles.update,
+                "RemoveProjectRole": self.roles.remove,
                 "ListApps": self._list("apps"),
                 "AddOIDCApp": self._add_app,
                 "GetAppByID": self._get("apps", "app", "appId"),
@@ -404,7 +411,7 @@ class FakeZitadel:
         def list_them(asked: Item, org: str) -> Item:
             self.things.catch_up()
             items = list(self.things.shown[kind].values())
-            if kind == "apps":
+            if kind in {"apps", "roles"}:
                 items = [item for item in items if item.get("project") == asked["projectId"]]
             if kind != "orgs":
                 items = [item for item in items if _owner(item) in {org, "instance"}]
@@ -473,7 +480,8 @@ def _action(asked: Item) -> Item:
 
 
 def _view(item: Item) -> Item:
-    return {name: value for name, value in item.items() if name != "project"}
+    hidden = {"project", "id"} if "key" in item else {"project"}  # a role has no id
+    return {name: value for name, value in item.items() if name not in hidden}
 
 
 def _matches(item: Item, query: Mapping[str, Any]) -> bool:
@@ -486,6 +494,8 @@ def _matches(item: Item, query: Mapping[str, Any]) -> bool:
         return bool(item["id"] == asked["id"])
     if name == "projectResourceOwnerQuery":
         return bool(_owner(item) == asked["resourceOwner"])
+    if name == "keyQuery":
+        asked, item = {**asked, "name": asked["key"]}, {"name": item["key"]}
     if asked["method"].endswith("_IGNORE_CASE"):
         return bool(item["name"].lower() == asked["name"].lower())
     return bool(item["name"] == asked["name"])

@@ -15,7 +15,7 @@ from reconciler.kinds.oidc_application.compliance import (
 from reconciler.kinds.oidc_application.redirect_uris import redirect_uri_problems
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import SETS, wire_spelling
-from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
+from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.rules.alike import MadeAlike
 from reconciler.rules.form import (
     Compile,
@@ -226,7 +226,7 @@ def _recreations(planned: Planned, named: Collection[str]) -> Iterator[Diagnosti
     for held in planned.deleted:
         marks = _marks(held.ref, held.spec.get("redirectUris", ()))
         twin = next((alike[mark] for mark in marks if mark in alike), None) or same.of(held)
-        if twin and not {fold(held.ref.address), fold(twin.ref.address)} & set(named):
+        if twin and not {held.ref.folded, twin.ref.folded} & set(named):
             yield _recreated(held, twin)
 
 

@@ -118,7 +118,7 @@ class Commit:
                 known = self._known(request)
                 if known is None:
                     raise
-        return self._again(request, known, asked)
+        return self._again(request, admitted.operation, known, asked)
 
     def _known(self, request: Request) -> Record | None:
         """Return the record of a call that was carried out before, unless it has expired."""
@@ -135,7 +135,7 @@ class Commit:
         self._tx.put_record(Record(*_key(request), checksum, kept, seal, slot, expires_at))
         return with_secret_shown(answer)
 
-    def _again(self, request: Request, known: Record, asked: bytes) -> Answer:
+    def _again(self, request: Request, operation: Operation, known: Record, asked: bytes) -> Answer:
         """Return the first answer again, if it still holds.
 
         Raises:
@@ -144,7 +144,7 @@ class Commit:
         if known.digest != _checksum(asked, known.answer, known.seal, known.slot):
             raise key_reused()
         answer: Answer = json.loads(known.answer)
-        held = _made_before(self._tx, request, answer, has_secret=known.seal is not None)
+        held = _made_before(self._tx, request, operation, answer, has_secret=known.seal is not None)
         if known.seal is None:
             return answer
         secret = custody.unsealed(self._tx, (known.seal, known.slot), self._batch, self._runtime)
@@ -219,7 +219,7 @@ def _checksum(asked: bytes, answer: str, seal: str | None, slot: int) -> bytes:
 
 
 def _made_before(
-    tx: Transaction, request: Request, answer: Answer, *, has_secret: bool
+    tx: Transaction, request: Request, operation: Operation, answer: Answer, *, has_secret: bool
 ) -> ObjectRow | None:
     """Return the object that a repeated call made, or made a secret for; None for other calls.
 
@@ -227,7 +227,8 @@ def _made_before(
         Refusal: the object is gone, or was renamed since it was made.
     """
     made = made_id(answer)
-    object_id = made or (request.fields.get(OWED_BY) if has_secret else "")
+    told = operation.made(request.fields) if operation.made else ""
+    object_id = made or told or (request.fields.get(OWED_BY) if has_secret else "")
     if not object_id:
         return None
     held = tx.get_object(object_id)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.ref import Kind, fold
-from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery
+from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery, ObjectRow
 from reconciler.service.operations.answers import Answer, timestamp
 from reconciler.service.operations.operation import (
     MANAGEMENT,
@@ -42,6 +42,7 @@ class Filters:
 
     Attributes:
         owner: Id of the organization or project that owns what is listed.
+        tests: Of what the store has no column for; every object of the owner is read.
         nothing: Whether they exclude every object.
     """
 
@@ -49,6 +50,7 @@ class Filters:
     ids: frozenset[str] | None = None
     names: list[NameFilter] = field(default_factory=list)
     active: bool | None = None
+    tests: list[Callable[[ObjectRow], bool]] = field(default_factory=list)
     nothing: bool = False
 
 
@@ -57,13 +59,15 @@ class Query(NamedTuple):
 
     Attributes:
         narrow: Adds the test to the others.
-        field: The field that it reads; a query by name has a method, too.
+        field: The field that it reads.
         words: The words that the field may have; empty for a text.
+        has_method: Whether it also reads how the text is compared.
     """
 
     narrow: Callable[[Filters, Fields], None]
     field: str
     words: Sequence[str] = ()
+    has_method: bool = False
 
 
 def _by_name(filters: Filters, query: Fields) -> None:
@@ -81,7 +85,7 @@ def _by_owner(filters: Filters, query: Fields) -> None:
     filters.nothing |= query.text("resourceOwner") != filters.owner
 
 
-BY_NAME = Query(_by_name, "name")
+BY_NAME = Query(_by_name, "name", has_method=True)
 BY_ID = Query(_by_id, "id")
 BY_OWNER = Query(_by_owner, "resourceOwner")
 
@@ -139,7 +143,7 @@ class Listing:
         )
         cut.end()
         fields.end()
-        total, keys = _found(call, query)
+        total, keys = _tested(call, query, filters) if filters.tests else _found(call, query)
         answer: Answer = {"details": _list_details(total, keys)}
         if column:
             answer["sortingColumn"] = column
@@ -179,6 +183,15 @@ def _found(call: Reading, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]
     total, keys = call.view.list_objects(query, call.runtime.totals.get(name, state))
     call.runtime.totals.put(name, state, total)
     return total, keys
+
+
+def _tested(call: Reading, query: ObjectQuery, filters: Filters) -> tuple[int, Sequence[ObjectKey]]:
+    """Return what a query finds that passes every test."""
+    _, keys = call.view.list_objects(query._replace(offset=0, limit=0))
+    rows = call.view.get_objects([object_id for object_id, _ in keys])
+    passing = {row.id for row in rows if all(test(row) for test in filters.tests)}
+    found = [key for key in keys if key[0] in passing]
+    return len(found), found[query.offset :][: query.limit]
 
 
 def _read_queries(fields: Fields, queries: Mapping[str, Query], filters: Filters) -> None:

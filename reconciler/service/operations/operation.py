@@ -8,6 +8,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from reconciler.kinds.addresses import ADDRESSES
+from reconciler.resources.call import JsonObject
 from reconciler.service.operations.form import Asked, Form
 from reconciler.service.operations.request import Fields
 
@@ -56,6 +57,7 @@ class Operation:
         about: Its summary in the description of the API; by default that of its handler.
         successor: Name of the operation that replaces it; empty unless it is deprecated.
         is_core: Whether it is an operation of the source document; the others support those.
+        made: Of a create whose answer has no id: returns the id of the object from the request.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Operation:
     successor: str = ""
     is_core: bool = False
     needs_token: bool = True
+    made: Callable[[JsonObject], str] | None = None
 
     @property
     def http(self) -> tuple[str, ...]:

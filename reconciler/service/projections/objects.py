@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from reconciler.kinds.events import EVENTS
 from reconciler.resources.call import JsonObject
-from reconciler.resources.ref import Kind, fold
+from reconciler.resources.ref import Kind, fold_name
 from reconciler.service.domain.events import (
     Added,
     Changed,
@@ -73,7 +73,7 @@ def next_row(
         held.organization,
         held.parent,
         held.name,
-        fold(held.name),
+        fold_name(held.kind, held.name),
         spec or (row.spec if row and _is_same(before, held) else canonical(held.spec)),
         held.client_id,
         held.secret_hash,

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.types import Receive, Scope, Send
 
-from reconciler.kinds.addresses import ADDRESSES
+from reconciler.kinds.addresses import ADDRESSES, REST
 from reconciler.resources.call import WRITE_BATCH, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
@@ -230,6 +230,7 @@ class _Node:
 
     fixed: dict[str, _Node] = field(default_factory=dict)
     any: _Node | None = None
+    rest: _Verbs = field(default_factory=dict)
     verbs: _Verbs = field(default_factory=dict)
 
 
@@ -244,11 +245,12 @@ class Addresses:
 
     def find(self, verb: str, path: str) -> Found | Refusal:
         """Return what an address, as it came over the wire, means; or why it means nothing."""
-        ends = _walk(self._root, path.split("/")[1:], ())
+        verb = "GET" if verb == "HEAD" else verb
+        ends = _walk(self._root, verb, path.split("/")[1:], ())
         if ends is None:
             return Refusal(Code.NOT_FOUND, "there is nothing at this address", "address.unknown")
         verbs, values = ends
-        meant = verbs.get("GET" if verb == "HEAD" else verb)
+        meant = verbs.get(verb)
         if meant is None:
             return wrong_verb(verbs)
         operation, names = meant
@@ -264,21 +266,29 @@ class Addresses:
         for part in path.split("/")[1:]:
             if part.startswith("{"):
                 names.append(part[1:-1])
+                if names[-1] in REST:
+                    node.rest[verb] = (operation, tuple(names))
+                    return
                 node.any = node = node.any or _Node()
             else:
                 node = node.fixed.setdefault(part, _Node())
         node.verbs[verb] = (operation, tuple(names))
 
 
-def _walk(node: _Node, parts: list[str], values: tuple[str, ...]) -> _Ends | None:
-    """Return where an address ends; one that is spelt out goes before one that varies."""
+def _walk(node: _Node, verb: str, parts: list[str], values: tuple[str, ...]) -> _Ends | None:
+    """Return where an address ends; one that is spelt out goes before one that varies.
+
+    A part that takes the rest also takes what is spelt out for other verbs.
+    """
     if not parts:
         return (node.verbs, values) if node.verbs else None
     part, rest = parts[0], parts[1:]
     fixed = node.fixed.get(part)
-    ends = _walk(fixed, rest, values) if fixed is not None else None
+    ends = _walk(fixed, verb, rest, values) if fixed is not None else None
     if ends is None and node.any is not None and part:
-        ends = _walk(node.any, rest, (*values, part))
+        ends = _walk(node.any, verb, rest, (*values, part))
+    if node.rest and (ends is None or (verb in node.rest and verb not in ends[0])):
+        ends = node.rest, (*values, "/".join(parts))
     return ends
 
 
@@ -292,6 +302,6 @@ def _decoded(name: str, part: str) -> str:
         text = unquote(part, errors="strict")
     except UnicodeDecodeError:
         raise invalid(name, "must be UTF-8") from None
-    if text in _DOTS or _CONFUSING.search(text):
+    if name not in REST and (text in _DOTS or _CONFUSING.search(text)):
         raise invalid(name, "must not contain what separates the parts of an address")
     return text

@@ -150,6 +150,8 @@ def _look(
         if isinstance(reply, WireRefusal):
             return unknown_result(reply.message)
         items = _of_the_name(order, reply, kind)
+        if not items and (refusal := kind.kept_out(order, items_of(reply.fields))):
+            return refusal
         ids = sorted(kind.id_of(item) for item in items)
         # Lists lag behind writes. Two equal looks in a row are taken for the truth.
         if ids == before:

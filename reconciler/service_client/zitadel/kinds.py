@@ -121,6 +121,10 @@ class ZitadelKind:
         """Return whether a listed or read item is of the kind and has a name."""
         return fold(text_of(item, "name")) == fold(name)
 
+    def kept_out(self, order: CreateOrder, items: Sequence[JsonObject]) -> ServiceError | None:
+        """Return why listed items of other names keep an object from being made."""
+        return None
+
     # Objects.
 
     def observed(

@@ -16,7 +16,7 @@ from reconciler.service_client.answers import (
     cursor_pages,
     read_spec,
 )
-from tests.builders import GREET, PARTNER, SHOP, TOKEN, WEB, declared, held
+from tests.builders import GREET, MANAGER, PARTNER, SHOP, TOKEN, WEB, declared, held
 from tests.rows import each_row
 
 SPECS = {
@@ -26,6 +26,7 @@ SPECS = {
     Kind.ACTION: declared(GREET).spec,
     Kind.IDP_JWT_CONFIG: declared(PARTNER).spec,
     Kind.ACTION_FLOW: declared(TOKEN).spec,
+    Kind.PROJECT_ROLE: declared(MANAGER).spec,
 }
 
 

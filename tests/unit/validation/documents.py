@@ -34,6 +34,12 @@ ACTION_FLOW: dict[str, Any] = {
     "metadata": {"organization": "acme", "name": "COMPLEMENT_TOKEN"},
     "spec": {"PRE_USERINFO_CREATION": ["greet"]},
 }
+PROJECT_ROLE: dict[str, Any] = {
+    "apiVersion": "reconciler/v1",
+    "kind": "ProjectRole",
+    "metadata": {"organization": "acme", "project": "shop", "name": "orders.manage"},
+    "spec": {"displayName": "Order manager", "group": "Orders"},
+}
 PROJECT: dict[str, Any] = {
     "apiVersion": "reconciler/v1",
     "kind": "Project",

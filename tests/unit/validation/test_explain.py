@@ -20,6 +20,7 @@ from tests.unit.validation.documents import (
     IDP,
     ORGANIZATION,
     PROJECT,
+    PROJECT_ROLE,
     text_of,
     with_metadata,
     with_spec,
@@ -510,6 +511,7 @@ def test_findings_that_are_not_shown_are_counted(judge_text: Judge, number: int)
 def test_a_schema_takes_what_is_right(kind: Kind) -> None:
     documents = {document["kind"]: document for document in (APPLICATION, IDP, ACTION)}
     documents |= {document["kind"]: document for document in (PROJECT, ORGANIZATION, ACTION_FLOW)}
+    documents[PROJECT_ROLE["kind"]] = PROJECT_ROLE
 
     assert accepts(kind, documents[kind.value])
     assert not accepts(kind, {**documents[kind.value], "extra": 1})

@@ -16,6 +16,7 @@ from tests.unit.validation.documents import (
     IDP,
     ORGANIZATION,
     PROJECT,
+    PROJECT_ROLE,
 )
 
 SOUND = {
@@ -25,6 +26,7 @@ SOUND = {
     Kind.IDP_JWT_CONFIG: IDP,
     Kind.ORGANIZATION: ORGANIZATION,
     Kind.PROJECT: PROJECT,
+    Kind.PROJECT_ROLE: PROJECT_ROLE,
 }
 
 

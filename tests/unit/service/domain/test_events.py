@@ -21,6 +21,7 @@ WORDS = {
     Kind.OIDC_APPLICATION: "application",
     Kind.ACTION: "action",
     Kind.ACTION_FLOW: "flow",
+    Kind.PROJECT_ROLE: "role",
 }
 STORED = {
     "added": ["name", "project", "client_id", "secret_hash", "spec"],
