@@ -39,6 +39,7 @@ _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 MIN_KEEP_OWED = 3_600  # seconds
 _LONGEST_SETTLING = 3_600  # seconds
 _LONGEST_WAIT = 86_400  # seconds
+_MOST_REQUESTS = 99_999  # a second
 _DECIMAL = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,3})?", re.ASCII)
 
 (CLIENT,) = (kind for kind, row in KINDS.items() if row.secrets)
@@ -258,12 +259,7 @@ def lock_timeout_seconds(text: str) -> float:
     Raises:
         UsageError: the text is not a number of seconds from 0 to a day.
     """
-    if not _DECIMAL.fullmatch(text) or float(text) > _LONGEST_WAIT:
-        raise UsageError(
-            f"--lock-timeout {visible(text)!r} is not a number of seconds from 0 to 86400",
-            remedy="Write digits: --lock-timeout 300, --lock-timeout 0.5.",
-        )
-    return float(text)
+    return _decimal("--lock-timeout", text, "number of seconds", _LONGEST_WAIT, 300)
 
 
 def requests_per_second(text: str) -> float:
@@ -272,10 +268,15 @@ def requests_per_second(text: str) -> float:
     Raises:
         UsageError: the text is not a number from 0 to 99999.
     """
-    if not _DECIMAL.fullmatch(text):
+    return _decimal("--max-rps", text, "number", _MOST_REQUESTS, 20)
+
+
+def _decimal(flag: str, text: str, what: str, most: int, example: int) -> float:
+    """Return a number in plain digits. ``nan`` and ``inf`` would be no limit at all."""
+    if not _DECIMAL.fullmatch(text) or float(text) > most:
         raise UsageError(
-            f"--max-rps {visible(text)!r} is not a number from 0 to 99999",
-            remedy="Write digits: --max-rps 20, --max-rps 0.5.",
+            f"{flag} {visible(text)!r} is not a {what} from 0 to {most}",
+            remedy=f"Write digits: {flag} {example}, {flag} 0.5.",
         )
     return float(text)
 
