@@ -109,8 +109,8 @@ def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
         return removed[-1]
     raise ObjectNotFoundError(
         f"the service does not hold {ref}, and never did",
-        remedy="Names are the organization, the project of an application, and its own, with "
-        "slashes between; a slash inside a name is written %2F.",
+        remedy="Names are the organization, the project of an application or a role, and its own, "
+        "with slashes between; a slash inside a name is written %2F.",
     )
 
 

@@ -71,6 +71,11 @@ def name_taken(what: str) -> Refusal:
     )
 
 
+def key_taken(what: str) -> Refusal:
+    """Refuse because a key is in use; keys differ by case."""
+    return Refusal(Code.ALREADY_EXISTS, f"there is a {what} of this key", "name.taken")
+
+
 def moved_on(sequence: int) -> Refusal:
     """Refuse because the object is no longer what the request was based on."""
     return Refusal(

@@ -236,4 +236,6 @@ def _made_before(
         raise object_gone()
     if made and held.name != request.fields.get("name"):
         raise object_gone()
+    if told and str(held.created) != answer["details"]["sequence"]:
+        raise object_gone()  # one of the same id was made since
     return held

@@ -109,6 +109,39 @@ def test_a_repeated_create_is_done_once(ask: Asking) -> None:
     assert getattr(gone, "code", 0) == 9
 
 
+def test_a_repeated_create_is_not_answered_by_a_later_role(ask: Asking) -> None:
+    """The role of the same key that was made since is another one, granted to nobody."""
+    made(ask, "admin", idempotency_key="k")
+    ask("RemoveProjectRole", projectId=ask.project, roleKey="admin")
+    made(ask, "admin", displayName="Other")
+
+    again = ask.request(
+        "AddProjectRole",
+        {"projectId": ask.project, "roleKey": "admin", "displayName": "Manager",
+         "idempotency_key": "k"},
+    )  # fmt: skip
+    (gone,) = ask.service.call_many([again])
+
+    assert getattr(gone, "reason", "") == "idempotency.object_gone"
+
+
+def test_a_repeated_create_is_answered_after_an_update(ask: Asking) -> None:
+    first = made(ask, "admin", idempotency_key="k")
+    ask("UpdateProjectRole", projectId=ask.project, roleKey="admin", displayName="Other")
+
+    assert made(ask, "admin", idempotency_key="k") == first
+
+
+def test_a_key_that_is_taken_is_refused_without_a_word_of_case(ask: Asking) -> None:
+    made(ask, "admin")
+
+    refused = ask.refused(
+        "AddProjectRole", projectId=ask.project, roleKey="admin", displayName="Other"
+    )
+
+    assert (refused.code, refused.message) == (6, "there is a role of this key")
+
+
 @each_row(
     ("query", "method", "text", "expected"),
     [
