@@ -16,6 +16,7 @@ from reconciler.cli.main import COMMANDS, cli
 from reconciler.cli.settings import KNOWN, TOKEN
 from reconciler.service.operations.table import operations
 from tests.architecture.tree import MODULES, PACKAGE, ROOT, nodes_of, tree_of
+from tests.mutation.parts import PARTS
 
 # How often each way around a rule is used, in the package and in the tests. One more needs a
 # visible change of its number here, with its reason in the commit; one less lowers the number.
@@ -169,6 +170,13 @@ def links_of(markdown: str) -> list[str]:
 EXAMPLES = sorted((ROOT / "manifests").rglob("*.yaml"))
 STARTERS = (PACKAGE / "cli" / "starter", PACKAGE / "cli" / "starter-environments")
 STARTER = sorted(path for folder in STARTERS for path in folder.rglob("*.yaml"))
+
+
+def test_what_mutation_tries_is_there() -> None:
+    """A module that moves takes its place among the parts along."""
+    named = {path for part in PARTS.values() for path in (*part.modules, *part.tests)}
+
+    assert {path for path in named if not (ROOT / path).exists()} == set()
 
 
 def test_example_manifests_name_their_schema_for_the_editor() -> None:

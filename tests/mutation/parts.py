@@ -35,17 +35,11 @@ PARTS = {
         ),
     ),
     "normal-forms": Part(
-        _in(
-            "resources",
-            "fields",
-            "kinds",
-            "normal",
-            "oidc",
-            "origin",
-            "ref",
-            "secret",
+        (
+            *_in("resources", "fields", "kinds", "normal", "origin", "ref", "secret"),
+            *_in("kinds/oidc_application", "compliance"),
         ),
-        ("tests/unit/resources",),
+        ("tests/unit/resources", "tests/unit/kinds/oidc_application"),
     ),
     "authorizer": Part(
         _in("service/operations", "callers", "dispatch", "session"),
