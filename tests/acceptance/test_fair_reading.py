@@ -59,6 +59,7 @@ def _under_attack(server: Server) -> Iterator[list[float]]:
     with ExitStack() as stack:
         for connection, scheme in zip(connections, schemes, strict=False):
             connection.connect()
+            stack.callback(connection.close)  # after its thread has ended
             attacker = threading.Thread(target=attack, args=(connection, scheme))
             attacker.start()
             stack.callback(attacker.join)

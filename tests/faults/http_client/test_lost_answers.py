@@ -199,9 +199,7 @@ def test_a_service_that_is_gone_ends_a_run_and_the_next_one_ends_what_it_began(
             fault_proxy(
                 server.address, lambda first: "reset after" if b"/batch" in first else ""
             ) as proxy,
-            http_client(
-                proxy.address, server.token(), limits=Limits(one_try=1, total=1.5)
-            ) as client,
+            http_client(proxy.address, server.token(), limits=Limits(one_try=5, total=5)) as client,
         ):
             client.observe(["acme"])
             client.batch_size = 64
