@@ -92,7 +92,7 @@ class ContextRecorded(Event):
 
 @dataclass(frozen=True, slots=True)
 class Removed(Event):
-    """An object is no more. Its id is never used again."""
+    """An object is no more. Only one whose id comes from its name, such as a flow, has it again."""
 
     VERB = "removed"
 
