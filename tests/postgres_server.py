@@ -226,6 +226,15 @@ def a_server(*settings: str) -> Iterator[PostgresServer]:
 
 
 @contextmanager
+def a_synchronous_pair() -> Iterator[tuple[PostgresServer, PostgresServer]]:
+    """Yield a primary whose commits wait for its standby, and the standby."""
+    with a_server() as primary, a_standby(primary) as standby:
+        primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        primary.execute("SELECT pg_reload_conf()")
+        yield primary, standby
+
+
+@contextmanager
 def a_standby(primary: PostgresServer) -> Iterator[PostgresServer]:
     """Yield a running copy of a server that follows it, and remove it afterwards."""
     folder = _new_folder()

@@ -203,6 +203,7 @@ class RemoteStore(Protocol):
 
         Raises:
             StoreReadOnlyError: it is one, or was made read only.
+            StoreBusyError: its commits have waited for a synchronous standby for too long.
             StoreError: it does not answer.
         """
         ...

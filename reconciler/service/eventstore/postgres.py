@@ -22,6 +22,8 @@ from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import postgres_schema as schema
 from reconciler.service.eventstore import postgres_statements as statements
 from reconciler.service.eventstore.errors import (
+    StoreBusyError,
+    StoreConflictError,
     StoreError,
     StoreMissingError,
     StoreReadOnlyError,
@@ -38,7 +40,11 @@ from reconciler.service.eventstore.postgres_connection import (
     connect,
     place_of,
 )
-from reconciler.service.eventstore.postgres_errors import read_only, store_errors
+from reconciler.service.eventstore.postgres_errors import (
+    awaits_standby,
+    read_only,
+    store_errors,
+)
 from reconciler.service.eventstore.postgres_transaction import PostgresTransaction
 from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups
 from reconciler.service.eventstore.sql import Snapshot
@@ -49,6 +55,7 @@ SIZE = 16  # a server's threads; four servers stay below the usual max_connectio
 WAIT_SECONDS = 10.0
 RETRY_SECONDS = 3.0  # then the next caller begins anew, so that a wait never grows long
 IDLE_SECONDS = 60.0
+STANDBY_SECONDS = 5  # that a commit waits for a standby; then the server is not ready
 CLOSE_SECONDS = 1.0  # for each thread of a pool; one that connects to a silent database is left
 
 Pool = ConnectionPool[BoundedConnection]
@@ -245,11 +252,24 @@ class PostgresReadOnlyStore:
 
         Raises:
             StoreReadOnlyError: it is a standby, or was made read only.
+            StoreBusyError: its commits have waited for a synchronous standby for too long.
             StoreError: it does not answer.
         """
         with self._connections.begun(statements.writing) as connection:
             if connection.execute(statements.IS_READ_ONLY).fetchone() == ("on",):
                 raise read_only(self._place)
+            if self._standby_wait(connection) >= STANDBY_SECONDS:
+                raise awaits_standby(self._place)
+
+    def _standby_wait(self, connection: Connection) -> float:
+        """Return for how many seconds a commit of this user has waited for a standby."""
+        found = connection.execute(statements.STANDBY_WAIT).fetchone()
+        return float(found[0]) if found and found[0] is not None else 0.0
+
+    def _awaits_standby(self) -> bool:
+        with suppress(StoreError), self._connections.alone() as connection:
+            return self._standby_wait(connection) > 0
+        return False
 
     def close(self) -> None:
         """Let go of every connection."""
@@ -290,13 +310,18 @@ class PostgresEventStore(PostgresReadOnlyStore):
         begin = partial(
             PostgresTransaction, place=self._place, now=self._now, is_due=self._is_due, asked=asked
         )
-        with self._connections.begun(begin) as writing:
-            crashpoint("S2")
-            if not self._has_signed:
-                writing.sign(self._writers)
-            yield writing
-            writing.finish(self._writers)
-            self._has_signed = True
+        try:
+            with self._connections.begun(begin) as writing:
+                crashpoint("S2")
+                if not self._has_signed:
+                    writing.sign(self._writers)
+                yield writing
+                writing.finish(self._writers)
+                self._has_signed = True
+        except StoreBusyError as error:  # a lock of a commit that waits, perhaps
+            if not isinstance(error, StoreConflictError) and self._awaits_standby():
+                raise awaits_standby(self._connections.place) from error
+            raise
         crashpoint("S8")
 
     def _is_due(self, now: int) -> bool:

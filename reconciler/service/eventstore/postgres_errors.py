@@ -23,6 +23,8 @@ from reconciler.service.eventstore.postgres_connection import REFUSED_CONNECTION
 
 _Told = tuple[type[StoreError], str, str]
 
+_ASK_AGAIN = "Run the command again: what was done is recognised by its idempotency key."
+
 _CONFLICT: _Told = (
     StoreConflictError,
     "other writers got in the way at {place}",
@@ -32,6 +34,11 @@ _BUSY: _Told = (
     StoreBusyError,
     "another program kept {place} busy for too long",
     "Wait until it is done, then run the command again.",
+)
+_AWAITS_STANDBY: _Told = (
+    StoreBusyError,
+    "{place} waits for its synchronous standby",
+    "Check the standby and the network to it; or take it out of synchronous_standby_names.",
 )
 _CROWDED: _Told = (
     StoreBusyError,
@@ -182,11 +189,24 @@ def read_only(place: str) -> StoreError:
     return kind(problem.format(place=place), remedy)
 
 
+def awaits_standby(place: str) -> StoreError:
+    """Return the error for a primary whose commits wait for a standby."""
+    kind, problem, remedy = _AWAITS_STANDBY
+    return kind(problem.format(place=place), remedy)
+
+
 def lost_while_committing(place: str) -> StoreError:
     """Return the error for a commit that may or may not have been carried out."""
     return StoreUnreachableError(
         f"the connection to {place} was lost during a commit, which may have been carried out",
-        "Run the command again: what was done is recognised by its idempotency key.",
+        _ASK_AGAIN,
+    )
+
+
+def not_on_standby(place: str) -> StoreError:
+    """Return the error for a commit that the primary carried out, and the standby perhaps not."""
+    return StoreUnreachableError(
+        f"{place} gave up the wait for its standby: the write is lost if the primary is", _ASK_AGAIN
     )
 
 

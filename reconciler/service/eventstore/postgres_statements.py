@@ -111,6 +111,11 @@ BEGIN_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Asked in a transaction that was begun to write: it is "on" on a standby, and by a setting.
 IS_READ_ONLY = "SHOW transaction_read_only"
+# Seconds that the commit which waits longest has waited for a standby; NULL where none does.
+STANDBY_WAIT = (
+    "SELECT extract(epoch FROM max(clock_timestamp() - query_start))"
+    " FROM pg_catalog.pg_stat_activity WHERE wait_event = 'SyncRep'"
+)
 
 
 _TABLE = re.compile(r"\b(FROM|INTO)\b (?!json_)")

@@ -39,7 +39,11 @@ from reconciler.service.eventstore.errors import (
 )
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.postgres_connection import Connection
-from reconciler.service.eventstore.postgres_errors import first_cause, lost_while_committing
+from reconciler.service.eventstore.postgres_errors import (
+    first_cause,
+    lost_while_committing,
+    not_on_standby,
+)
 from reconciler.service.eventstore.postgres_statements import ChainEnd, batches
 from reconciler.service.eventstore.rows import (
     NO_LOOKUPS,
@@ -71,6 +75,8 @@ IS_EMPTY = (COMPLETE, "all")
 IS_ASKED = (COMPLETE, "asked")  # with the lookups that were made
 HAS_ALL = ("locked", "every head")
 YES = "yes"
+# Of the warning of a COMMIT whose wait for a standby was cancelled: it is on the primary alone.
+UNREPLICATED = "01000"
 LOOKED_UP = (OBJECTS, NAMES, STREAMS, COMPLETE)
 
 
@@ -285,9 +291,16 @@ class PostgresTransaction(Transaction):
             StoreError: it is too old for the store.
             StreamConflictError: another writer had the same idea first.
             StoreConflictError: the database undid it all.
-            StoreUnreachableError: the answer is missing; the commit may have been carried out.
+            StoreUnreachableError: the answer is missing, or a synchronous standby may not have
+                the commit; it may have been carried out.
         """
         crashpoint("S7")
+        warnings: list[str | None] = []
+
+        def note(notice: psycopg.errors.Diagnostic) -> None:
+            warnings.append(notice.sqlstate)
+
+        self._connection.add_notice_handler(note)
         try:
             with self._connection.pipeline():
                 self._hand_over(self._changes.take())
@@ -303,6 +316,10 @@ class PostgresTransaction(Transaction):
             if _is_conflict(error):
                 raise StreamConflictError from error
             raise
+        finally:
+            self._connection.remove_notice_handler(note)
+        if UNREPLICATED in warnings:
+            raise not_on_standby(self._place)
         # In a transaction that failed, COMMIT is answered with ROLLBACK, and not with an error.
         if committed.statusmessage != "COMMIT":
             raise self._lost_a_race()
