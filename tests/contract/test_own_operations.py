@@ -48,6 +48,7 @@ def test_every_object_is_listed_with_all_there_is_to_know(ask: Asking) -> None:
         "owner": "default",
         "preventDelete": True,
         "critical": False,
+        "ignore": [],
         "changedBy": "admin",
         "context": json.loads(CONTEXT),
     }
