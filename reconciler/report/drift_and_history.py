@@ -14,8 +14,14 @@ from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.layout import BARE, Layout, fitted
 from reconciler.report.place import Place, place_as_json, place_as_text
-from reconciler.report.plan_document import LEFT_INACTIVE, owed_sentences, refs_as_text
-from reconciler.report.plan_json import ref_as_json
+from reconciler.report.plan_document import (
+    LEFT_INACTIVE,
+    LEFT_TO_OTHERS,
+    ignored_as_text,
+    owed_sentences,
+    refs_as_text,
+)
+from reconciler.report.plan_json import ignored_as_json, ref_as_json
 from reconciler.report.plan_text import section
 from reconciler.report.visible import Sentence, Style, longest_ticks, visible
 from reconciler.resources.call import JsonObject
@@ -56,6 +62,7 @@ class DriftDocument:
             "untold": len(drift.untold),
             "unmanaged": len(drift.unmanaged),
             "unjudged": len(drift.unjudged),
+            "ignored": len(drift.ignored),
             "owed": drift.owed,
             "owed_elsewhere": drift.owed_elsewhere,
         }
@@ -65,6 +72,9 @@ class DriftDocument:
         """Return how much drifted."""
         drift, counts = self.drift, self.counts
         left = f"; {counts['unjudged']} cannot be judged" if drift.unjudged else ""
+        if drift.ignored:
+            fields = "field is" if counts["ignored"] == 1 else "fields are"
+            left += f"; {counts['ignored']} ignored {fields} not judged"
         if not drift.objects and not drift.untold:
             if not left and drift.keeps_history:
                 nothing = " Nothing was changed on the service."
@@ -85,6 +95,7 @@ def drift_as_text(document: DriftDocument, layout: Layout = BARE) -> str:
         ("Held, but declared nowhere:", refs_as_text(drift.unmanaged)),
         ("Differs, and the service does not tell who changed it:", refs_as_text(drift.untold)),
         ("Cannot be judged:", unjudged),
+        (f"{LEFT_TO_OTHERS}:", ignored_as_text(drift.ignored)),
         (f"{LEFT_INACTIVE}:", refs_as_text(drift.inactive)),
     ):
         blocks += section(title, lines, style)
@@ -117,6 +128,7 @@ def drift_as_json(document: DriftDocument) -> JsonObject:
         "drift": [_drifted_as_json(drifted) for drifted in drift.objects],
         "untold": [ref_as_json(ref) for ref in drift.untold],
         "unmanaged": [ref_as_json(ref) for ref in drift.unmanaged],
+        "ignored": [ignored_as_json(field) for field in drift.ignored],
         "inactive": [ref_as_json(ref) for ref in drift.inactive],
         "unjudged": [
             {"ref": ref_as_json(each.ref), "reason": each.reason.value} for each in drift.unjudged

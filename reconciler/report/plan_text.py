@@ -14,6 +14,7 @@ from reconciler.report.layout import BARE, Layout, fitted, wrapped
 from reconciler.report.place import place_as_text
 from reconciler.report.plan_document import (
     LEFT_INACTIVE,
+    LEFT_TO_OTHERS,
     OWED,
     Group,
     PlanDocument,
@@ -57,6 +58,7 @@ def plan_as_text(document: PlanDocument, layout: Layout = BARE) -> str:
     blocks += section(f"{OWED}:", document.owed, style)
     unmanaged = (f"{left.name}{style(left.remark, 'dim')}" for left in document.unmanaged)
     blocks += section("Held, but declared nowhere (left alone):", unmanaged, style)
+    blocks += section(f"{LEFT_TO_OTHERS}:", document.ignored, style)
     blocks += section(f"{LEFT_INACTIVE}:", document.inactive, style)
     in_short = len(hidden) + sum(len(group) for group in groups if len(group) > 1)
     ending = _ending(document, layout, in_short)
