@@ -115,9 +115,11 @@ def empties(change: Change) -> TypeGuard[Update | Adopt]:
 def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
     """Return whether a held application has no client secret and is declared to sign in with one.
 
-    False where the service cannot tell.
+    False where the service cannot tell, and where the way to sign in is left to others.
     """
-    return held.has_secret is False and signs_in_with_secret(resource)
+    secrets = KINDS[resource.ref.kind].secrets
+    is_left = secrets is not None and secrets.field in resource.ignored
+    return held.has_secret is False and signs_in_with_secret(resource) and not is_left
 
 
 def signs_in_with_secret(resource: Resource | ObservedObject) -> bool:

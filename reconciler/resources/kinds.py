@@ -22,10 +22,12 @@ class ClientSecrets(NamedTuple):
 
     Attributes:
         has: Returns whether one of these fields does.
+        field: The field that decides it.
         said_by: What a manifest says of them, in words.
     """
 
     has: Callable[[Spec], bool]
+    field: str
     said_by: str
 
 
