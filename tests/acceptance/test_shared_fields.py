@@ -24,6 +24,7 @@ from tests.acceptance.conftest import (
     an_idp,
     write,
 )
+from tests.acceptance.test_action_flows import a_flow
 from tests.acceptance.zitadel import ServeZitadel
 from tests.fault_proxy import fault_proxy
 from tests.running import Server, running_server
@@ -550,3 +551,72 @@ def test_a_zitadel_has_no_condition_so_a_gap_is_left(
 
     assert applied.code == 0, applied.all
     assert fake.held["apps"][app["id"]]["oidcConfig"]["additionalOrigins"] == THEIRS
+
+
+def test_a_trigger_of_a_flow_may_be_left_to_others(place: Place) -> None:
+    """Another tool runs an action of its own there; the plan and the apply leave it alone."""
+    write_flow(place.manifests)
+    write(place.manifests / "log.yaml", an_action("log"))
+    assert place.run("apply", "--auto-approve").code == 0
+    log = place.direct.objects()["log"]
+    of_flow = {"flowType": "2", "triggerType": "4", "actionIds": [log["id"]]}
+    place.direct("SetTriggerActions", log["organizationId"], **of_flow)
+    in_step = place.run("plan", "--detailed-exitcode")
+    write_flow(place.manifests, PRE_ACCESS_TOKEN_CREATION=["greet"])
+    place.run("plan", "--out", "plan.json")
+    greet = place.direct.objects()["greet"]["id"]
+    both = {**of_flow, "actionIds": [log["id"], greet]}
+    place.direct("SetTriggerActions", log["organizationId"], **both)
+    applied = place.run("apply", "plan.json")
+
+    assert in_step.code == 0, in_step.all
+    assert applied.code == 0, applied.all
+    assert held(place, "COMPLEMENT_TOKEN") == {
+        "PRE_USERINFO_CREATION": [log["id"], greet],
+        "PRE_ACCESS_TOKEN_CREATION": [greet],
+    }
+
+
+def write_flow(tree: Path, **more: list[str]) -> None:
+    document = json.loads(a_flow({"PRE_USERINFO_CREATION": ["greet"], **more}))
+    document["metadata"]["ignore"] = ["PRE_USERINFO_CREATION"]
+    write(tree / "token.yaml", json.dumps(document))
+
+
+def test_a_trigger_of_a_zitadel_may_be_left_to_others(
+    run: Run, tree: Path, a_zitadel: ServeZitadel
+) -> None:
+    """It has another action before the apply, and again after the flow was read."""
+    write_flow(tree)
+    write(tree / "greet.yaml", an_action())
+    write(tree / "log.yaml", an_action("log"))
+    with a_zitadel() as (fake, here):
+        assert run("apply", "--auto-approve", **here).code == 0
+        (flow,) = fake.held["flows"].values()
+        (log,) = (each["id"] for each in fake.named("actions", "log"))
+        (greet,) = (each["id"] for each in fake.named("actions", "greet"))
+
+        def set_theirs(*actions: str) -> None:
+            fake._changed("flows", flow, {"triggers": {**flow["triggers"], "4": [*actions]}})
+
+        set_theirs(log)
+        in_step = run("plan", "--detailed-exitcode", **here)
+        write_flow(tree, PRE_ACCESS_TOKEN_CREATION=["greet"])
+        run("plan", "--out", "plan.json", **here)
+        set_theirs(log, greet)
+        reads: list[bytes] = []
+
+        def choose(first: bytes) -> str:
+            if first.startswith(b"GET ") and b"/flows/2 " in first:
+                reads.append(first)
+                if len(reads) == 2:
+                    set_theirs(greet)
+            return ""
+
+        with fault_proxy(here["RECONCILER_SERVICE"], choose) as proxy:
+            there = {**here, "RECONCILER_SERVICE": proxy.address}
+            applied = run("apply", "plan.json", **there)
+
+    assert in_step.code == 0, in_step.all
+    assert applied.code == 0, applied.all
+    assert flow["triggers"] == {"4": [greet], "5": [greet]}
