@@ -620,3 +620,24 @@ def test_a_trigger_of_a_zitadel_may_be_left_to_others(
     assert in_step.code == 0, in_step.all
     assert applied.code == 0, applied.all
     assert flow["triggers"] == {"4": [greet], "5": [greet]}
+
+
+def test_environments_are_compared_by_what_they_declare(run: Run, tree: Path) -> None:
+    """A list of one environment, and the value that a new object would get there."""
+    write(tree / "organization.yaml", ORGANIZATION)
+    write(tree / "web.yaml", web())
+    overlay = {**json.loads(web([])), "spec": {"additionalOrigins": THEIRS}}
+    write(tree.parent / "overlay" / "web.yaml", json.dumps(overlay))
+    write(
+        tree.parent / "reconciler.yaml",
+        "apiVersion: reconciler/v1\nkind: Configuration\nmanifests: manifests\nenvironments:\n"
+        "  staging: {service: 'sqlite:s.db', overlay: overlay}\n"
+        "  production: {service: 'sqlite:p.db'}\n",
+    )
+
+    compared = run("compare", "staging", "production", "--format", "json")
+
+    assert fields_of(compared) == {
+        "metadata.ignore": ([], ["additionalOrigins"]),
+        "additionalOrigins": (THEIRS, OURS),
+    }
