@@ -16,13 +16,12 @@ from reconciler.report.layout import BARE, Layout, fitted
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_document import (
     LEFT_INACTIVE,
-    LEFT_TO_OTHERS,
     ignored_as_text,
     owed_sentences,
     refs_as_text,
 )
 from reconciler.report.plan_json import ignored_as_json, ref_as_json
-from reconciler.report.plan_text import section
+from reconciler.report.plan_text import ignored_section, section
 from reconciler.report.visible import Sentence, Style, longest_ticks, visible
 from reconciler.resources.call import JsonObject
 
@@ -95,10 +94,10 @@ def drift_as_text(document: DriftDocument, layout: Layout = BARE) -> str:
         ("Held, but declared nowhere:", refs_as_text(drift.unmanaged)),
         ("Differs, and the service does not tell who changed it:", refs_as_text(drift.untold)),
         ("Cannot be judged:", unjudged),
-        (f"{LEFT_TO_OTHERS}:", ignored_as_text(drift.ignored)),
         (f"{LEFT_INACTIVE}:", refs_as_text(drift.inactive)),
     ):
         blocks += section(title, lines, style)
+    blocks += ignored_section(ignored_as_text(drift.ignored), layout)
     if drift.unknown:
         blocks.append(
             "\n".join([NO_HISTORY, *(f"  - {QUESTIONS[each]}" for each in drift.unknown)])
