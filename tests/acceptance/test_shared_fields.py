@@ -290,6 +290,32 @@ def test_over_every_wire_another_writer_may_come_between_read_and_send(
         assert other.held().get("devMode", False) is (times == 2)
 
 
+def test_of_a_batch_only_what_moved_is_read_and_sent_again(
+    server: tuple[Server, Run], tree: Path
+) -> None:
+    """The other orders of the batch are carried out once."""
+    served, run = server
+    write(tree / "greet.yaml", an_action())
+    write(tree / "web.yaml", web(devMode=True))
+    firsts: list[bytes] = []
+    with an_other(served, "json") as other:
+
+        def choose(first: bytes) -> str:
+            if b"batch" in first:
+                other.write(additionalOrigins=THEIRS)
+            if not first.startswith(b"GET ") and b"leases" not in first:
+                firsts.append(first.split(b" ")[1])
+            return ""
+
+        with fault_proxy(served.address, choose) as proxy:
+            applied = run("apply", "--auto-approve", RECONCILER_SERVICE=proxy.address)
+
+        assert applied.code == 0, applied.all
+        assert (other.held()["devMode"], other.held()["additionalOrigins"]) == (True, THEIRS)
+    sent = [first for first in firsts if b"batch" in first or b"oidc_config" in first]
+    assert [b"batch" in first for first in sent] == [True, False], firsts
+
+
 def fields_of(ran: Any) -> dict[str, tuple[Any, Any]]:
     (change,) = ran.json["changes"]
     return {field["name"]: (field["before"], field["after"]) for field in change["fields"]}
