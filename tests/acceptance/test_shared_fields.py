@@ -603,6 +603,24 @@ def test_a_trigger_of_a_flow_may_be_left_to_others(place: Place) -> None:
     }
 
 
+def test_an_action_that_others_run_at_such_a_trigger_is_not_pruned(place: Place) -> None:
+    """The flow would lose what the tree promised to leave alone."""
+    write_flow(place.manifests)
+    log = write(place.manifests / "log.yaml", an_action("log"))
+    assert place.run("apply", "--auto-approve").code == 0
+    found = place.direct.objects()["log"]
+    of_flow = {"flowType": "2", "triggerType": "4", "actionIds": [found["id"]]}
+    place.direct("SetTriggerActions", found["organizationId"], **of_flow)
+    log.unlink()
+
+    kept = place.run("plan", "--detailed-exitcode")
+    pruned = place.run("plan", "--prune", "--allow-deletes", "1")
+
+    assert kept.code == 0, kept.all
+    assert pruned.code == 1
+    assert "PLAN-ACTION-IN-USE" in pruned.err
+
+
 def write_flow(tree: Path, **more: list[str]) -> None:
     document = json.loads(a_flow({"PRE_USERINFO_CREATION": ["greet"], **more}))
     document["metadata"]["ignore"] = ["PRE_USERINFO_CREATION"]
