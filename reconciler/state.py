@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from reconciler.diagnostics import Diagnostic, Source, SourceLocation, error
 from reconciler.resources.call import JsonObject
 from reconciler.resources.capabilities import SOURCE, Capabilities, Use, refusal
 from reconciler.resources.fields import Spec
+from reconciler.resources.normal import LEFT_AS_HELD
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.strict_json import SequenceNumber
 
@@ -27,6 +28,7 @@ class Resource:
         prevent_delete: ``metadata.preventDelete``.
         critical: ``metadata.critical``: losing or weakening it may lock people out.
         active: ``metadata.active``; None leaves the state of the object as it is.
+        ignored: ``metadata.ignore``: names of fields that somebody else keeps.
     """
 
     ref: ResourceRef
@@ -37,6 +39,7 @@ class Resource:
     prevent_delete: bool = False
     critical: bool = False
     active: bool | None = None
+    ignored: frozenset[str] = frozenset()
 
 
 class Declared(Protocol):
@@ -65,6 +68,11 @@ class Declared(Protocol):
     @property
     def active(self) -> bool | None:
         """Return ``metadata.active``; None where it is not said."""
+        ...
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """Return ``metadata.ignore``."""
         ...
 
 
@@ -154,6 +162,7 @@ class ObservedObject:
         active: Whether it is active. Always, of a kind without a state.
         can_be_inactive: Whether the service has a call that deactivates it.
         created_at: When it was made, RFC 3339; empty where the service does not tell.
+        ignored: Fields that it was applied as ignored; None where the service cannot remember that.
     """
 
     ref: ResourceRef
@@ -177,34 +186,52 @@ class ObservedObject:
     active: bool = True
     can_be_inactive: bool = True
     created_at: str = ""
+    ignored: frozenset[str] | None = None
 
 
 def is_in_step(declared: Declared, held: ObservedObject) -> bool:
     """Return whether the service holds exactly what is declared.
 
     A mark that the service cannot remember (None) is no difference, and neither is a state that
-    no manifest says.
+    no manifest says, nor a field that is ignored.
     """
     return (
-        holds(held, declared.spec)
+        holds(held, declared.spec, declared.ignored)
         and held.ref.name == declared.ref.name
         and held.prevent_delete in {None, declared.prevent_delete}
         and held.critical in {None, declared.critical}
+        and held.ignored in {None, declared.ignored}
         and declared.active in {None, held.active}
     )
 
 
-def holds(held: ObservedObject, declared: Spec) -> bool:
-    """Return whether an object has every value that is declared."""
-    return held.spec == declared or declared.items() <= held.spec.items()
+def holds(held: ObservedObject, declared: Spec, ignored: Collection[str] = ()) -> bool:
+    """Return whether an object has every value that is declared and not ignored."""
+    judged = without(ignored, declared) if ignored else declared
+    return held.spec == judged or judged.items() <= held.spec.items()
+
+
+def without(names: Collection[str], spec: Spec) -> Spec:
+    """Return the fields of a spec but for some."""
+    return {name: value for name, value in spec.items() if name not in names}
+
+
+def left_as_held(resource: Resource) -> Collection[str]:
+    """Return the fields that updates send back as the service holds them at that moment.
+
+    They are those that are ignored, and those that stay as held because no manifest says them.
+    """
+    unsaid = LEFT_AS_HELD[resource.ref.kind].keys() - resource.written
+    return resource.ignored | unsaid
 
 
 def completed(resource: Resource, held: ObservedObject) -> Resource:
-    """Return a resource with the values that the manifest leaves as the service holds them.
+    """Return a resource with the values that are left as the service holds them.
 
-    An update of it is full: it sends every field, and changes only what the manifest says.
+    An update of it is full: it sends every field, and changes only what the manifest decides.
     """
-    left = {name: value for name, value in held.spec.items() if name not in resource.spec}
+    names, said = left_as_held(resource), resource.spec
+    left = {n: value for n, value in held.spec.items() if n in names or n not in said}
     return replace(resource, spec={**resource.spec, **left}) if left else resource
 
 

@@ -174,6 +174,7 @@ def held(
     fields: dict[str, Any] = {
         "sequence": 1,
         "critical": False,
+        "ignored": frozenset(),
         "organization_id": id_of(organization_ref(ref.organization)),
         "project_id": id_of(project) if project else "",
         "client_id": f"{object_id or id_of(ref)}@shop" if project else "",

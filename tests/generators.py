@@ -157,7 +157,24 @@ def manifest_sets(draw: st.DrawFn) -> list[dict[str, Any]]:
                 _manifest("ProjectRole", spec, project=project, name=key, **owner)
                 for key, spec in draw(_ROLES).items()
             ]
+    ignored = draw(_IGNORED)
+    for document in documents:
+        if document["kind"] in ignored:
+            document["metadata"]["ignore"] = ignored[document["kind"]]
     return documents
+
+
+# Of a flow, a trigger that is left to others may run what the tree prunes, which is an error.
+_IGNORED = st.fixed_dictionaries(
+    {},
+    optional={
+        kind.value: st.lists(
+            st.sampled_from([field.name for field in row.fields]), min_size=1, max_size=2
+        )
+        for kind, row in KINDS.items()
+        if row.ignore and kind is not Kind.ACTION_FLOW
+    },
+)
 
 
 def _manifest(kind: str, spec: dict[str, Any] | None, **metadata: str) -> dict[str, Any]:

@@ -11,7 +11,9 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from tests.acceptance.conftest import Ran
 from tests.program import environment
@@ -35,6 +37,29 @@ def on_terminal_of(
     With a prompt the text is typed once that was shown: a question for a secret drops what was
     typed before it.
     """
+    return _ran(columns, folder, arguments, (prompt, lambda: None, typed), more)
+
+
+def approved_after(
+    meanwhile: Callable[[], object], folder: Path, *arguments: str, **more: str
+) -> Ran:
+    """Run the program on a terminal, and do something before its plan is approved there."""
+    return _ran(COLUMNS, folder, arguments, (_QUESTION, meanwhile, "yes\n"), more)
+
+
+_QUESTION = "Only the word yes will do: "
+_Answering: TypeAlias = tuple[str, Callable[[], object], str]
+"""A prompt, what is done once it was shown, and what is typed then."""
+
+
+def _ran(
+    columns: int,
+    folder: Path,
+    arguments: Sequence[str],
+    answering: _Answering,
+    more: Mapping[str, str],
+) -> Ran:
+    prompt, meanwhile, typed = answering
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     settings = termios.tcgetattr(theirs)
@@ -52,6 +77,7 @@ def on_terminal_of(
     ) as process:
         os.close(theirs)
         text = _read(ours, until=prompt) if prompt else ""
+        meanwhile()
         os.write(ours, typed.encode())
         text += _read(ours)
         code = process.wait(ENDS_WITHIN)

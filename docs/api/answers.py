@@ -248,6 +248,7 @@ def _object() -> Schema:
             },
             "preventDelete": flag(),
             "critical": flag(),
+            "ignore": many(_TEXT, "Names of the fields that its manifest leaves to others."),
             "changedBy": {"type": "string", "description": "Name of the last writer's token."},
             "context": _CONTEXT,
         }

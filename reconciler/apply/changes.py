@@ -243,6 +243,7 @@ def order_of(change: Change, ids: Ids, removed: Collection[tuple[Kind, str]] = (
         project_id=project_id,
         prevent_delete=resource.prevent_delete,
         critical=resource.critical,
+        ignored=resource.ignored,
         named_ids=named_ids,
     )
 

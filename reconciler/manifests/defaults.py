@@ -16,6 +16,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.manifests.manifest import Growth, Manifest, Origin, Path
 from reconciler.manifests.placeholders import size_of
 from reconciler.manifests.text import YamlMapping, YamlValue, mapping_in
+from reconciler.resources.kinds import IGNORE
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import DEFAULTS
 
@@ -35,7 +36,7 @@ class _Given:
     """Values for the manifests of one kind in one folder.
 
     Attributes:
-        metadata: The owners.
+        metadata: The owners and the ignored fields.
         spec: The fields.
         origins: Where each of them is written, by its path.
         size: About how many characters they are.
@@ -85,7 +86,7 @@ class FolderDefaults:
     def fill(self, manifest: Manifest, *, owner_only: bool = False) -> Manifest:
         """Return a manifest with the values that it leaves out, as far as its folders have them.
 
-        ``owner_only`` fills in the metadata alone, which is enough to know what it is about.
+        ``owner_only`` fills in the owners alone, which are enough to know what it is about.
         """
         document = manifest.document
         kind = document.get("kind") if self._by_folder and isinstance(document, dict) else None
@@ -97,11 +98,10 @@ class FolderDefaults:
         metadata, spec = document.get("metadata"), document.get("spec", {})
         if not (isinstance(metadata, dict) and isinstance(spec, dict)):
             return manifest
+        named = {*metadata, IGNORE.name} if owner_only else metadata
         written = given.spec if owner_only else _taken(kind, spec)
-        if not (
-            given.metadata.keys().isdisjoint(metadata) and given.spec.keys().isdisjoint(written)
-        ):
-            given = given.without(metadata, written)
+        if not (given.metadata.keys().isdisjoint(named) and given.spec.keys().isdisjoint(written)):
+            given = given.without(named, written)
         if not self._growth.has_room(given.size, manifest, ("spec",)):
             return manifest
         filled = {**document, "metadata": {**metadata, **given.metadata}}
@@ -144,10 +144,14 @@ def _own(manifest: Manifest, kind: str) -> _Given:
     metadata = mapping_in(manifest.document, "metadata")
     owners = {name: value for name, value in metadata.items() if name in _OWNERS[kind]}
     spec = mapping_in(mapping_in(manifest.document, "spec"), kind)
-    paths = {
+    paths: dict[Path, Path] = {
         **{("metadata", name): ("metadata", name) for name in owners},
         **{("spec", name): ("spec", kind, name) for name in spec},
     }
+    ignored = mapping_in(metadata, IGNORE.name)
+    if kind in ignored:
+        owners[IGNORE.name] = ignored[kind]
+        paths["metadata", IGNORE.name] = ("metadata", IGNORE.name, kind)
     origins: dict[Path, Origin] = {
         path: Origin(manifest.file, manifest.index, written) for path, written in paths.items()
     }

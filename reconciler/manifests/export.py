@@ -199,6 +199,8 @@ def _metadata(ref: ResourceRef, marked: Resource | ObservedObject) -> YamlMappin
         metadata["preventDelete"] = True
     if marked.critical:
         metadata["critical"] = True
+    if marked.ignored:
+        metadata["ignore"] = sorted(marked.ignored)
     return metadata
 
 

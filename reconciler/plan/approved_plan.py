@@ -34,6 +34,7 @@ from reconciler.state import (
     ObservedState,
     Removal,
     is_in_step,
+    is_owned_by,
 )
 
 UNKNOWN = "an unknown writer"
@@ -245,7 +246,7 @@ def partly_applied(
     approved: Plan, digest: str, now: Plan, observed: ObservedState, traces: Traces
 ) -> PartlyApplied:
     """Return what an earlier run of an approved plan has done, and what is left."""
-    compared = _Comparison(digest, observed, traces)
+    compared = _Comparison(digest, approved.scope.tree, observed, traces)
     planned = {ref_of(change).key: change for change in now.changes}
     done: list[Change] = []
     expected: list[Change] = []
@@ -279,8 +280,9 @@ def partly_applied(
 class _Comparison:
     """Compares approved changes, one after the other, with the objects held now."""
 
-    def __init__(self, digest: str, observed: ObservedState, traces: Traces) -> None:
+    def __init__(self, digest: str, tree: str, observed: ObservedState, traces: Traces) -> None:
         self._digest = digest
+        self._tree = tree
         self._traces = traces
         self._by_id = {held.id: held for held in observed.everything}
         self._by_key = observed.objects
@@ -293,7 +295,11 @@ class _Comparison:
             gone = old.held.id not in self._by_id
             return gone and (removed is None or old.held.id in removed)
         held = self._held(old)
-        if held is None or (self._tells_writers and held.changed_for != self._digest):
+        if held is None:
+            return False
+        # The last event of an object with ignored fields may be another writer's.
+        is_shared = bool(old.resource.ignored) and is_owned_by(held, self._tree)
+        if self._tells_writers and held.changed_for != self._digest and not is_shared:
             return False
         return new is None or (held.id in self._traces.renewed and is_in_step(old.resource, held))
 

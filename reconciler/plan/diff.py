@@ -31,10 +31,12 @@ from reconciler.state import ObservedObject, Resource, is_in_step
 NAME = "metadata.name"
 PREVENT_DELETE = "metadata.preventDelete"
 CRITICAL = "metadata.critical"
+IGNORE = "metadata.ignore"
 ACTIVE = "metadata.active"
 CREDENTIAL = "clientSecret"
 OWNER = "owner"
-_NEW: Spec = {PREVENT_DELETE: False, CRITICAL: False, ACTIVE: True}  # of an object when it is made
+# Of an object when it is made.
+_NEW: Spec = {PREVENT_DELETE: False, CRITICAL: False, IGNORE: [], ACTIVE: True}
 
 
 class ItemChange(NamedTuple):
@@ -107,6 +109,7 @@ def _computed(change: Change) -> tuple[FieldChange, ...]:
         metadata: Spec = {
             PREVENT_DELETE: change.resource.prevent_delete,
             CRITICAL: change.resource.critical,
+            IGNORE: sorted(change.resource.ignored),
             ACTIVE: change.resource.active is not False,
         }
         said = {name: metadata[name] for name in metadata if metadata[name] != _NEW[name]}
@@ -150,6 +153,7 @@ def _metadata_changes(change: Update | Adopt) -> Iterator[FieldChange]:
         (NAME, held.ref.name, resource.ref.name),
         (PREVENT_DELETE, held.prevent_delete, resource.prevent_delete),
         (CRITICAL, held.critical, resource.critical),
+        (IGNORE, None if held.ignored is None else sorted(held.ignored), sorted(resource.ignored)),
         (ACTIVE, held.active, resource.active),
     )
     for name, before, after in differences:

@@ -2,19 +2,20 @@
 
 It covers the options that change what would be done, the id of the service or else the place of the
 store that is to be made, and of each change its ref, id, sequence and hashes of before and after.
-It covers no positions, clocks or warnings.
+It covers no positions, clocks or warnings. Of an object with ignored fields it covers what the plan
+judged, in place of the sequence: another writer of those fields makes no plan stale.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Update, held_of, ref_of, word
 from reconciler.resources.normal import without_idle
 from reconciler.resources.ref import ResourceRef, fold
-from reconciler.state import DesiredState, ObservedObject, Resource
+from reconciler.state import DesiredState, ObservedObject, Resource, without
 
 
 def plan_digest(plan: Plan) -> str:
@@ -68,15 +69,30 @@ def essence(change: Change) -> Essence:
         word(change),
         ref_of(change),
         held.id if held else "",
-        held.sequence if held else 0,
+        held.sequence if held and not _is_shared(change) else 0,
         _hash_before(change, held) if held else "",
         "" if isinstance(change, Delete) else _hash_after(change),
     )
 
 
+def _is_shared(change: Change) -> TypeGuard[Update | Adopt]:
+    """Return whether others may write to the object between plan and apply.
+
+    Only the sequence tells whether the secret that a change replaces is still the one that the
+    plan was about.
+    """
+    return isinstance(change, Update | Adopt) and bool(
+        change.resource.ignored and not change.new_secret
+    )
+
+
 def _hash_before(change: Change, held: ObservedObject) -> str:
     """Return the hash of what is held; that it is inactive is part of it where that is declared."""
-    before = [held.ref.name, without_idle(held.ref.kind, held.spec)]
+    before: list[object] = [held.ref.name, without_idle(held.ref.kind, held.spec)]
+    if _is_shared(change):
+        before[1] = without(change.resource.ignored, without_idle(held.ref.kind, held.spec))
+        marks = [held.prevent_delete, held.critical, sorted(held.ignored or ())]
+        before += [held.owner, held.has_secret, *marks]
     is_declared = not isinstance(change, Delete) and change.resource.active is not None
     return hash_of(before if held.active or not is_declared else [*before, "inactive"])
 
@@ -85,6 +101,8 @@ def _hash_after(change: Create | Update | Adopt) -> str:
     """Return the hash of what is declared; that a secret is replaced is part of it."""
     resource = change.resource
     spec = without_idle(resource.ref.kind, resource.spec)
+    if _is_shared(change):
+        spec = without(resource.ignored, spec)
     after = [spec, resource.prevent_delete, resource.critical, *_state(resource)]
     is_replaced = isinstance(change, Update | Adopt) and change.new_secret
     return hash_of([*after, "new secret"] if is_replaced else after)
@@ -105,5 +123,6 @@ def _after(resource: Resource) -> list[object]:
 
 
 def _state(resource: Resource) -> list[object]:
-    """Return the declared state, if any."""
-    return [] if resource.active is None else [{"active": resource.active}]
+    """Return the declared state and the ignored fields, if any."""
+    state: list[object] = [] if resource.active is None else [{"active": resource.active}]
+    return [*state, {"ignore": sorted(resource.ignored)}] if resource.ignored else state

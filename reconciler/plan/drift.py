@@ -20,7 +20,16 @@ from reconciler.plan.causes import (
 )
 from reconciler.plan.diff import NAME, FieldChange, field_changes
 from reconciler.plan.history import AT_FIRST, SinceApplied, since_applied
-from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Plan
+from reconciler.plan.model import (
+    Adopt,
+    Cause,
+    CauseKind,
+    Change,
+    Create,
+    Delete,
+    IgnoredField,
+    Plan,
+)
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
@@ -93,6 +102,7 @@ class Drift:
         owed: How many client secrets the next apply of the tree delivers.
         owed_elsewhere: How many the service keeps for other trees.
         inactive: Inactive objects whose state no manifest says.
+        ignored: Fields that were not judged, because manifests leave them to others.
     """
 
     tree: str
@@ -104,6 +114,7 @@ class Drift:
     owed: int = 0
     owed_elsewhere: int = 0
     inactive: tuple[ResourceRef, ...] = ()
+    ignored: tuple[IgnoredField, ...] = ()
 
     @property
     def unknown(self) -> tuple[Unknown, ...]:
@@ -170,6 +181,7 @@ def find_drift(
         len(plan.deliverable),
         plan.owed_elsewhere,
         plan.inactive,
+        plan.ignored,
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
-from reconciler.plan.diff import ACTIVE, CRITICAL, NAME, PREVENT_DELETE, FieldChange
+from reconciler.plan.diff import ACTIVE, CRITICAL, IGNORE, NAME, PREVENT_DELETE, FieldChange
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.references import REFERRED
@@ -22,6 +22,7 @@ _STATES = (".deactivated", ".reactivated")
 AT_FIRST: Spec = {
     PREVENT_DELETE: False,
     CRITICAL: False,
+    IGNORE: [],
     ACTIVE: True,
     **{
         name: value
@@ -110,6 +111,9 @@ def _fields_after(before: Spec, event: ObjectEvent) -> Spec:
         value = event.context.get(written)
         if isinstance(value, bool) and (value or shown in before):
             after[shown] = value
+    ignored = event.context.get("ignore")
+    if isinstance(ignored, str) and (ignored or IGNORE in before):
+        after[IGNORE] = ignored.split(",") if ignored else []
     if isinstance(spec, dict):
         after.update(spec)
     if event.type.endswith(_STATES):

@@ -16,7 +16,7 @@ from reconciler.plan.model import Pair
 from reconciler.plan.references import compared_by_names
 from reconciler.resources.nearest import NearOwners
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
-from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
+from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, completed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,15 @@ def match(desired: DesiredState, observed: ObservedState) -> Matching:
     pinned, findings = _match_pinned(desired, observed)
     taken = {held.id for held in pinned.values()}
     pairs: list[Pair] = []
-    for key, resource in desired.resources.items():
-        held = pinned.get(key)
+    for key, declared in desired.resources.items():
+        resource, held = declared, pinned.get(key)
         if held is None and not resource.pinned_id:
             named = observed.objects.get(key)
             held = None if named is None or named.id in taken else named
         if held is not None:
             taken.add(held.id)
+            if resource.ignored:  # what is declared of these fields is for a new object only
+                resource = completed(resource, held)
         pairs.append((resource, held))
     findings += _missing_owners(desired, observed)
     findings += _wrong_renames(pairs)

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias, TypeGuard
 
 from reconciler.diagnostics import Diagnostic, SourceLocation
 from reconciler.kinds.fields import KINDS
+from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import DEFAULT_TREE, ResourceRef, Shard
 from reconciler.resources.strict_json import SequenceNumber
 from reconciler.state import ObservedObject, OwedSecret, Resource, is_in_step
@@ -114,9 +115,11 @@ def empties(change: Change) -> TypeGuard[Update | Adopt]:
 def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
     """Return whether a held application has no client secret and is declared to sign in with one.
 
-    False where the service cannot tell.
+    False where the service cannot tell, and where the way to sign in is left to others.
     """
-    return held.has_secret is False and signs_in_with_secret(resource)
+    secrets = KINDS[resource.ref.kind].secrets
+    is_left = secrets is not None and secrets.field in resource.ignored
+    return held.has_secret is False and signs_in_with_secret(resource) and not is_left
 
 
 def signs_in_with_secret(resource: Resource | ObservedObject) -> bool:
@@ -246,6 +249,20 @@ class Unmanaged(NamedTuple):
     flag: DeletedBy = DeletedBy.NO_FLAG
 
 
+class IgnoredField(NamedTuple):
+    """A field of a held object that ``metadata.ignore`` leaves to others.
+
+    Attributes:
+        declared: The value that a new object would get; None where the manifest says none.
+        held: The present value, which updates send back.
+    """
+
+    ref: ResourceRef
+    name: str
+    declared: SpecValue
+    held: SpecValue
+
+
 class Summary(NamedTuple):
     """The counts of a plan."""
 
@@ -281,6 +298,7 @@ class Plan:
             ``secret deliver`` delivers them.
         inactive: Held inactive, and no manifest says so: they stay as they are. Not covered by the
             digest.
+        ignored: Fields that are left to others, in order. Not covered by the digest.
         causes: By the ref of an update whose history was read: the cause of each field, by its
             name. Not covered by the digest.
         compared_with: Of a comparison, the environment that stands for what is held; empty for a
@@ -303,6 +321,7 @@ class Plan:
     causes: Mapping[ResourceRef, Mapping[str, Cause]] = field(default_factory=dict)
     compared_with: str = ""
     inactive: tuple[ResourceRef, ...] = ()
+    ignored: tuple[IgnoredField, ...] = ()
     new_store: str = ""
 
     @cached_property

@@ -21,6 +21,7 @@ from reconciler.plan.model import (
     Change,
     Create,
     Delete,
+    IgnoredField,
     Plan,
     Scope,
     Unmanaged,
@@ -123,6 +124,7 @@ class _PlanDocument(Document):
     owed_left: Count
     findings: tuple[SavedFinding, ...]
     inactive: tuple[ResourceRef, ...]
+    ignored: tuple[IgnoredField, ...]
     new_store: str
 
 
@@ -233,6 +235,7 @@ class SavedResource:
     prevent_delete: bool
     critical: bool
     active: bool | None
+    ignored: frozenset[str]
 
     @classmethod
     def of(cls, resource: Resource) -> Self:

@@ -20,6 +20,7 @@ from reconciler.plan.model import (
     Change,
     Create,
     Delete,
+    IgnoredField,
     Pair,
     Plan,
     Scope,
@@ -107,6 +108,7 @@ def build_plan(
         owed_elsewhere=owed_elsewhere(scope, observed),
         owed_left=owed_left(desired, scope, observed),
         inactive=_left_inactive(matching.pairs, kept),
+        ignored=tuple(sorted(_left_to_others(matching.pairs, desired), key=lambda each: each[:2])),
         new_store=observed.new_store,
     )
 
@@ -178,6 +180,14 @@ def _left_inactive(
     return tuple(sorted(held.ref for held in chain(unsaid, kept) if not held.active))
 
 
+def _left_to_others(pairs: Sequence[Pair], desired: DesiredState) -> Iterator[IgnoredField]:
+    """Yield the ignored fields of what is held."""
+    for resource, held in pairs:
+        for name in resource.ignored if held is not None else ():
+            declared = desired.resources[resource.ref.key].spec.get(name)
+            yield IgnoredField(resource.ref, name, declared, resource.spec.get(name))
+
+
 def compare(one: DesiredState, other: DesiredState, names: tuple[str, str]) -> Plan:
     """Return what would make one body of manifests the other: what the other adds is a create.
 
@@ -234,5 +244,6 @@ def _as_held(resource: Resource) -> ObservedObject:
         organization_id="",
         prevent_delete=resource.prevent_delete,
         critical=resource.critical,
+        ignored=resource.ignored,
         active=resource.active is not False,
     )

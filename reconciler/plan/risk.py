@@ -10,12 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reconciler.kinds.rules import RULES
-from reconciler.plan.diff import ACTIVE, CREDENTIAL, CRITICAL, PREVENT_DELETE, spec_after
+from reconciler.plan.diff import (
+    ACTIVE,
+    CREDENTIAL,
+    CRITICAL,
+    IGNORE,
+    PREVENT_DELETE,
+    spec_after,
+)
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.rules.risks import SEVERE, Rule
+from reconciler.state import Resource
 
 
 class Risk(NamedTuple):
@@ -32,6 +40,11 @@ DELETED: Mapping[Kind, Risk] = {
     if row.removal is not None
 }
 LIFTED = Risk("protection-lifted", "", "a protection that was asked for is taken away")
+UNWATCHED = Risk(
+    "field-unwatched",
+    IGNORE,
+    "a field that decides who gets in is left to others: its changes are no longer shown or undone",
+)
 REPLACED = Risk(
     "secret-replaced",
     CREDENTIAL,
@@ -54,6 +67,7 @@ _KNOWN: Mapping[str, tuple[int, str]] = {
         if row.removal is not None
     },
     LIFTED.name: (95, LIFTED.sentence),
+    UNWATCHED.name: (90, UNWATCHED.sentence),
     REPLACED.name: (94, REPLACED.sentence),
     REACTIVATED.name: (93, REACTIVATED.sentence),
     DEACTIVATED.name: (92, DEACTIVATED.sentence),
@@ -110,7 +124,8 @@ def risks_of(change: Change) -> tuple[Risk, ...]:
         return (lost,) if lost else ()
     kind, after = change.resource.ref.kind, spec_after(change)
     if isinstance(change, Create):
-        return _found(_OF_NEW[kind], _BEFORE_NEW[kind], after)
+        found = _found(_OF_NEW[kind], _BEFORE_NEW[kind], after)
+        return (*_unwatched(change.resource, frozenset()), *found)
     return (*_beside_the_spec(change), *_found(_BY_KIND[kind], change.held.spec, after))
 
 
@@ -132,10 +147,17 @@ def _beside_the_spec(change: Update | Adopt) -> Iterator[Risk]:
     for name, was_set, is_set in marks:
         if was_set and not is_set:
             yield LIFTED._replace(field=name)
+    yield from _unwatched(resource, held.ignored or frozenset())
     if change.new_secret and not lacks_secret(resource, held):
         yield REPLACED
     if resource.active not in {None, held.active}:  # a state that no manifest says stays
         yield REACTIVATED if resource.active else DEACTIVATED
+
+
+def _unwatched(resource: Resource, before: frozenset[str]) -> Iterator[Risk]:
+    """Yield that fields which decide who gets in are ignored, and were not before."""
+    if (resource.ignored - before) & RULES[resource.ref.kind].guarded:
+        yield UNWATCHED
 
 
 def names_of(risks: Iterable[Risk]) -> str:

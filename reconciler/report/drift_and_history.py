@@ -14,9 +14,14 @@ from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.layout import BARE, Layout, fitted
 from reconciler.report.place import Place, place_as_json, place_as_text
-from reconciler.report.plan_document import LEFT_INACTIVE, owed_sentences, refs_as_text
-from reconciler.report.plan_json import ref_as_json
-from reconciler.report.plan_text import section
+from reconciler.report.plan_document import (
+    LEFT_INACTIVE,
+    ignored_as_text,
+    owed_sentences,
+    refs_as_text,
+)
+from reconciler.report.plan_json import ignored_as_json, ref_as_json
+from reconciler.report.plan_text import ignored_section, section
 from reconciler.report.visible import Sentence, Style, longest_ticks, visible
 from reconciler.resources.call import JsonObject
 
@@ -56,6 +61,7 @@ class DriftDocument:
             "untold": len(drift.untold),
             "unmanaged": len(drift.unmanaged),
             "unjudged": len(drift.unjudged),
+            "ignored": len(drift.ignored),
             "owed": drift.owed,
             "owed_elsewhere": drift.owed_elsewhere,
         }
@@ -65,6 +71,9 @@ class DriftDocument:
         """Return how much drifted."""
         drift, counts = self.drift, self.counts
         left = f"; {counts['unjudged']} cannot be judged" if drift.unjudged else ""
+        if drift.ignored:
+            fields = "field is" if counts["ignored"] == 1 else "fields are"
+            left += f"; {counts['ignored']} ignored {fields} not judged"
         if not drift.objects and not drift.untold:
             if not left and drift.keeps_history:
                 nothing = " Nothing was changed on the service."
@@ -88,6 +97,7 @@ def drift_as_text(document: DriftDocument, layout: Layout = BARE) -> str:
         (f"{LEFT_INACTIVE}:", refs_as_text(drift.inactive)),
     ):
         blocks += section(title, lines, style)
+    blocks += ignored_section(ignored_as_text(drift.ignored), layout)
     if drift.unknown:
         blocks.append(
             "\n".join([NO_HISTORY, *(f"  - {QUESTIONS[each]}" for each in drift.unknown)])
@@ -117,6 +127,7 @@ def drift_as_json(document: DriftDocument) -> JsonObject:
         "drift": [_drifted_as_json(drifted) for drifted in drift.objects],
         "untold": [ref_as_json(ref) for ref in drift.untold],
         "unmanaged": [ref_as_json(ref) for ref in drift.unmanaged],
+        "ignored": [ignored_as_json(field) for field in drift.ignored],
         "inactive": [ref_as_json(ref) for ref in drift.inactive],
         "unjudged": [
             {"ref": ref_as_json(each.ref), "reason": each.reason.value} for each in drift.unjudged

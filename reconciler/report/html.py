@@ -23,6 +23,7 @@ from reconciler.report.place import Place
 from reconciler.report.plan_document import (
     IN_STEP,
     LEFT_INACTIVE,
+    LEFT_TO_OTHERS,
     OWED,
     THE_SAME,
     Left,
@@ -69,7 +70,9 @@ def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIM
         "risks-there": _options(document.risk_counts),
         "changes": changes,
         "cut": cut,
-        "unmanaged": _unmanaged(document.unmanaged) + _inactive(document.inactive),
+        "unmanaged": _unmanaged(document.unmanaged)
+        + _lines(LEFT_TO_OTHERS, document.ignored)
+        + _lines(LEFT_INACTIVE, document.inactive),
         "next": _next(document),
     }
     return _SLOT.sub(lambda slot: slots[slot.group(1)], template)
@@ -263,9 +266,9 @@ def _unmanaged(left: Sequence[Left]) -> str:
     return _folded(f"Held but declared nowhere, left alone ({len(left)})", items, len(left))
 
 
-def _inactive(left: Sequence[str]) -> str:
-    items = (f"<li>{shown_text(name)}</li>" for name in left[:LISTED])
-    return _folded(f"{LEFT_INACTIVE} ({len(left)})", items, len(left))
+def _lines(title: str, left: Sequence[str]) -> str:
+    items = (f"<li>{shown_text(line)}</li>" for line in left[:LISTED])
+    return _folded(f"{title} ({len(left)})", items, len(left))
 
 
 def _folded(title: str, items: Iterable[str], total: int = 0) -> str:

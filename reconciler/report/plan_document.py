@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from reconciler.diagnostics import Diagnostic
+from reconciler.diagnostics import Diagnostic, cut
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.causes import causes_in_words
 from reconciler.plan.diff import FieldChange, carried_fields, field_changes
@@ -23,6 +23,7 @@ from reconciler.plan.model import (
     Change,
     Delete,
     DeletedBy,
+    IgnoredField,
     Plan,
     Summary,
     Unmanaged,
@@ -39,7 +40,7 @@ from reconciler.plan.risk import (
     most_dangerous,
     risks_of,
 )
-from reconciler.report.differences import what_differs
+from reconciler.report.differences import value_as_text, what_differs
 from reconciler.report.groups import MANY, NAMED, grouped, in_short
 from reconciler.report.place import Place
 from reconciler.report.visible import WHOLE, Sentence, visible
@@ -51,6 +52,7 @@ THE_SAME = "Both environments declare the same."
 REFUSED = "Nothing was planned: the service was not asked."
 OTHER_SHARDS = "organizations of other shards are not in this plan."
 OWED = "Client secrets that are owed"
+LEFT_TO_OTHERS = "Left to others by metadata.ignore, and not compared"
 LEFT_INACTIVE = "Inactive, and left so: no manifest says metadata.active"
 
 
@@ -362,6 +364,11 @@ class PlanDocument:
         """Return what is held inactive and stays so."""
         return refs_as_text(self.plan.inactive)
 
+    @property
+    def ignored(self) -> list[str]:
+        """Return the fields that are left to others."""
+        return ignored_as_text(self.plan.ignored)
+
     def next_step(self, on_merge: str = "") -> tuple[str, str]:
         """Return what to do in a few sentences, and the command for it, or no command.
 
@@ -419,6 +426,20 @@ def _flag_in_words(found: Unmanaged) -> str:
 def refs_as_text(refs: Sequence[ResourceRef]) -> list[str]:
     """Return what is named, each on a line of its own."""
     return [visible(str(ref)) for ref in refs]
+
+
+def ignored_as_text(ignored: Sequence[IgnoredField]) -> list[str]:
+    """Return the fields that are left to others, one a line, with their present values."""
+    return [
+        visible(f"{each.ref}  {each.name}: ")
+        + cut(value_as_text(each.held))
+        + ("" if each.declared == each.held else f"  (declared: {_declared(each)})")
+        for each in ignored
+    ]
+
+
+def _declared(field: IgnoredField) -> str:
+    return cut(value_as_text(field.declared)) if field.declared is not None else "nothing"
 
 
 _APPLY = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler import __version__
 from reconciler.plan.causes import cause_in_plan, cause_of_field
-from reconciler.plan.model import Cause, Plan, Unmanaged, held_of
+from reconciler.plan.model import Cause, IgnoredField, Plan, Unmanaged, held_of
 from reconciler.report.differences import fields_as_json
 from reconciler.report.findings import FORMAT_VERSION, finding_as_json
 from reconciler.report.place import place_as_json
@@ -32,6 +32,7 @@ def plan_as_json(document: PlanDocument) -> JsonObject:
         "changes": changes,
         "owed": [owed_as_json(secret) for secret in plan.owed],
         "unmanaged": [_unmanaged(found) for found in plan.unmanaged],
+        "ignored": [ignored_as_json(field) for field in plan.ignored],
         "inactive": [ref_as_json(ref) for ref in plan.inactive],
         "diagnostics": [finding_as_json(finding) for finding in (*document.warnings, *plan.blocks)],
     }
@@ -62,6 +63,11 @@ def change_as_json(shown: Shown) -> JsonObject:
         "carried": list(shown.carried),
         "problems": [{"key": key, "message": said} for key, said in shown.problems],
     }
+
+
+def ignored_as_json(field: IgnoredField) -> JsonObject:
+    """Return a field that is left to others: its ref, its name, and both values."""
+    return {**field._asdict(), "ref": ref_as_json(field.ref)}
 
 
 def _unmanaged(found: Unmanaged) -> dict[str, str | None]:

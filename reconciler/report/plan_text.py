@@ -14,6 +14,7 @@ from reconciler.report.layout import BARE, Layout, fitted, wrapped
 from reconciler.report.place import place_as_text
 from reconciler.report.plan_document import (
     LEFT_INACTIVE,
+    LEFT_TO_OTHERS,
     OWED,
     Group,
     PlanDocument,
@@ -57,6 +58,7 @@ def plan_as_text(document: PlanDocument, layout: Layout = BARE) -> str:
     blocks += section(f"{OWED}:", document.owed, style)
     unmanaged = (f"{left.name}{style(left.remark, 'dim')}" for left in document.unmanaged)
     blocks += section("Held, but declared nowhere (left alone):", unmanaged, style)
+    blocks += ignored_section(document.ignored, layout)
     blocks += section(f"{LEFT_INACTIVE}:", document.inactive, style)
     in_short = len(hidden) + sum(len(group) for group in groups if len(group) > 1)
     ending = _ending(document, layout, in_short)
@@ -74,6 +76,14 @@ def section(title: str, lines: Iterable[str], style: Style, *looks: str) -> list
     """Return a block of lines below a title, or nothing where there are none."""
     block = "".join(f"\n  {line}" for line in lines)
     return [f"{style(title, 'bold', *looks)}{block}"] if block else []
+
+
+def ignored_section(lines: Sequence[str], layout: Layout) -> list[str]:
+    """Return a block with the fields that are left to others; a long list is cut when folded."""
+    more = len(lines) - FIRST
+    if layout.folded and more > 0:
+        lines = [*lines[:FIRST], f"and {more} more: --format json lists each"]
+    return section(f"{LEFT_TO_OTHERS}:", lines, layout.style)
 
 
 def _refusals(document: PlanDocument, style: Style) -> Iterator[str]:

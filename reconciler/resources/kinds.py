@@ -22,10 +22,12 @@ class ClientSecrets(NamedTuple):
 
     Attributes:
         has: Returns whether one of these fields does.
+        field: The field that decides it.
         said_by: What a manifest says of them, in words.
     """
 
     has: Callable[[Spec], bool]
+    field: str
     said_by: str
 
 
@@ -80,7 +82,13 @@ class KindRow:
     def metadata(self) -> tuple[Field, ...]:
         """Return the metadata after the fields that name its owner: the name, then the marks."""
         marks = MARKS if self.has_id else [each for each in MARKS if each.name != "id"]
-        return (self.name, *marks, *((ACTIVE,) if self.has_state else ()))
+        return (self.name, *marks, *self.ignore, *((ACTIVE,) if self.has_state else ()))
+
+    @property
+    def ignore(self) -> tuple[Field, ...]:
+        """Return the mark that leaves fields to somebody else; none for a kind without fields."""
+        names = tuple(each.name for each in self.fields)
+        return (IGNORE._replace(words=names),) if names else ()
 
     @property
     def is_in_project(self) -> bool:
@@ -117,6 +125,15 @@ MARKS = (
         "People are locked out when it breaks: refuse every plan that would remove or weaken the "
         "object, unless --break-glass names it.",
     ),
+)
+
+# Metadata of the kinds that have fields; its words are their names.
+IGNORE = Field(
+    "ignore",
+    Form.TEXTS,
+    "Names of fields that somebody else keeps: a new object gets their declared values, and every "
+    "update sends them back as the service holds them at that moment.",
+    [],
 )
 
 # Metadata of the kinds whose objects can be inactive.

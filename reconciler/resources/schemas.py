@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import NO_NUL, Field, Form
-from reconciler.resources.kinds import API_VERSION, OVERLAID
+from reconciler.resources.kinds import API_VERSION, IGNORE, OVERLAID
 from reconciler.resources.ref import Kind
 
 Schema = dict[str, Any]
@@ -156,14 +156,18 @@ def _patch_schema(kind: Kind, stage: Stage) -> Schema:
 def _defaults_schema(stage: Stage) -> Schema:
     owners = {each.name: each for row in KINDS.values() for each in row.owner}.values()
     specs = {kind.value: {"description": KINDS[kind].about, **_spec(kind, stage)} for kind in Kind}
+    ignored = {kind.value: row.ignore[0] for kind, row in KINDS.items() if row.ignore}
+    by_kind = closed({kind: field_schema(field, stage) for kind, field in ignored.items()})
+    metadata = object_schema(owners, stage, [])
+    metadata["properties"][IGNORE.name] = {
+        "description": "Fields that somebody else keeps, by the kind of the resources.",
+        **by_kind,
+    }
     return _document(
         DEFAULTS,
         "Defaults",
         "Values for the manifests of its folder and below that do not say otherwise.",
-        {
-            "description": "Owners, for manifests that name none.",
-            **object_schema(owners, stage, []),
-        },
+        {"description": "Owners and marks, for manifests that name none.", **metadata},
         {"description": "Fields of resources, by their kind.", **closed(specs)},
         needed=[],
     )

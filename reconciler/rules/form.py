@@ -66,6 +66,7 @@ class KindRules:
 
     Attributes:
         risks: The changes of its fields that are risks, in any order.
+        guarded: Fields that decide who gets in: to ignore one is a risk.
         removal: The risk of deleting an object.
         new_against: Values that a new object is held against, where those are not the defaults.
         problems: Returns the keys of problems that a service will report of a spec.
@@ -83,6 +84,7 @@ class KindRules:
     """
 
     risks: Sequence[Rule] = ()
+    guarded: frozenset[str] = frozenset()
     removal: Removal | None = None
     new_against: Spec = field(default_factory=dict)
     problems: Callable[[Spec], tuple[str, ...]] = lambda _: ()

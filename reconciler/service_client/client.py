@@ -19,13 +19,22 @@ from reconciler.errors import (
 from reconciler.resources.call import Call, Code
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
 from reconciler.service_client.locks import Leases, LocalLock, ProcessIdentity, UntilRefused
-from reconciler.service_client.orders import calls_of, confirmed_result, result_of, unchanged
+from reconciler.service_client.orders import (
+    TRIES,
+    calls_of,
+    confirmed_result,
+    is_shared,
+    rebased,
+    result_of,
+    unchanged,
+)
 from reconciler.service_client.port import (
     Context,
     Order,
     ReadOnlyService,
     SecretOrder,
     ServiceClient,
+    UpdateOrder,
     Written,
 )
 from reconciler.service_client.read_only import OperationsReader, ReadOnlyWire
@@ -78,9 +87,50 @@ class OperationsClient(OperationsReader):
     def write(self, orders: Sequence[Order], context: Context) -> Sequence[Written | ServiceError]:
         """Carry out independent orders, each call of an order after the one before it.
 
+        An update that meets another writer is tried again, with a fresh read of the object, if
+        only fields changed that it leaves as held.
+
         Raises:
             ServiceError: the wire failed before it reported any order.
         """
+        results = [*self._write(orders, context)]
+        latest: list[Order] = [*orders]
+        for _ in range(TRIES - 1):
+            again = self._rebased(latest, results, context)
+            if not again:
+                break
+            try:
+                answered = self._write([*again.values()], context)
+            except ServiceError as failure:
+                return _cut_short(results, [*again], failure)
+            for (index, order), result in zip(again.items(), answered, strict=True):
+                latest[index], results[index] = order, result
+        return results
+
+    def _rebased(
+        self,
+        orders: Sequence[Order],
+        results: Sequence[Written | ServiceError],
+        context: Context,
+    ) -> Mapping[int, UpdateOrder]:
+        """Return the orders to try again, by their index."""
+        pairs = zip(orders, results, strict=True)
+        refused = {i: order for i, (order, result) in enumerate(pairs) if is_shared(order, result)}
+        if not refused:
+            return {}
+        try:
+            observed = self.observe({order.ref.organization for order in refused.values()})
+        except ServiceError:
+            return {}  # the refusals stand
+        now = {held.id: held for held in observed.objects.values()}
+        fresh = {
+            index: rebased(order, now.get(order.held.id), context.get("tree"))
+            for index, order in refused.items()
+        }
+        return {index: order for index, order in fresh.items() if order is not None}
+
+    def _write(self, orders: Sequence[Order], context: Context) -> Sequence[Written | ServiceError]:
+        """Carry out orders once."""
         # One call of each order at a time: the second call of an update needs the sequence that the
         # first one answers. Calls of different orders do not wait for each other.
         plans = [deque(calls_of(order, context, self.run)) for order in orders]

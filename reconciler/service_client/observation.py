@@ -195,6 +195,7 @@ def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> Obser
         has_secret=_mark(object_id, fields, "hasSecret"),
         active=_is_active(object_id, fields),
         created_at=text_of(details, "creationDate"),
+        ignored=_ignored(object_id, fields),
     )
 
 
@@ -241,6 +242,16 @@ def _mark(object_id: str, fields: JsonObject, name: str) -> bool | None:
     if value is not None and type(value) is not bool:
         raise unsound(object_id, f"its {name} is neither true nor false")
     return value
+
+
+def _ignored(object_id: str, fields: JsonObject) -> frozenset[str] | None:
+    """Return the fields that an object was applied as ignored; None where that is not told."""
+    names = fields.get("ignore")
+    if names is None:
+        return None
+    if type(names) is not list or not all(type(name) is str for name in names):
+        raise unsound(object_id, "its ignore is not a list of texts")
+    return frozenset(names)
 
 
 def with_names(

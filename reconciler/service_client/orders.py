@@ -6,10 +6,11 @@ How each kind is called, and what its answers mean, its room says (``kinds.calls
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeGuard
 
-from reconciler.errors import ServiceError, ServiceUnavailableError
+from reconciler.errors import PreconditionFailedError, ServiceError, ServiceUnavailableError
 from reconciler.kinds.calls import CALLS
 from reconciler.resources.call import Call
 from reconciler.resources.secret import Secret
@@ -24,7 +25,16 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error
-from reconciler.state import ObservedObject, Resource, is_owned_by
+from reconciler.state import (
+    ObservedObject,
+    Resource,
+    completed,
+    is_owned_by,
+    left_as_held,
+)
+
+TRIES = 3
+"""How often an update is sent at most while others write to fields that it leaves as held."""
 
 
 def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
@@ -50,7 +60,7 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
         case UpdateOrder() | DeleteOrder():
             sequence = None if order.is_moved else order.held.sequence
             if isinstance(order, UpdateOrder):
-                context = _with_marks(context, order.resource)
+                context = _with_marks(context, order.resource, order.held.ignored or ())
     # Where nothing but marks changes, these are recorded.
     made = CALLS[order.ref.kind].calls(order) or [("RecordContext", {"id": unchanged(order).id})]
     text = json.dumps(context)
@@ -68,8 +78,14 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     ]
 
 
-def _with_marks(context: Context, wanted: CreateOrder | Resource) -> Context:
-    return {**context, "preventDelete": wanted.prevent_delete, "critical": wanted.critical}
+def _with_marks(
+    context: Context, wanted: CreateOrder | Resource, ignored_before: Collection[str] = ()
+) -> Context:
+    marks = {"preventDelete": wanted.prevent_delete, "critical": wanted.critical}
+    # A context is flat, so a list is one text.
+    is_said = wanted.ignored or ignored_before
+    ignored = {"ignore": ",".join(sorted(wanted.ignored))} if is_said else {}
+    return {**context, **marks, **ignored}
 
 
 def unchanged(order: Order) -> Written:
@@ -120,6 +136,45 @@ def written(order: Order, answer: Answer) -> Written | ServiceError:
         )
     except ServiceError as failure:
         return ServiceUnavailableError(failure.problem, remedy=AGAIN)
+
+
+def is_shared(order: Order, result: Written | ServiceError) -> TypeGuard[UpdateOrder]:
+    """Return whether an update was refused that leaves fields as held: others may write those."""
+    if not isinstance(order, UpdateOrder) or not left_as_held(order.resource):
+        return False
+    return isinstance(result, PreconditionFailedError)
+
+
+def rebased(order: UpdateOrder, now: ObservedObject | None, tree: object) -> UpdateOrder | None:
+    """Return an update with the fields that it leaves as held taken from the object as it is now.
+
+    None where anything else of the object changed that the update was decided on: that takes
+    another plan. An earlier call of the same order may have written what is wanted already.
+    Without ignored fields, a move that no field explains is a reason to plan again, too.
+    """
+    held, wanted, left = order.held, order.resource, left_as_held(order.resource)
+    if now is None or now.sequence == held.sequence:
+        return None
+    judged: list[tuple[Any, ...]] = [
+        (now.ref.name, held.ref.name, wanted.ref.name),
+        (now.prevent_delete, held.prevent_delete, wanted.prevent_delete),
+        (now.critical, held.critical, wanted.critical),
+        (now.ignored, held.ignored, wanted.ignored),
+        (now.owner, held.owner, tree),
+        (now.has_secret, held.has_secret),
+        (now.uncarried, held.uncarried),
+    ]
+    if wanted.active is not None:
+        judged.append((now.active, held.active, wanted.active))
+    judged += [
+        (now.spec.get(name), held.spec.get(name), wanted.spec[name])
+        for name in wanted.spec.keys() - left
+    ]
+    if any(found not in planned for found, *planned in judged):
+        return None
+    if not wanted.ignored and all(now.spec.get(name) == held.spec.get(name) for name in left):
+        return None
+    return replace(order, resource=completed(wanted, now), held=now)
 
 
 def confirmed_result(order: Order, call: Call, now: Mapping[str, ObservedObject]) -> Written | None:

@@ -40,6 +40,7 @@ class CreateOrder:
     project_id: str = ""
     prevent_delete: bool = False
     critical: bool = False
+    ignored: frozenset[str] = frozenset()
     reason: str = ""
     named_ids: Mapping[str, str] = field(default_factory=dict)
 

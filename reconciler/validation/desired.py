@@ -200,6 +200,7 @@ def resource_of(kind: Kind, manifest: Manifest) -> Resource:
         metadata.get("preventDelete", False),
         metadata.get("critical", False),
         metadata.get("active"),
+        frozenset(metadata.get("ignore", ())),
     )
 
 

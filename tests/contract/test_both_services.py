@@ -22,7 +22,7 @@ from reconciler.plan.model import Adopt, Delete, Scope, Update
 from reconciler.resources.normal import LEFT_AS_HELD
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import DeleteOrder, SecretOrder, UpdateOrder, Written
-from reconciler.state import DesiredState, Resource, holds
+from reconciler.state import DesiredState, Resource, completed, holds
 from tests.builders import (
     a_jwt_config,
     a_public_application,
@@ -180,6 +180,38 @@ def test_an_object_that_moved_on_is_not_written_over(house: House, kind: Kind) -
     assert isinstance(second, PreconditionFailedError)
     assert isinstance(gone, PreconditionFailedError)
     assert holds(house.held(before.ref), mine.resource.spec)
+
+
+IGNORED = {
+    Kind.OIDC_APPLICATION: ("additionalOrigins", ["https://theirs.example.com"]),
+    Kind.ACTION: ("allowedToFail", True),
+    Kind.IDP_JWT_CONFIG: ("keysEndpoint", "https://theirs.example.com/keys"),
+    Kind.PROJECT_ROLE: ("displayName", "Theirs"),
+}
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
+def test_a_field_that_is_left_to_others_is_sent_back_as_they_wrote_it(
+    house: House, kind: Kind
+) -> None:
+    """The object has moved on since it was read, and nothing that was decided has."""
+    before = house.made(house.create(kind, "greet"))
+    name, value = IGNORED[kind]
+    theirs = declared(before.ref, {**before.spec, name: value})
+    ours = {
+        Kind.OIDC_APPLICATION: an_application(devMode=True),
+        Kind.ACTION: an_action(timeout="1s"),
+        Kind.IDP_JWT_CONFIG: a_jwt_config(issuer="https://new.example.com"),
+        Kind.PROJECT_ROLE: a_role(group="Orders"),
+    }
+    mine = replace(declared(before.ref, ours[kind]), ignored=frozenset({name}))
+    (other,) = house.write(UpdateOrder(theirs, before))
+
+    (written,) = house.write(UpdateOrder(completed(mine, before), before))
+
+    assert isinstance(other, Written)
+    assert isinstance(written, Written), written
+    assert holds(house.held(before.ref), {**mine.spec, name: value})
 
 
 def test_a_refused_order_keeps_no_other_from_being_carried_out(house: House) -> None:

@@ -48,6 +48,7 @@ def test_every_object_is_listed_with_all_there_is_to_know(ask: Asking) -> None:
         "owner": "default",
         "preventDelete": True,
         "critical": False,
+        "ignore": [],
         "changedBy": "admin",
         "context": json.loads(CONTEXT),
     }
@@ -89,6 +90,24 @@ def test_every_tree_that_ever_wrote_an_object_is_remembered(ask: Asking) -> None
     assert found["trees"] == ["a", "b"]
     assert (found["preventDelete"], found["critical"]) == (True, True)
     assert (found["context"], found["changedBy"]) == ({}, "hand")
+
+
+def test_ignored_fields_are_kept_until_a_context_says_others(ask: Asking) -> None:
+    """Another writer's event says nothing of them; an empty text takes them away."""
+    made = ask.an_action(context='{"tree":"a","ignore":"timeout,script"}')["id"]
+    ask("UpdateAction", id=made, name="greet", script="y")
+    (kept,) = ask.objects()
+    ask("RecordContext", id=made, context='{"tree":"a","ignore":""}')
+    (gone,) = ask.objects()
+
+    assert kept["ignore"] == ["script", "timeout"]
+    assert gone["ignore"] == []
+
+
+def test_a_list_of_ignored_fields_that_is_too_long_is_refused(ask: Asking) -> None:
+    """Rows and caches keep it."""
+    with pytest.raises(Refusal, match="ignore must be at most 1000 characters long"):
+        ask.an_action(context=json.dumps({"ignore": "a" * 1001}))
 
 
 def test_the_trees_of_an_organization_are_those_of_what_is_in_it(ask: Asking) -> None:

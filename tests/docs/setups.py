@@ -71,6 +71,32 @@ TWO_SERVICES = (
     "git init --quiet\n"
     f"{_tree('development/acme', 'greet', 'stay')}{_tree('production/acme', 'greet', 'stay')}"
 )
+# Somebody gives an application another origin in a console, which sends all of its fields.
+A_SHARED_FIELD = (
+    f"{_tree('manifests')}"
+    "sed -i 's/name: web}/name: web, ignore: [additionalOrigins]}/' manifests/web.yaml\n"
+    "reconciler apply --auto-approve\n"
+    """cat > console.py <<'END'
+from contextlib import closing
+from pathlib import Path
+
+from reconciler.service.build import open_sqlite
+from reconciler.service.operations.callers import EMBEDDED
+from reconciler.service.operations.request import Request
+
+with closing(open_sqlite(Path(".reconciler/identity.db"))) as service:
+    def call(operation, **fields):
+        return service.call(Request(operation, fields, caller=EMBEDDED))
+
+    (owner,) = (each["id"] for each in call("ListOrgs")["result"])
+    held = call("ListObjects", organizationId=owner)["objects"]
+    (web,) = (each for each in held if each["name"] == "web")
+    fields = {**web["spec"], "additionalOrigins": ["https://preview.example.com"]}
+    call("UpdateOIDCAppConfig", projectId=web["projectId"], appId=web["id"], **fields)
+END
+python console.py
+"""
+)
 NO_GRPCURL = NotRun("needs grpcurl; tests/contract/test_transports.py makes the same call")
 A_PORT = NotRun("needs the port of the page; tests/acceptance/test_serving_docs.py has another")
 A_SERVER = NotRun("a server does not end by itself; tests/acceptance/test_serve.py runs it")
@@ -97,5 +123,10 @@ BLOCKS: Mapping[str, Sequence[Before]] = {
     "docs/roles.md": (_tree("manifests", "greet"),),
     "docs/several-services.md": (TWO_SERVICES, ""),
     "docs/serving.md": (A_SERVER, A_PORT),
+    "docs/shared-fields.md": (
+        A_SHARED_FIELD,
+        "sed -i 's/spec: {/spec: {clockSkew: 1s, /' manifests/web.yaml",
+        "sed -i 's/\\[additionalOrigins\\]/[additionalOrigins, redirectUris]/' manifests/web.yaml",
+    ),
     "docs/tutorial.md": ("",) * 18,
 }

@@ -66,6 +66,7 @@ def _turned(character: str) -> Diagnostic:
 
 
 RULES = KindRules(
+    guarded=frozenset({"script"}),
     removal=Removal("action-removed", 97, "what it enforced is no longer enforced"),
     risks=(
         Rule(

@@ -132,6 +132,7 @@ def _ids(payload: JsonObject) -> list[str]:
 
 
 RULES = KindRules(
+    guarded=frozenset(_TRIGGERS),
     removal=Removal(
         "flow-cleared", 96, "no action runs in it any more: nothing of it is enforced"
     ),

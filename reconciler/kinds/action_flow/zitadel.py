@@ -48,6 +48,12 @@ class _Flows(ZitadelKind):
             if found.triggers
         ]
 
+    def as_read(
+        self, at: CreateOrder | ObservedObject, answer: JsonObject
+    ) -> ObservedObject | None:
+        owner = Owner(at.organization_id, at.ref.organization)
+        return _flow_object(FLOW_NAMED[at.ref.name], answered_flow(answer), owner, {})
+
     def moved_on(
         self, at: CreateOrder | ObservedObject, sequence: int, answer: JsonObject
     ) -> ServiceError | None:

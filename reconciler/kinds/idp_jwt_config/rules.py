@@ -127,6 +127,7 @@ def _audiences(
 
 
 RULES = KindRules(
+    guarded=frozenset({*_RULES, "audience"}),
     removal=Removal("provider-removed", 98, "users who sign in through it are locked out"),
     risks=(
         Rule(

@@ -139,5 +139,5 @@ ROW = KindRow(
     owner=IN_PROJECT,
     has_state=True,
     fields=_FIELDS,
-    secrets=ClientSecrets(has_client_secret, "authMethodType BASIC or POST"),
+    secrets=ClientSecrets(has_client_secret, "authMethodType", "authMethodType BASIC or POST"),
 )

@@ -8,6 +8,7 @@ from reconciler.rules.risks import Rule, role_assertion_off, turned_off, turned_
 _CHECKS = ("projectRoleCheck", "hasProjectCheck")
 
 RULES = KindRules(
+    guarded=frozenset(_CHECKS),
     risks=(
         Rule(
             "access-unchecked", 82, _CHECKS, turned_off,

@@ -126,6 +126,7 @@ def _object_view(row: ObjectRow, spec: Answer | None = None) -> Answer:
         "owner": marks["owner"],
         "preventDelete": marks["preventDelete"] or False,
         "critical": marks.get("critical", False),
+        "ignore": marks.get("ignore", []),
         "changedBy": row.changed_by,
         "context": _parsed(row.context) if row.context else {},
     }

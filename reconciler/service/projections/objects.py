@@ -142,6 +142,10 @@ def _next_marks(marks: str, context: str, *, gives: bool) -> str:
     for mark in ("preventDelete", "critical"):
         if isinstance(said.get(mark), bool):
             known[mark] = said[mark]
+    if isinstance(said.get("ignore"), str):
+        known["ignore"] = sorted({*said["ignore"].split(",")} - {""})
+        if not known["ignore"]:  # most objects have none: their marks do not tell it
+            del known["ignore"]
     return canonical(known)
 
 

@@ -48,7 +48,14 @@ from reconciler.service_client.zitadel.reading import Seen, read_organizations, 
 from reconciler.service_client.zitadel.roles import denied_write
 from reconciler.service_client.zitadel.steps import OrderSteps, Pause, is_unknown_address, run
 from reconciler.service_client.zitadel.writes import serial_key_of, steps_of
-from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSecret, Removal
+from reconciler.state import (
+    ObjectEvent,
+    ObservedObject,
+    ObservedState,
+    OwedSecret,
+    Removal,
+    without,
+)
 
 _LONGEST_STEP = 5.0  # seconds: each look reads every list
 BATCH = 64  # orders at a time: signals are handled between two batches
@@ -249,7 +256,7 @@ class _Expected(NamedTuple):
     Attributes:
         sequence: At least this one; 0 for an object that was removed.
         active: The state that was written; None if none was.
-        spec: The whole spec, of a kind without lists; None for other kinds.
+        spec: The whole spec but for ignored fields, of a kind without lists; None for other kinds.
     """
 
     ref: ResourceRef
@@ -263,7 +270,9 @@ class _Expected(NamedTuple):
             # It has no sequence of its own, and without one value none at all. So it shows when
             # it has the spec of the order, or was written to later.
             shown = held.spec if held else DEFAULTS[self.ref.kind]
-            return shown == self.spec or (held is not None and held.sequence > self.sequence)
+            return self.spec.items() <= shown.items() or (
+                held is not None and held.sequence > self.sequence
+            )
         if held is None or self.active not in {None, held.active}:
             return self.sequence == 0
         return 0 < self.sequence <= held.sequence
@@ -293,7 +302,8 @@ class Awaited:
                 # Whatever sequence its list has for it, it is there.
                 expected = _Expected(order.ref.key, 1)
             case UpdateOrder(resource=resource) if is_whole:
-                expected = _Expected(resource.ref.key, written.sequence, spec=resource.spec)
+                spec = without(resource.ignored, resource.spec)
+                expected = _Expected(resource.ref.key, written.sequence, spec=spec)
             case UpdateOrder(resource=resource):
                 before = self._expected.get(written.id)
                 active = before.active if before and resource.active is None else resource.active

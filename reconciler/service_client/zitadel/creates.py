@@ -28,7 +28,7 @@ from reconciler.service_client.wire import (
     service_error,
 )
 from reconciler.service_client.zitadel.kinds import OF_INSTANCE, PRESENT, ZitadelKind
-from reconciler.service_client.zitadel.objects import Owner, items_of
+from reconciler.service_client.zitadel.objects import items_of
 from reconciler.service_client.zitadel.steps import (
     CATCH_UP,
     FAILED,
@@ -172,15 +172,7 @@ def _one_of(
             f"there is more than one {order.ref}: ids {ids}",
             remedy="Check which of them is used, remove the others, and apply again.",
         )
-    return observed(order, items[0], kind) if items else None
-
-
-def observed(
-    like: CreateOrder | ObservedObject, item: JsonObject, kind: ZitadelKind
-) -> ObservedObject:
-    """Return an item of a list, or of a read, as an object with the owner of another."""
-    owner = Owner(like.organization_id, like.ref.organization)
-    return kind.observed(item, owner, Owner(like.project_id, like.ref.project))
+    return kind.of_same_owner(order, items[0]) if items else None
 
 
 def _taken_over(order: CreateOrder, found: ObservedObject) -> Written | ServiceError:

@@ -163,6 +163,18 @@ class ZitadelKind:
         """Return the object that a read answered."""
         return answer.get(self.reads[1])
 
+    def as_read(
+        self, at: CreateOrder | ObservedObject, answer: JsonObject
+    ) -> ObservedObject | None:
+        """Return the object that a read answered, as observed; None where it answered none."""
+        found = self.read_in(answer)
+        return self.of_same_owner(at, found) if isinstance(found, dict) else None
+
+    def of_same_owner(self, at: CreateOrder | ObservedObject, item: JsonObject) -> ObservedObject:
+        """Return an item of a list, or of a read, as an object with the owner of another."""
+        owner = Owner(at.organization_id, at.ref.organization)
+        return self.observed(item, owner, Owner(at.project_id, at.ref.project))
+
     def moved_on(
         self, at: CreateOrder | ObservedObject, sequence: int, answer: JsonObject
     ) -> ServiceError | None:

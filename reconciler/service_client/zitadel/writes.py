@@ -12,7 +12,7 @@ from functools import partial
 from reconciler.errors import ServiceError
 from reconciler.kinds.zitadel import ZITADEL
 from reconciler.resources.call import Call, Code
-from reconciler.service_client.orders import unchanged, written
+from reconciler.service_client.orders import TRIES, is_shared, rebased, unchanged, written
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
@@ -22,7 +22,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.wire import Answer, Reply, WireRefusal, error_id, service_error
-from reconciler.service_client.zitadel.creates import create, observed
+from reconciler.service_client.zitadel.creates import create
 from reconciler.service_client.zitadel.kinds import ZitadelKind
 from reconciler.service_client.zitadel.steps import (
     Look,
@@ -71,6 +71,22 @@ def _new_secret(order: SecretOrder, kind: ZitadelKind) -> Steps:
 
 
 def _write(order: CreateOrder | UpdateOrder | DeleteOrder, kind: ZitadelKind) -> Steps:
+    """Write an object; again where others meanwhile wrote only fields that are left as held."""
+    result = yield from _write_once(order, kind)
+    for _ in range(TRIES - 1):
+        if not is_shared(order, result):
+            break
+        reply = yield kind.get(order.held, order.held.id)
+        now = kind.as_read(order.held, reply.fields) if isinstance(reply, Answer) else None
+        again = rebased(order, now, tree=None)
+        if again is None:
+            break
+        order = again
+        result = yield from _write_once(order, kind)
+    return result
+
+
+def _write_once(order: CreateOrder | UpdateOrder | DeleteOrder, kind: ZitadelKind) -> Steps:
     """Make the calls of an order in turn, if the object has not changed meanwhile."""
     at = order if isinstance(order, CreateOrder) else order.held
     calls, before = kind.writes(order), unchanged(order)
@@ -135,8 +151,8 @@ def _changes_nothing(
     if not (is_slug and kind.lists and isinstance(order, UpdateOrder)):
         return False
     reply = yield kind.get(order.held, order.held.id)
-    found = kind.read_in(reply.fields) if isinstance(reply, Answer) else None
-    return isinstance(found, dict) and is_in_step(order.resource, observed(order.held, found, kind))
+    now = kind.as_read(order.held, reply.fields) if isinstance(reply, Answer) else None
+    return now is not None and is_in_step(order.resource, now)
 
 
 def _moved_on(

@@ -329,6 +329,19 @@ def state(
             True,
             id="half adopted, now an update",
         ),
+        pytest.param(
+            Update(replace(DECLARED_FAST, ignored=frozenset({"allowedToFail"})), held(GREET)),
+            held(
+                GREET,
+                an_action(timeout="5s", allowedToFail=True),
+                ignored=frozenset({"allowedToFail"}),
+                owner="default",
+                **THEIRS,
+            ),
+            1,
+            True,
+            id="updated by this plan, and an ignored field by another hand since",
+        ),
         pytest.param(Create(DECLARED_FAST), DONE, 1, True, id="created by this plan"),
         pytest.param(
             Create(DECLARED_FAST),

@@ -12,7 +12,7 @@ from reconciler.diagnostics import warning
 from reconciler.plan.digest import declared_digest, essence, hash_of, plan_digest
 from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
 from reconciler.resources.ref import Shard
-from reconciler.state import Resource, completed
+from reconciler.state import ObservedObject, Resource, completed
 from tests.builders import (
     GREET,
     PARTNER,
@@ -230,3 +230,54 @@ def test_a_flag_of_a_project_changes_the_digest_where_it_is_on_or_changes() -> N
     assert len({plan_digest(a_plan(change)) for change in plans}) == len(plans)
     # An explicit false takes back what another tool set, so it declares more than nothing.
     assert declared_digest(desired(declared(SHOP, off))) != declared_digest(desired(declared(SHOP)))
+
+
+LEFT = frozenset({"additionalOrigins"})
+SHARED = replace(declared(WEB, an_application(devMode=True)), ignored=LEFT)
+ORIGINS = an_application(additionalOrigins=["https://theirs.example.com"])
+
+
+def shared_digest(
+    found: ObservedObject, resource: Resource = SHARED, *, new_secret: bool = False
+) -> str:
+    return plan_digest(a_plan(Update(completed(resource, found), found, new_secret)))
+
+
+def test_the_digest_of_an_object_with_ignored_fields_covers_what_was_judged() -> None:
+    """Not its sequence, nor the value of such a field, before or after."""
+    before = shared_digest(held(WEB))
+
+    assert shared_digest(held(WEB, ORIGINS, sequence=9)) == before
+    for other in (
+        held(WEB, an_application(clockSkew="1s")),
+        held(WEB, critical=True),
+        held(WEB, ignored=LEFT),
+        held(WEB, owner="theirs"),
+        held(WEB, has_secret=False),
+        replace(held(WEB), ref=a_ref(name="STOREFRONT")),
+        held(WEB, object_id="8"),
+    ):
+        assert shared_digest(other) != before, other
+    assert shared_digest(held(WEB), replace(SHARED, ignored=LEFT | {"clockSkew"})) != before
+
+
+def test_a_secret_that_is_replaced_needs_the_sequence() -> None:
+    """Nothing else tells whether it is still the one that the plan was about."""
+    later = held(WEB, sequence=9)
+
+    assert shared_digest(later, new_secret=True) != shared_digest(held(WEB), new_secret=True)
+
+
+def test_ignored_fields_of_a_new_object_are_covered_with_their_values() -> None:
+    """They are sent when it is made."""
+    own = an_application(additionalOrigins=["https://ours.example.com"])
+    digests = {
+        plan_digest(a_plan(Create(replace(declared(WEB, said), ignored=ignored))))
+        for said in (None, own)
+        for ignored in (frozenset[str](), LEFT)
+    }
+
+    assert len(digests) == 4
+    assert declared_digest(desired(SHARED)) != declared_digest(
+        desired(replace(SHARED, ignored=frozenset()))
+    )

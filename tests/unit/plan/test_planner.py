@@ -21,11 +21,13 @@ from reconciler.plan.model import (
     Change,
     Create,
     Delete,
+    IgnoredField,
     Plan,
     Scope,
     Summary,
     Unmanaged,
     Update,
+    makes_secret,
     ref_of,
     word,
 )
@@ -341,7 +343,7 @@ def test_what_only_one_declares_is_told_as_a_create_or_a_delete() -> None:
     assert (plan.in_step, plan.compared_with, plan.scope.environment) == ((ACME,), *ENVIRONMENTS)
     # Nothing is of a service: the objects of the first body have no ids, events or owners.
     held_shop = ObservedObject(SHOP, "", 0, declared(SHOP).spec, "", prevent_delete=False)
-    assert plan.changes[1] == Delete(replace(held_shop, critical=False))
+    assert plan.changes[1] == Delete(replace(held_shop, critical=False, ignored=frozenset()))
     assert (plan.instance, plan.organizations) == ("", ("acme",))
 
 
@@ -822,3 +824,59 @@ def test_a_wrong_id_is_never_made_up_for_by_the_name(
     assert [finding.code for finding in matching.findings] == ([code] if code else [])
     (found,) = [held for resource, held in matching.pairs if resource is wanted]
     assert (found is None) is bool(code)
+
+
+ORIGINS = ["https://theirs.example.com"]
+
+
+def test_an_ignored_field_is_no_difference_and_is_listed() -> None:
+    """A value that a manifest declares is for a new object only."""
+    wanted = replace(declared(WEB), ignored=frozenset({"additionalOrigins"}))
+    found = held(WEB, an_application(additionalOrigins=ORIGINS), ignored=wanted.ignored)
+
+    plan = plan_of([wanted], [found])
+
+    assert (plan.changes, plan.in_step) == ((), (WEB, ACME, SHOP))
+    assert plan.ignored == (IgnoredField(WEB, "additionalOrigins", [], ORIGINS),)
+
+
+def test_what_the_ignored_value_brings_with_it_is_nobodys_difference() -> None:
+    """An emptied list that a ZITADEL keeps, and a secret that is lacking, are theirs as well."""
+    wanted = replace(
+        declared(WEB, an_application(devMode=True)),
+        ignored=frozenset({"authMethodType", "additionalOrigins"}),
+    )
+    found = held(
+        WEB,
+        an_application(additionalOrigins=ORIGINS, authMethodType="OIDC_AUTH_METHOD_TYPE_POST"),
+        ignored=wanted.ignored,
+        has_secret=False,
+    )
+
+    house = replace(observed(*HOUSE, found), generation=4)
+    (change,) = build_plan(desired(*OWNERS, wanted), house).changes
+
+    assert [field.name for field in field_changes(change)] == ["devMode"]
+    assert isinstance(change, Update)
+    assert change.resource.spec == {**found.spec, "devMode": True}
+    assert not change.kept
+    assert not makes_secret(change)
+
+
+def test_a_field_that_is_no_longer_ignored_is_compared_again() -> None:
+    found = held(
+        WEB, an_application(additionalOrigins=ORIGINS), ignored=frozenset({"additionalOrigins"})
+    )
+
+    (change,) = plan_of([declared(WEB)], [found]).changes
+
+    assert [(each.name, each.before, each.after) for each in field_changes(change)] == [
+        ("metadata.ignore", ["additionalOrigins"], []),
+        ("additionalOrigins", ORIGINS, []),
+    ]
+
+
+def test_a_service_that_keeps_no_marks_shows_none() -> None:
+    wanted = replace(declared(WEB), ignored=frozenset({"devMode"}))
+
+    assert plan_of([wanted], [held(WEB, ignored=None)]).changes == ()

@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
+from reconciler.plan.diff import IGNORE
 from reconciler.plan.model import Adopt, Create, Delete, Update
 from reconciler.plan.risk import CLASSES, Risk, is_severe, most_dangerous, risks_of
 from reconciler.resources.ref import Kind, ResourceRef
@@ -406,8 +407,8 @@ def test_each_class_has_one_danger_and_one_sentence() -> None:
     dangers = {danger for _, danger, _ in classes}
 
     assert len(classes) == len({name for name, _, _ in classes}) == len(dangers)
-    assert len(CLASSES) == len(classes) + 4
-    assert dangers & {92, 93, 94, 95} == set()  # of the classes that every kind has
+    assert len(CLASSES) == len(classes) + 5
+    assert dangers & {90, 92, 93, 94, 95} == set()  # of the classes that every kind has
 
 
 def test_names_are_part_of_the_interface() -> None:
@@ -428,3 +429,37 @@ def test_the_page_about_risks_has_every_class_in_its_order() -> None:
 
     rows = re.findall(r'^\| <a id="([a-z-]+)"></a>`([a-z-]+)` \|', page, re.MULTILINE)
     assert rows == [(name, name) for name in CLASSES]
+
+
+@each_row(
+    ("ref", "before", "after", "is_told"),
+    [
+        (WEB, frozenset(), {"redirectUris"}, True),
+        (WEB, frozenset({"redirectUris"}), {"redirectUris"}, False),
+        (WEB, frozenset({"redirectUris"}), {"redirectUris", "authMethodType"}, True),
+        (WEB, frozenset(), {"additionalOrigins", "clockSkew"}, False),
+        (WEB, None, {"redirectUris"}, True),  # a service that keeps no marks
+        (PARTNER, frozenset(), {"keysEndpoint"}, True),
+        (GREET, frozenset(), {"script"}, True),
+        (GREET, frozenset(), {"timeout"}, False),
+        (SHOP, frozenset(), {"hasProjectCheck"}, True),
+        (TOKEN, frozenset(), {"PRE_USERINFO_CREATION"}, True),
+    ],
+)
+def test_to_leave_a_field_that_decides_who_gets_in_to_others_is_a_risk(
+    ref: ResourceRef, before: frozenset[str] | None, after: set[str], *, is_told: bool
+) -> None:
+    """A new object says it as well; that a service knows of it already is no news."""
+    wanted, found = replace(declared(ref), ignored=frozenset(after)), held(ref, ignored=before)
+
+    told = [risk.name for risk in risks_of(Update(wanted, found)) if risk.field == IGNORE]
+    new = [risk.name for risk in risks_of(Create(wanted)) if risk.field == IGNORE]
+
+    assert told == ["field-unwatched"] * is_told
+    assert new == ["field-unwatched"] * bool(RULES[ref.kind].guarded & after)
+
+
+def test_guarded_fields_are_fields_of_their_kind() -> None:
+    """A renamed field must not leave a guard behind that never speaks again."""
+    for kind, row in RULES.items():
+        assert row.guarded <= {field.name for field in KINDS[kind].fields}

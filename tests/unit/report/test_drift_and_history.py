@@ -11,8 +11,10 @@ import pytest
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
 from reconciler.plan.history import Step
-from reconciler.plan.model import Cause, CauseKind
+from reconciler.plan.model import Cause, CauseKind, IgnoredField
 from reconciler.report.drift_and_history import NO_HISTORY, DriftDocument
+from reconciler.report.drift_and_history import drift_as_text as drawn
+from reconciler.report.layout import BARE
 from reconciler.state import ObjectEvent
 from tests.builders import GREET, PLACE, WEB, a_ref
 from tests.drawings import (
@@ -114,7 +116,7 @@ def test_json_counts_and_names_everything() -> None:
 
     assert told["summary"] == {
         "changed": 1, "removed": 1, "untold": 1, "unmanaged": 1, "unjudged": 1,
-        "owed": 2, "owed_elsewhere": 0,
+        "ignored": 0, "owed": 2, "owed_elsewhere": 0,
     }  # fmt: skip
     assert [each["drift"] for each in told["drift"]] == ["changed", "removed"]
     assert told["drift"][0]["sequence"] == "43"
@@ -171,3 +173,17 @@ def test_json_has_every_event_in_stable_keys() -> None:
     assert (first["secret_changed"], first["removed"]) == (True, False)
     assert [field["name"] for field in first["fields"]] == ["timeout"]
     assert (last["tree"], last["reason"], last["removed"]) == (None, None, True)
+
+
+def test_many_ignored_fields_are_cut_on_a_terminal_only() -> None:
+    """A list that Defaults make for every object would hide the rest."""
+    fields = tuple(IgnoredField(WEB, f"f{number}", None, [number]) for number in range(40))
+    document = DriftDocument(replace(NOTHING, ignored=fields), PLACE)
+
+    short = drawn(document, replace(BARE, folded=True))
+
+    assert "  OidcApplication acme/shop/storefront  f0: [0]  (declared: nothing)\n" in short
+    assert "and 10 more: --format json lists each" in short
+    assert "f39" not in short
+    assert "f39: [39]" in drawn(document, BARE)
+    assert "; 40 ignored fields are not judged." in short

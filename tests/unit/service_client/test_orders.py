@@ -9,10 +9,16 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import ServiceError
+from reconciler.errors import PreconditionFailedError, ServiceError
 from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.orders import calls_of, confirmed_result, result_of
+from reconciler.service_client.orders import (
+    calls_of,
+    confirmed_result,
+    is_shared,
+    rebased,
+    result_of,
+)
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
 from reconciler.service_client.wire import WireRefusal
 from reconciler.state import ObservedObject
@@ -382,3 +388,110 @@ def test_what_is_changed_is_not_in_use_meanwhile(operations: list[str], *, activ
         not_done = replace(steps.get(before, was), critical=False)
         assert confirmed_result(order, call, {done.id: done}) is not None
         assert confirmed_result(order, call, {done.id: not_done}) is None
+
+
+LEFT = replace(
+    declared(WEB, an_application(devMode=True)), ignored=frozenset({"additionalOrigins"})
+)
+
+
+@each_row(
+    ("ignored", "before", "context"),
+    [
+        ((), None, {}),
+        ((), frozenset(), {}),
+        (("devMode", "clockSkew"), frozenset(), {"ignore": "clockSkew,devMode"}),
+        ((), frozenset({"devMode"}), {"ignore": ""}),
+    ],
+)
+def test_ignored_fields_are_said_where_there_are_or_were_any(
+    ignored: Sequence[str], before: frozenset[str] | None, context: dict[str, str]
+) -> None:
+    """All other objects have the context that they had before there were ignored fields."""
+    wanted = replace(declared(WEB), ignored=frozenset(ignored), critical=True)
+    (call,) = calls_of(UpdateOrder(wanted, replace(held(WEB), ignored=before)), {})
+
+    assert json.loads(call.context) == {"preventDelete": False, "critical": True, **context}
+
+
+def moved(**now: Any) -> ObservedObject:
+    """Return the application as it is after another writer."""
+    return replace(held(WEB), sequence=9, **now)
+
+
+def spec_with(**fields: Any) -> dict[str, Any]:
+    return {**held(WEB).spec, **fields}
+
+
+THEIRS = {"additionalOrigins": ["https://theirs.example.com"]}
+
+
+@each_row(
+    ("now", "is_again"),
+    [
+        pytest.param(moved(spec=spec_with(**THEIRS)), True, id="the ignored field"),
+        pytest.param(moved(), True, id="no field"),
+        pytest.param(moved(spec=spec_with(devMode=True)), True, id="a field, as it is wanted"),
+        pytest.param(moved(spec=spec_with(clockSkew="1s")), False, id="another field"),
+        pytest.param(moved(ref=a_ref(name="other")), False, id="the name"),
+        pytest.param(moved(critical=True), False, id="a mark"),
+        pytest.param(moved(ignored=frozenset({"devMode"})), False, id="the ignored fields"),
+        pytest.param(moved(ignored=LEFT.ignored), True, id="the ignored fields, as wanted"),
+        pytest.param(moved(owner="theirs"), False, id="the owner"),
+        pytest.param(moved(owner="ours"), True, id="the owner, by this tree"),
+        pytest.param(moved(active=False), True, id="a state that no manifest says"),
+        pytest.param(moved(has_secret=True), False, id="that it has a secret"),
+        pytest.param(moved(uncarried=("x",)), False, id="what an update would erase"),
+        pytest.param(replace(moved(), sequence=1), False, id="nothing"),
+        pytest.param(None, False, id="it is gone"),
+    ],
+)
+def test_an_update_is_tried_again_where_nothing_changed_that_was_decided(
+    now: ObservedObject | None, *, is_again: bool
+) -> None:
+    """It then sends what it leaves to others as it is now, on the condition of that read."""
+    again = rebased(UpdateOrder(LEFT, held(WEB)), now, "ours")
+
+    assert (again is not None) is is_again
+    if again is not None and now is not None:
+        kept = now.spec["additionalOrigins"]
+        assert again.resource.spec == {**LEFT.spec, "additionalOrigins": kept}
+        assert {call.expected_sequence for call in calls_of(again, {})} == {9}
+
+
+def test_a_declared_state_that_moved_is_not_tried_again() -> None:
+    order = UpdateOrder(replace(LEFT, active=True), held(WEB))
+
+    assert rebased(order, moved(active=False), "ours") is None
+    assert rebased(order, moved(active=True), "ours") is not None
+
+
+@each_row(
+    ("now", "is_again"),
+    [
+        pytest.param({"hasProjectCheck": True}, True, id="a flag that no manifest says"),
+        pytest.param({}, False, id="nothing that explains it"),
+        pytest.param({"projectRoleCheck": True, "hasProjectCheck": True}, True, id="as wanted"),
+    ],
+)
+def test_a_project_is_tried_again_only_where_a_flag_explains_it(
+    now: dict[str, bool], *, is_again: bool
+) -> None:
+    """Without ignored fields an object that moved for another reason is not written over."""
+    before = held(SHOP)
+    order = UpdateOrder(declared(SHOP, {"projectRoleCheck": True}), before)
+
+    again = rebased(order, replace(before, sequence=9, spec={**before.spec, **now}), "ours")
+
+    assert (again is not None) is is_again
+
+
+def test_only_a_conflict_of_an_update_that_leaves_fields_is_looked_at_again() -> None:
+    """An action that leaves none is refused at once, without another read."""
+    conflict = PreconditionFailedError("moved", remedy="Plan again.")
+    update = UpdateOrder(LEFT, held(WEB))
+
+    assert is_shared(update, conflict)
+    assert not is_shared(update, ServiceError("broken", remedy="Wait."))
+    assert not is_shared(UpdateOrder(declared(GREET), held(GREET)), conflict)
+    assert not is_shared(DeleteOrder(held(WEB)), conflict)
