@@ -170,7 +170,7 @@ def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:
             raise UsageError(
                 f"{flag} names nothing that is declared or held: {named}{more}",
                 remedy="Correct the names, or leave them out. * stands for any part of one name: "
-                "'OidcApplication/acme/*/*'. Nothing was written.",
+                "'Project/acme/*'. Nothing was written.",
             )
 
 
