@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -369,6 +370,24 @@ def test_a_plan_of_a_part_goes_on_after_it_was_cut_short(run: Run, small: Path) 
 
     assert done.code == 0, done.all
     assert "of 3 done already" in done.err or "Every change of this plan is done" in done.err
+
+
+@pytest.mark.parametrize("point", ["C4", "C11"])
+def test_a_plan_of_a_part_goes_on_after_a_kill(place: Place, point: str) -> None:
+    """What the part needed is made by then, and is what the approved plan has made."""
+    place.run("plan", "--out", "plan.json", "--target", "Action/globex/greet")
+    killed = place.run(
+        "apply", "plan.json", "--target", "Action/globex/greet", RECONCILER_CRASHPOINT=point
+    )
+    assert killed.code == -signal.SIGKILL, killed.all
+    assert "create Organization globex" not in planned(place)
+
+    done = place.run("apply", "plan.json", "--target", "Action/globex/greet")
+
+    assert done.code == 0, done.all
+    assert "Going on with this plan: 1 of 2 done already." in done.err
+    assert planned(place, "--target", "Action/globex/greet") == set()
+    assert "create IdpJwtConfig partner" in planned(place)
 
 
 def test_drift_is_that_of_the_part(place: Place) -> None:
