@@ -15,7 +15,13 @@ from reconciler.diagnostics import Diagnostic, error
 from reconciler.errors import UsageError
 from reconciler.plan.model import Change, Create, Delete, Plan, Scope, Summary, held_of, ref_of
 from reconciler.plan.ordering import frees, needed_by
-from reconciler.resources.ref import RefSet, ResourceRef, owner_of, parse_ref
+from reconciler.resources.ref import (
+    RefSet,
+    ResourceRef,
+    organization_ref,
+    owner_of,
+    parse_ref,
+)
 from reconciler.resources.references import references
 from reconciler.state import DesiredState, OwedSecret, Resource
 
@@ -159,6 +165,7 @@ def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:
         *plan.in_step,
         *(found.ref for found in plan.unmanaged),
         *(secret.ref for secret in plan.owed),
+        *map(organization_ref, plan.organizations),  # no unmanaged object is an organization
     ]
     for flag, wanted in (("--target", targets), ("--exclude", excluded)):
         unknown = [each for each in wanted.without(known) if _is_of_shard(each, plan.scope)]
