@@ -64,8 +64,8 @@ class Selection:
         self.in_step = {ref.key for ref in plan.in_step if self._names(ref)}
         self.blocks = tuple(sorted(self._bring_needed(), key=lambda each: (each.ref, each.remedy)))
         self._bring_in_step(desired, {ref.key for ref in plan.in_step})
-        refs = map(ref_of, plan.changes)
-        self.needed = tuple(ref for ref in refs if ref.key in self.changes - named)
+        brought = self.changes - named
+        self.needed = tuple(ref for ref in map(ref_of, plan.changes) if ref.key in brought)
 
     def __contains__(self, ref: ResourceRef) -> bool:
         return ref.key in self.changes if ref.key in self._planned else self._names(ref)
@@ -111,9 +111,10 @@ class Selection:
         left = [*self.changes, *self.in_step]
         while left:
             resource = desired.resources.get(left.pop())
-            found = {*_named_by(resource)} & in_step - self.in_step if resource else set()
-            self.in_step |= found
-            left += found
+            for key in _named_by(resource) if resource else ():
+                if key in in_step and key not in self.in_step:
+                    self.in_step.add(key)
+                    left.append(key)
 
 
 def narrowed(plan: Plan, desired: DesiredState) -> Plan:
