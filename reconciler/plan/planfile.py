@@ -24,6 +24,7 @@ from reconciler.plan.model import (
     IgnoredField,
     Plan,
     Scope,
+    Summary,
     Unmanaged,
     Update,
 )
@@ -126,6 +127,8 @@ class _PlanDocument(Document):
     inactive: tuple[ResourceRef, ...]
     ignored: tuple[IgnoredField, ...]
     new_store: str
+    needed: tuple[ResourceRef, ...]
+    left_out: Summary
 
 
 def _document(file: PlanFile) -> _PlanDocument:
@@ -325,6 +328,8 @@ class SavedOptions:
     take_over: tuple[ResourceRef, ...]
     other_tree: tuple[str, ...]
     environment: str
+    target: tuple[str, ...]
+    exclude: tuple[str, ...]
 
     @classmethod
     def of(cls, scope: Scope) -> Self:

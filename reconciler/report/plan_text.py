@@ -16,6 +16,7 @@ from reconciler.report.plan_document import (
     LEFT_INACTIVE,
     LEFT_TO_OTHERS,
     OWED,
+    PART,
     Group,
     PlanDocument,
     Shown,
@@ -134,6 +135,8 @@ def _counts(document: PlanDocument, style: Style) -> Iterator[str]:
     yield document.headline.drawn(style)
     if document.shard:
         yield f"Shard {document.shard}"
+    if part := document.part:
+        yield f"{PART} {part.selected}{part.counts}"
     yield from document.owed_sentences
 
 
