@@ -67,7 +67,7 @@ OF_OUR_SERVICE: Mapping[str, tuple[str, ...]] = {
     "ReleaseLease": (f"DELETE {_OWN}/leases",),
     "PauseTree": (f"POST {_OWN}/pauses",),
     "ResumeTree": (f"DELETE {_OWN}/pauses",),
-    "RecordApplied": (f"POST {_OWN}/applied",),
+    "RecordCommit": (f"POST {_OWN}/commits",),
 }
 
 # Of the values that a call carries beside its fields: the header of each in a request of its own

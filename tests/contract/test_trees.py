@@ -30,7 +30,7 @@ def pause(ask: Asking, **fields: Any) -> dict[str, Any]:
 
 def record(ask: Asking, lease: str, **fields: Any) -> dict[str, Any]:
     asked = {"named": "acme", "tree": "shop", "commit": COMMIT, "lease": lease, **fields}
-    return ask("RecordApplied", **asked)
+    return ask("RecordCommit", **asked)
 
 
 def test_a_pause_is_carried_by_the_heads_until_its_time_is_over(ask: Asking) -> None:
@@ -75,9 +75,7 @@ def test_a_record_is_written_by_the_leader_alone(ask: Asking) -> None:
     of_organization = ask("AcquireLease", named="acme", holder="me", seconds=60)["lease"]
     before = ask.event_count()
     for lease in (of_other_tree, of_organization, "1.guessed"):
-        refusal = ask.refused(
-            "RecordApplied", named="acme", tree="shop", commit=COMMIT, lease=lease
-        )
+        refusal = ask.refused("RecordCommit", named="acme", tree="shop", commit=COMMIT, lease=lease)
         assert (refusal.code, refusal.reason) == (10, "leadership.lost")
     ask.an_action(context=f'{{"tree":"shop","revision":"{OTHER}"}}')
     assert heads(ask)["acme"]["applied"] == []
@@ -96,12 +94,12 @@ def test_a_leader_who_is_late_records_nothing(ask: Asking) -> None:
     late = lead(ask)
     ask.clock.time += 61_000_000
     asked = {"named": "acme", "tree": "shop", "commit": COMMIT, "lease": late}
-    assert ask.refused("RecordApplied", **asked).reason == "leadership.lost"
+    assert ask.refused("RecordCommit", **asked).reason == "leadership.lost"
     new = lead(ask)
-    assert ask.refused("RecordApplied", **asked).reason == "leadership.lost"
+    assert ask.refused("RecordCommit", **asked).reason == "leadership.lost"
     record(ask, new)
     ask("ReleaseLease", named="acme", tree="shop", lease=new)
-    assert ask.refused("RecordApplied", **{**asked, "lease": new}).code == 10
+    assert ask.refused("RecordCommit", **{**asked, "lease": new}).code == 10
 
 
 def test_the_same_commit_is_recorded_once(ask: Asking) -> None:
@@ -180,7 +178,7 @@ def test_an_organization_keeps_only_so_many_trees(ask: Asking) -> None:
     full = {"named": "acme", "tree": "shop", "reason": "x", "seconds": 60}
     assert ask.refused("PauseTree", **full).reason == "object.too_many_trees"
     mine = {"named": "acme", "tree": "shop", "commit": COMMIT, "lease": lead(ask)}
-    assert ask.refused("RecordApplied", **mine).reason == "object.too_many_trees"
+    assert ask.refused("RecordCommit", **mine).reason == "object.too_many_trees"
 
     ask.clock.time += 61_000_000
     ask("PauseTree", **full)
@@ -203,7 +201,7 @@ def _leading(ask: Asking, **who: Any) -> int:
 
 def _recording(ask: Asking, **who: Any) -> int:
     asked = {"tree": "shop", "commit": COMMIT, "lease": "1.guessed"}
-    return int(ask.refused("RecordApplied", **asked, **who).code)
+    return int(ask.refused("RecordCommit", **asked, **who).code)
 
 
 @each_row("refused", [_pausing, _resuming, _leading, _recording])
@@ -240,10 +238,10 @@ def test_who_does_not_see_an_organization_has_no_say_there(refused: Callable[...
         ("PauseTree", "tree", 201 * "x"),
         ("PauseTree", "more", "x"),
         ("ResumeTree", "tree", "a\0b"),
-        ("RecordApplied", "commit", "main"),
-        ("RecordApplied", "commit", COMMIT.upper()),
-        ("RecordApplied", "outcome", "failed"),
-        ("RecordApplied", "lease", ""),
+        ("RecordCommit", "commit", "main"),
+        ("RecordCommit", "commit", COMMIT.upper()),
+        ("RecordCommit", "outcome", "failed"),
+        ("RecordCommit", "lease", ""),
     ],
 )
 def test_a_field_that_is_wrong_is_named(
@@ -252,7 +250,7 @@ def test_a_field_that_is_wrong_is_named(
     good: dict[str, dict[str, object]] = {
         "PauseTree": {"tree": "shop", "reason": "x", "seconds": 60},
         "ResumeTree": {"tree": "shop"},
-        "RecordApplied": {"tree": "shop", "commit": COMMIT, "lease": "1.x"},
+        "RecordCommit": {"tree": "shop", "commit": COMMIT, "lease": "1.x"},
     }
     refusal = ask.refused(operation, named="acme", **{**good[operation], field: value})
 

@@ -33,7 +33,7 @@ HEADS_AT_ONCE = 10_000  # organizations; a page is cut by bytes, too
 _ROWS_AT_ONCE = 1000
 MAX_PAUSE_SECONDS = 31 * 24 * 60 * 60
 OUTCOMES = ("changed", "unchanged")
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+COMMIT = r"^[0-9a-f]{40}(?:[0-9a-f]{24})?$"
 
 
 def list_heads(call: Reading, fields: Fields) -> Answer:
@@ -135,14 +135,14 @@ def resume_tree(call: Writing, fields: Fields) -> Answer:
     return _written(call, organization, TreeResumed(Kind.ORGANIZATION, tree))
 
 
-def record_applied(call: Writing, fields: Fields) -> Answer:
+def record_commit(call: Writing, fields: Fields) -> Answer:
     """Record that a commit was applied to an organization, all of it; once for each commit.
 
     Only the holder of the leadership lease of the tree may.
     """
     organization, tree = _organization(call, fields), _tree(fields)
     commit = fields.text("commit", required=True)
-    if not _COMMIT.fullmatch(commit):
+    if not re.fullmatch(COMMIT, commit):
         raise fields.wrong("commit", "must be the 40 or 64 hexadecimal digits of a commit")
     outcome = fields.choice("outcome", OUTCOMES)
     lease = fields.text("lease", required=True)
@@ -183,7 +183,7 @@ def _tree(fields: Fields) -> str:
 
 ROWS = (
     light_operation("ListHeads", "org.read", Effect.READS, list_heads),
-    light_operation("PauseTree", "org.tree.write", Effect.CHANGES, pause_tree),
-    light_operation("ResumeTree", "org.tree.write", Effect.CHANGES, resume_tree),
-    light_operation("RecordApplied", "org.tree.write", Effect.CHANGES, record_applied),
+    light_operation("PauseTree", "org.tree.write", Effect.COORDINATES, pause_tree),
+    light_operation("ResumeTree", "org.tree.write", Effect.COORDINATES, resume_tree),
+    light_operation("RecordCommit", "org.tree.write", Effect.COORDINATES, record_commit),
 )
