@@ -15,6 +15,7 @@ from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import warning
 from reconciler.errors import LockHeldError, ServiceError, UsageError
 from reconciler.report.visible import visible
+from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import fold
 from reconciler.service_client.port import Context, ServiceClient, TreeControl
 from reconciler.state import Head
@@ -139,6 +140,7 @@ def record(client: ServiceClient, applied: Record, context: Context) -> None:
         if _is_recorded(client, applied):
             return
         control.lead(tree, organizations, RECORD_SECONDS, take=True)
+        crashpoint("C19")
         control.record_commit(commit, outcome, context)
     except (LockHeldError, ServiceError) as failure:
         show_warnings(
