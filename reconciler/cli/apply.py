@@ -31,7 +31,7 @@ from reconciler.cli.clients import (
     warn_without_sink,
     why_a_sink,
 )
-from reconciler.cli.configured import Need, configured, refused_plan, untrusted
+from reconciler.cli.configured import Configured, Need, configured, refused_plan, untrusted
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import clean_commit, read_whole, revision_of
@@ -54,7 +54,11 @@ from reconciler.state import DesiredState, ObservedState, Pause, pauses_of
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The flags and inputs of one apply."""
+    """The flags and inputs of one apply.
+
+    Attributes:
+        commit: The commit that is applied, all of it; empty where that is not certain.
+    """
 
     desired: DesiredState
     warnings: Sequence[Diagnostic]
@@ -71,11 +75,6 @@ class Run:
     lock_timeout: float
     despite_pause: bool
     commit: str
-
-    @property
-    def is_of_whole_tree(self) -> bool:
-        """Return whether nothing of the tree is left out."""
-        return self.desired.whole and self.scope.shard is None
 
 
 @command("apply", example="plan.json", formats=(*OUTPUTS,), need=Need.ONE)
@@ -134,13 +133,20 @@ def apply_command(
             auto_approve,
             lock_timeout,
             despite_pause,
-            clean_commit([*(paths or chosen.manifests), *filter(None, [chosen.layers.overlay])]),
+            _commit(paths or chosen.manifests, chosen, desired, scope),
         )
         if blocks := untrusted():  # shown, then refused: a service is not asked
             _approve(run, refused_plan(scope, desired.organizations, blocks))
         if not holds_anything(connection.service):
             return _apply_to_new_store(run)
         return _apply(run)
+
+
+def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, scope: Scope) -> str:
+    """Return the commit that the manifests are of, if nothing of it is edited or left out."""
+    if not desired.whole or scope.shard is not None:
+        return ""
+    return clean_commit([*paths, *filter(None, [chosen.layers.overlay])])
 
 
 def _apply(run: Run) -> int:
@@ -240,7 +246,7 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
             say(report_as_text(result), err=True)
         executor.was_told()
     code = exit_code(report)
-    if code == ExitCode.DONE and run.commit and run.is_of_whole_tree:
+    if code == ExitCode.DONE and run.commit:
         outcome = "changed" if plan.changes else "unchanged"
         record(client, Record(tree, desired.organizations, run.commit, outcome), context)
     return code

@@ -221,3 +221,27 @@ def test_a_job_records_although_a_controller_leads(
             (record,) = heads.organizations["acme"].applied
             assert (record.commit, record.writer) == (head, "admin")
             control.resign()
+
+
+def test_records_and_pauses_are_in_a_backup(
+    run: Run, small: Path, commit: Callable[[], str]
+) -> None:
+    """A restored service is at the commit, and as paused, as it was then."""
+    write(small.parent / ".gitignore", ".reconciler\n*.db\n")
+    first = commit()
+    assert run("apply", "--auto-approve").code == 0
+    assert run("pause", "--reason", "incident 7").code == 0
+    assert run("store", "backup", "then.db").code == 0
+    assert run("resume").code == 0
+    commit()
+    assert run("apply", "--auto-approve").code == 0
+    assert len(records(small.parent)) == 2
+
+    assert run("store", "restore", "then.db", "--auto-approve").code == 0
+
+    assert said(small.parent) == [("default", first, "changed")]
+    assert "incident 7" in run("plan").all
+    assert run("apply", "--auto-approve").code == 3
+    for command in ("rebuild", "verify"):
+        assert run("store", command).code == 0
+    assert run("apply", "--auto-approve").code == 3
