@@ -74,7 +74,8 @@ def test_a_commit_is_recorded_once_it_is_applied(
     assert records(top)[0]["of"]["revision"] == first
     assert records(top)[0]["of"]["plan"].startswith("sha256:")
     assert run("store", "verify").code == 0
-    assert run("history", "Organization", "acme").code == 0
+    history = run("history", "Organization", "acme").out
+    assert f"tree default, commit {third}, revision {third}, plan sha256:" in history
 
 
 def test_the_record_is_of_the_commit_and_not_of_what_a_job_claims(
