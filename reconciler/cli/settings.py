@@ -25,6 +25,7 @@ from reconciler.cli.parameter_types import (
     keep_owed_seconds,
     link_base,
     lock_timeout_seconds,
+    pause_seconds,
     requests_per_second,
     seconds_of,
     settle_seconds,
@@ -92,7 +93,8 @@ class Setting(NamedTuple):
 
 
 _WRITERS = "apply, secret rotate, secret deliver"
-_CONNECTED = f"{_WRITERS}, plan, drift, history, export, outputs, doctor, secret list"
+_TREES = "pause, resume"
+_CONNECTED = f"{_WRITERS}, {_TREES}, plan, drift, history, export, outputs, doctor, secret list"
 _CONFIGURED = f"{_CONNECTED}, validate, render, explain"
 _STORES = "store verify, store backup, store restore, store rebuild"
 _TOKENS = "token create, token list, token revoke"
@@ -111,7 +113,7 @@ _WORK = (
     ),
     Setting(
         "--tree NAME",
-        "plan, apply, drift, doctor, secret rotate, secret deliver",
+        f"plan, apply, drift, doctor, {_TREES}, secret rotate, secret deliver",
         "Name of the tree: the manifests that are applied together.",
         tree_named,
         default=DEFAULT_TREE,
@@ -175,6 +177,12 @@ _WORK = (
         "--organization NAME",
         "export, token create",
         "Only this organization; otherwise all.",
+        multiple=True,
+    ),
+    Setting(
+        "--organization NAME",
+        _TREES,
+        "Only in this organization; otherwise wherever the tree applied something.",
         multiple=True,
     ),
     Setting("--with-console", "export", "Include the project of the service's own console."),
@@ -286,6 +294,16 @@ _MAY = (
         "merged by. Default: stop, and apply its plan only by its digest.",
         ("stop", "apply"),
     ),
+    Setting("--despite-pause", "apply", "Apply a tree that is paused."),
+    Setting("--reason TEXT", "pause", "Why, for those who find it paused.", required=True),
+    Setting(
+        "--for DURATION",
+        "pause",
+        "When the pause ends by itself: 30m, 4h, at most 31d.",
+        pause_seconds,
+        default="4h",
+        parameter="lasting",
+    ),
     Setting("--behind-proxy", "serve", "No warning without a certificate: a proxy speaks TLS."),
 )
 _SECRETS = (
@@ -309,7 +327,7 @@ _SECRETS = (
     Setting("--key-file FILE", _CONNECTED, "Key file of a service user.", Path),
     Setting(
         "--seal-key-file FILE",
-        f"{_WRITERS}, serve",
+        f"{_WRITERS}, {_TREES}, serve",
         "Key that seals secrets. Default: a file beside a SQLite store.",
         Path,
     ),

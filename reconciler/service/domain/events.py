@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import Spec
@@ -151,6 +151,23 @@ class OwnEvent(Event):
         raise ImpossibleHistoryError(self, state)
 
 
+@dataclass(frozen=True, slots=True)
+class MarkEvent(Event):
+    """An event of one kind that leaves a mark on an object, and the object as it is.
+
+    Its sequence, its last writer and their context stay as well: nobody wrote to it.
+    """
+
+    GIVES_OWNER = False
+
+    def marked(self, marks: dict[str, Any], at: int, writer: str) -> None:
+        """Change the marks of the object's row.
+
+        ``at`` is the sequence of the event, which is its time; ``writer`` is who caused it.
+        """
+        raise AssertionError("each of these events leaves a mark of its own")
+
+
 def _never(before: Spec, after: Spec) -> bool:
     return False
 
@@ -165,7 +182,7 @@ class KindEvents:
         ends_secret: Whether an update ends the client secret, by the fields before and after.
     """
 
-    own: tuple[type[OwnEvent], ...] = ()
+    own: tuple[type[OwnEvent | MarkEvent], ...] = ()
     side: tuple[type[Event], ...] = ()
     ends_secret: Callable[[Spec, Spec], bool] = _never
 
@@ -178,6 +195,14 @@ def type_of(kind: Kind, verb: str) -> str:
 _WORDS = {kind: row.noun.rpartition(" ")[2] for kind, row in KINDS.items()}
 
 
+_BESIDE = ".beside"
+
+
 def side_stream(object_id: str) -> str:
     """Return the stream of the side events of an object."""
-    return f"{object_id}.beside"
+    return f"{object_id}{_BESIDE}"
+
+
+def main_stream(stream: str) -> str:
+    """Return the stream of an object, which its id names, from that or the one beside it."""
+    return stream.removesuffix(_BESIDE)

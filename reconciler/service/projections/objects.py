@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reconciler.kinds.events import EVENTS
 from reconciler.resources.call import JsonObject
@@ -21,6 +21,7 @@ from reconciler.service.domain.events import (
     Deactivated,
     Event,
     Held,
+    MarkEvent,
     Reactivated,
     Removed,
     Renamed,
@@ -29,7 +30,13 @@ from reconciler.service.domain.events import (
     type_of,
 )
 from reconciler.service.domain.state import evolve
-from reconciler.service.eventstore.rows import INACTIVE_MARK, NewEvent, ObjectRow, StoredEvent
+from reconciler.service.eventstore.rows import (
+    INACTIVE_MARK,
+    NewEvent,
+    ObjectName,
+    ObjectRow,
+    StoredEvent,
+)
 
 OF_EVERY_KIND: tuple[type[Event], ...] = (
     Added, Renamed, Changed, Deactivated, Reactivated, ContextRecorded, Removed,
@@ -67,6 +74,8 @@ def next_row(
     held = evolve(before, event)
     if not isinstance(held, Held):
         return None
+    if row is not None and isinstance(event, MarkEvent):
+        return _marked(row, stored, event)
     return ObjectRow(
         held.id,
         held.kind.value,
@@ -93,11 +102,17 @@ def next_row(
     )
 
 
+def _marked(row: ObjectRow, stored: StoredEvent, event: MarkEvent) -> ObjectRow:
+    marks: dict[str, Any] = json.loads(row.marks)
+    event.marked(marks, stored.sequence, stored.writer)
+    return row._replace(version=stored.version, marks=canonical(marks))
+
+
 def _is_same(before: State, held: Held) -> bool:
     return isinstance(before, Held) and before.spec is held.spec
 
 
-def project_of(row: ObjectRow) -> str:
+def project_of(row: ObjectRow | ObjectName) -> str:
     """Return the id of the project that owns an object; empty if an organization does."""
     return row.parent if row.parent != row.organization else ""
 
