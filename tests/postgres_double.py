@@ -24,6 +24,12 @@ class Database:
         self.sent.append((statement, values))
         return self
 
+    def add_notice_handler(self, handler: Any) -> None:
+        """Take a handler; there are no notices."""
+
+    def remove_notice_handler(self, handler: Any) -> None:
+        """Forget a handler."""
+
     def fetchone(self) -> None:
         return None
 
