@@ -136,7 +136,7 @@ def revision_of(paths: Sequence[str], environ: Mapping[str, str]) -> str:
 
 def _is_edited(first: Path, paths: Sequence[str]) -> bool:
     try:
-        top, git = git_root(first), _git_folder(first)
+        top, git = git_root(first), git_folder(first)
     except (OSError, ValueError):
         return False
     if top is None or git is None:
@@ -172,7 +172,7 @@ def default_branch(path: Path) -> str:
 def _told(path: Path, tell: Callable[[Path], str]) -> str:
     """Return what the folder of Git for a path tells; nothing where it cannot be read."""
     try:
-        git = _git_folder(path.resolve())
+        git = git_folder(path.resolve())
         return tell(git) if git else ""
     except (OSError, ValueError):
         return ""
@@ -196,7 +196,7 @@ def _default_branch(git: Path) -> str:
     return head.removeprefix(_HEADS) if head.startswith(_HEADS) else ""
 
 
-def _git_folder(path: Path) -> Path | None:
+def git_folder(path: Path) -> Path | None:
     """Return the folder of Git for a path; in a worktree or a submodule a file says where it is."""
     top = git_root(path)
     if top is None:
