@@ -6,6 +6,7 @@ written, and read and planned again afterwards.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -168,8 +169,7 @@ def _wanted(text: str, look: _Look) -> Wanted:
     if ref.key in look.observed.objects:
         raise UsageError(
             f"{ref} is declared nowhere",
-            remedy=f"Write a manifest of it: reconciler export {ref.address} --out FOLDER. Nothing "
-            "was written.",
+            remedy=f"Write a manifest of it: {_exporting(ref)}. Nothing was written.",
         )
     raise UsageError(
         f"{ref} is neither declared nor held",
@@ -184,10 +184,15 @@ def _fields_of(text: str) -> list[str]:
     return [field.name for row in rows for field in row.fields]
 
 
+def _exporting(ref: ResourceRef) -> str:
+    """Return the command that exports an object, whose name may be hostile, for a shell."""
+    return f"reconciler export {shlex.quote(ref.address)} --out FOLDER"
+
+
 def _name_unmanaged(drift: Drift) -> None:
     refs = drift.unmanaged
     for ref in refs[:_MOST_UNMANAGED]:
-        hint(f"Declared nowhere: reconciler export {visible(ref.address)} --out FOLDER writes it.")
+        hint(f"Declared nowhere: {visible(_exporting(ref))} writes it.")
     if refs[_MOST_UNMANAGED:]:
         hint("More objects are declared nowhere: reconciler drift lists them.")
 

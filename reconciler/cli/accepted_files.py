@@ -28,6 +28,7 @@ from reconciler.manifests.files import (
     is_read_only,
     read_file,
 )
+from reconciler.manifests.resolve import MAX_SCRIPT_FILE
 from reconciler.manifests.rewrite import RewriteError, rewritten
 from reconciler.manifests.text import TextError, decode, with_whole_escapes
 from reconciler.manifests.yaml_source import read_documents
@@ -99,6 +100,12 @@ def _opened(target: Target, edits: Sequence[FileEdit], work: Work) -> File:
     if any(_as_read(target, before, edit) != edit.before for edit in edits):
         raise _refused(target, "ACCEPT-FILE", "the file was changed meanwhile", _AGAIN)
     kept, after = _rewritten(target, before, edits, work)
+    limit = MAX_FILE if edits[0].text is None else MAX_SCRIPT_FILE
+    if after is not None and len(after) > limit:
+        problem = f"the file would have {len(after)} bytes, and at most {limit} are read"
+        raise _refused(
+            target, "ACCEPT-FILE", problem, "Split the file, then run the command again."
+        )
     return File(target, top, parts, before, after, kept)
 
 

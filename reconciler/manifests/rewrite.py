@@ -168,7 +168,7 @@ class _Editor:
     splices: list[_Splice] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        found = re.search(r"\r\n|\r|\n", self.text)
+        found = _BREAK.search(self.text)
         self.newline = found[0] if found else "\n"
 
     def result(self) -> str:
@@ -222,9 +222,6 @@ class _Editor:
 
     def _column(self, position: int) -> int:
         return position - self._line_start(position)
-
-    def _begins_line(self, position: int) -> bool:
-        return not self.text[self._line_start(position) : position].strip()
 
     def _next(self, mark: str, position: int) -> int | None:
         """Return where a mark stands if it is next after blanks and comments."""
@@ -427,8 +424,8 @@ class _Editor:
         if found:
             self._splice(first, found.end(), "")
         else:  # the last line has no end: the one before loses its own
-            before = re.search(r"(?:\r\n|\r|\n)\Z", self.text[:first])
-            self._splice(before.start() if before else first, last, "")
+            before = len(self.text[:first].removesuffix("\n").removesuffix("\r"))
+            self._splice(before, last, "")
 
     def _remove_between_brackets(
         self, node: Node, spans: Sequence[tuple[int, int]], gone: Sequence[int]
@@ -510,10 +507,9 @@ class _Editor:
     ) -> None:
         index = min(before, len(spans) - 1)
         start = spans[index][0]
-        has_lines = self._begins_line(start)
-        space = self.newline + " " * self._column(start) if has_lines else " "
-        if has_lines:  # tabs may indent between brackets
-            space = self.newline + self.text[self._line_start(start) : start]
+        indent = self.text[self._line_start(start) : start]  # of tabs, perhaps
+        has_lines = not indent.strip()
+        space = self.newline + indent if has_lines else " "
         if before < len(spans):
             self._splice(start, start, "".join(f"{each},{space}" for each in texts))
             return

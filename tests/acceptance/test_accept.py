@@ -176,16 +176,16 @@ def test_what_was_declared_since_stays(applied: Place) -> None:
 
 
 def test_names_that_are_not_declared_are_told(applied: Place) -> None:
-    """What was made by hand is exported; what is nowhere is an error."""
-    applied.direct(
-        "CreateAction", organization=org(applied), name="hand", script="function hand(){}"
-    )
+    """What was made by hand is exported, with a name that a shell does not obey."""
+    for name in ("hand", "$(touch ran)"):
+        applied.direct("CreateAction", organization=org(applied), name=name, script="let x;")
 
     unnamed = accept(applied)
     named = accept(applied, "Action/acme/hand")
     nowhere = accept(applied, "Action/acme/hands.timeout")
 
     assert "reconciler export Action/acme/hand --out FOLDER" in unnamed.err
+    assert "reconciler export 'Action/acme/$(touch ran)' --out FOLDER" in unnamed.err
     assert "reconciler export Action/acme/hand --out FOLDER" in named.err
     assert "neither declared nor held" in nowhere.err
     assert (unnamed.code, named.code, nowhere.code) == (0, 1, 1)
