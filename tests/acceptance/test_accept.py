@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Place, Ran, Run, an_action, an_application, write
+from tests.acceptance.conftest import ROOT, Place, Ran, Run, an_action, an_application, write
 from tests.acceptance.zitadel import ServeZitadel
 from tests.layouts import LAYOUTS, OBJECTS, OF_ZITADEL, Layout, values_of
 from tests.unit.manifests.test_rewrite import words_of
@@ -626,3 +627,44 @@ def test_a_zitadel_tells_no_author_so_objects_are_named(
     pages = "loginV2:\n      baseUri: https://new.example.com"
     assert second == first.replace(pages, "loginV1: {}")
     assert last == first[: first.index("  loginVersion")]
+
+
+def with_git_that_does(place: Place, deed: str) -> dict[str, str]:
+    """Return an environment in which something happens while the run waits for Git."""
+    real = shutil.which("git")
+    script = f'#!/bin/sh\n{real} "$@"\ncode=$?\ncase "$*" in *status*) {deed};; esac\nexit $code\n'
+    git = write(place.folder / "bin" / "git", script)
+    git.chmod(0o755)
+    return {"PATH": f"{git.parent}:{os.environ['PATH']}"}
+
+
+def test_a_file_that_changes_meanwhile_is_not_written(applied: Place) -> None:
+    """It is no longer what was shown; one before it was written."""
+    applied.direct.change("greet", timeout="5s")
+    change_application(applied, "web", devMode=True)
+    web = applied.manifests / "web.yaml"
+    text = web.read_text()
+
+    done = accept(applied, **with_git_that_does(applied, f"echo '# x' >> {web}"))
+
+    assert done.code == 1
+    assert "manifests/web.yaml was changed meanwhile" in done.err
+    assert web.read_text() == f"{text}# x\n"
+    assert '"timeout": "5s"' in (applied.manifests / "greet.yaml").read_text()
+
+
+def test_what_changes_on_the_service_meanwhile_is_told(applied: Place) -> None:
+    """The files are read and planned again."""
+    applied.direct.change("greet", timeout="5s")
+    code = (
+        "from pathlib import Path; from tests.direct import Direct; "
+        f"Direct(Path('{applied.direct.store}')).change('greet', timeout='6s')"
+    )
+    deed = f'cd {ROOT} && {sys.executable} -c "{code}"'
+
+    done = accept(applied, **with_git_that_does(applied, deed))
+
+    assert done.code == 1, done.all
+    assert "ACCEPT-REMAINS" in done.err
+    assert "what was written is not what the service holds: timeout" in done.err
+    assert '"timeout": "5s"' in (applied.manifests / "greet.yaml").read_text()
