@@ -26,6 +26,7 @@ def words_of(kind: str) -> dict[str, str]:
     return {long: short for words in spelled for short, long in words.items()}
 
 
+@pytest.mark.slow
 @each_row("layout", LAYOUTS)
 def test_in_each_layout_each_field_of_each_kind_changes_alone(layout: Layout) -> None:
     """What another program draws with the new value is what rewriting gives, to the byte."""
