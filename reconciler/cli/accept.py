@@ -68,11 +68,12 @@ class Request:
 
 
 class _Look(NamedTuple):
-    """What is declared, what is held, and the drift between them."""
+    """What is declared, with warnings, what is held, and the drift between them."""
 
     desired: DesiredState
     observed: ObservedState
     drift: Drift
+    warnings: Sequence[Diagnostic]
 
 
 def is_ref(text: str) -> bool:
@@ -97,6 +98,7 @@ def accept_drift(request: Request) -> int:
             remedy="Choose one with --env, or leave --into out.",
         )
     look = _look(request, chosen)
+    show_warnings(look.warnings)
     found = _found(request, look)
     work = _work(found, look, request, chosen)
     files = files_of(work)
@@ -146,14 +148,12 @@ def _look(request: Request, chosen: Configured) -> _Look:
     desired, warnings = read_desired(request.paths, chosen, request.scope.shard)
     with open_reader(request.connection) as reader:
         drift, observed = look_for_drift(desired, reader, request.scope)
-    show_warnings(warnings)
     if observed.incomplete:
         raise ServiceError(
             f"the service's listing is not complete: {observed.incomplete[0]}",
-            remedy="Run the command again. Nothing was written, because part of the objects "
-            "shows false drift.",
+            remedy="Run the command again: part of the objects shows false drift.",
         )
-    return _Look(desired, observed, drift)
+    return _Look(desired, observed, drift, warnings)
 
 
 def _wanted(text: str, look: _Look) -> Wanted:
@@ -316,6 +316,9 @@ def _remaining(
         look = _look(replace(request, paths=paths), chosen)
     except InvalidManifestsError as failure:
         return failure.diagnostics
+    except ServiceError as failure:
+        problem = f"the files were written and could not be planned again: {failure.problem}"
+        return [error("ACCEPT-REMAINS", problem, failure.remedy)]
     held_by = {
         resource.ref.key: held for resource, held in match(look.desired, look.observed).pairs
     }

@@ -15,6 +15,7 @@ import pytest
 
 from tests.acceptance.conftest import ROOT, Place, Ran, Run, an_action, an_application, write
 from tests.acceptance.zitadel import ServeZitadel
+from tests.direct import Direct
 from tests.layouts import LAYOUTS, OBJECTS, OF_ZITADEL, Layout, values_of
 from tests.unit.manifests.test_rewrite import words_of
 
@@ -668,3 +669,19 @@ def test_what_changes_on_the_service_meanwhile_is_told(applied: Place) -> None:
     assert "ACCEPT-REMAINS" in done.err
     assert "what was written is not what the service holds: timeout" in done.err
     assert '"timeout": "5s"' in (applied.manifests / "greet.yaml").read_text()
+
+
+def test_a_service_that_is_gone_meanwhile_is_told(run: Run, small: Path) -> None:
+    """The files are written, and the run does not claim that they are in step."""
+    store = small.parent / ".reconciler" / "identity.db"
+    place = Place(run, Direct(store), small)
+    write(place.folder / ".gitignore", ".reconciler\n")
+    commit(place.folder)
+    assert run("apply", "--auto-approve", *SINK).code == 0
+    place.direct.change("greet", timeout="5s")
+
+    done = accept(place, **with_git_that_does(place, f"mv {store} {store}.away"))
+
+    assert done.code == 1, done.all
+    assert "the files were written and could not be planned again" in done.err
+    assert '"timeout": "5s"' in (small / "greet.yaml").read_text()
