@@ -362,6 +362,19 @@ def test_a_new_name_is_refused(applied: Place) -> None:
     assert "metadata.id" in said
 
 
+def test_an_object_that_is_declared_twice_is_refused(applied: Place) -> None:
+    """Nobody could tell which of the two to write."""
+    applied.direct.change("greet", timeout="5s")
+    write(applied.manifests / "again.yaml", an_action())
+    commit(applied.folder)
+    before = read_files(applied.manifests)
+
+    done = accept(applied)
+
+    assert (done.code, "REF-DUPLICATE" in done.err) == (1, True)
+    assert read_files(applied.manifests) == before
+
+
 def test_links_are_not_followed(applied: Place) -> None:
     """Neither a folder nor a file on the way may have become one."""
     applied.direct.change("greet", timeout="5s")
