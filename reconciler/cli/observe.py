@@ -146,6 +146,11 @@ def drift_command(
     if accept:
         from reconciler.cli.accept import Request, accept_drift, is_ref
 
+        if detailed_exitcode or form != "text":
+            raise UsageError(
+                "--accept is given with --format or --detailed-exitcode",
+                remedy="Leave them out: --accept has one form, the difference in files.",
+            )
         refs = [path for path in paths if is_ref(path)]
         files = tuple(path for path in paths if not is_ref(path))
         scope = Scope(tree=tree, shard=shard)

@@ -589,6 +589,8 @@ def test_flags_of_acceptance_need_it(applied: Place) -> None:
     for flags, problem in (
         (["--dry-run"], "--dry-run is given without --accept"),
         (["--into", "overlay"], "--into is given without --accept"),
+        (["--accept", "--format", "json"], "--accept is given with --format or"),
+        (["--accept", "--detailed-exitcode"], "--accept is given with --format or"),
         (["--accept", "--into", "overlay"], "no environment with an overlay is chosen"),
     ):
         done = applied.run("drift", *flags)
