@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 _SECONDS = 10
@@ -29,10 +29,34 @@ def is_edited(
     None where Git cannot tell, or is not installed. ``others`` says which files count that are in
     no commit.
     """
+    entries = _status([str(Path(path).resolve()) for path in paths], git, work_tree, others)
+    return None if entries is None else any(map(_counts, entries))
+
+
+def uncommitted(names: Sequence[str], git: Path, work_tree: Path) -> Collection[str] | None:
+    """Return the files that the commit that is checked out does not have as they are.
+
+    Names are paths from the work tree; what Git ignores is in no commit. None where Git cannot
+    tell, or is not installed.
+    """
+    entries = _status([str(work_tree / name) for name in names], git, work_tree, OTHERS)
+    if entries is None:
+        return None
+    paths = [os.fsdecode(part) for entry in entries for part in (entry, entry[_MARK:])]
+    folders = tuple(path for path in paths if path.endswith("/"))
+    return [name for name in names if name in paths or (folders and name.startswith(folders))]
+
+
+_MARK = 3  # characters before the path in an entry; a path that something was renamed from has none
+
+
+def _status(
+    named: Sequence[str], git: Path, work_tree: Path, others: Sequence[str]
+) -> list[bytes] | None:
+    """Return the entries of ``git status`` for some paths, or None where Git cannot tell."""
     try:
         if git.stat().st_uid != os.geteuid() or _has_filters(git):
             return None
-        named = [str(Path(path).resolve()) for path in paths]
         work = ("--literal-pathspecs", f"--git-dir={git}", f"--work-tree={work_tree}")
         asked = (
             "status",
@@ -44,8 +68,7 @@ def is_edited(
         done = _run([*work, *asked, "--", *named], work_tree)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    entries = filter(None, done.stdout.split(b"\0"))
-    return any(map(_counts, entries)) if done.returncode == 0 else None
+    return [*filter(None, done.stdout.split(b"\0"))] if done.returncode == 0 else None
 
 
 _IGNORED = b"!! "

@@ -165,7 +165,7 @@ def _is_edited(first: Path, paths: Sequence[str]) -> bool:
 def _place(path: Path) -> tuple[Path, Path] | None:
     """Return the folder of Git for a path, and the top of its work tree."""
     try:
-        top, git = git_root(path), _git_folder(path)
+        top, git = git_root(path), git_folder(path)
     except (OSError, ValueError):
         return None
     return (git, top) if git is not None and top is not None else None
@@ -197,7 +197,7 @@ def default_branch(path: Path) -> str:
 def _told(path: Path, tell: Callable[[Path], str]) -> str:
     """Return what the folder of Git for a path tells; nothing where it cannot be read."""
     try:
-        git = _git_folder(path.resolve())
+        git = git_folder(path.resolve())
         return tell(git) if git else ""
     except (OSError, ValueError):
         return ""
@@ -221,7 +221,7 @@ def _default_branch(git: Path) -> str:
     return head.removeprefix(_HEADS) if head.startswith(_HEADS) else ""
 
 
-def _git_folder(path: Path) -> Path | None:
+def git_folder(path: Path) -> Path | None:
     """Return the folder of Git for a path; in a worktree or a submodule a file says where it is."""
     top = git_root(path)
     if top is None:

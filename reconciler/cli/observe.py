@@ -126,13 +126,39 @@ def drift_command(
     connection: Connection,
     scope: Scope,
     form: str,
+    *,
     detailed_exitcode: bool,
+    accept: bool,
+    into: str | None,
+    dry_run: bool,
+    auto_approve: bool,
 ) -> int:
     """Show what was changed on the service and not in the manifests, by whom and when.
 
-    PATHS are files and folders; the default is the folder manifests. REF is
-    Kind/organization[/project]/name. Nothing is written: this command can only read the service.
+    PATHS are files and folders; the default is the folder manifests. This command can only read
+    the service.
+
+    With --accept, what the service holds is written into the manifests: everything that was
+    changed there, or the objects and fields that are named beside the PATHS as REF or REF.FIELD.
+    REF is Kind/organization[/project]/name.
     """
+    if accept:
+        from reconciler.cli.accept import Request, accept_drift, is_ref
+
+        if detailed_exitcode or form != "text":
+            raise UsageError(
+                "--accept is given with --format or --detailed-exitcode",
+                remedy="Leave them out: --accept has one form, the difference in files.",
+            )
+        refs = [path for path in paths if is_ref(path)]
+        files = tuple(path for path in paths if not is_ref(path))
+        request = Request(refs, files, connection, scope, into or "", dry_run, auto_approve)
+        return accept_drift(request)
+    if into or dry_run:
+        raise UsageError(
+            f"{'--into' if into else '--dry-run'} is given without --accept",
+            remedy="Add --accept, or leave it out: drift alone writes nothing.",
+        )
     desired, warnings = read_desired(paths, configured(), scope.shard)
     with open_reader(connection) as reader:
         drift, observed = look_for_drift(desired, reader, scope)

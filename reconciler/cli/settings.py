@@ -225,7 +225,12 @@ _WORK = (
     ),
 )
 _MAY = (
-    Setting("--auto-approve", "apply, secret rotate, store restore", "Do not ask."),
+    Setting("--accept", "drift", "Write what the service holds into the manifests, after asking."),
+    Setting(
+        "--into", "drift", "With --accept: write into the environment's overlay.", ("overlay",)
+    ),
+    Setting("--dry-run", "drift", "With --accept: show the difference in files, and write none."),
+    Setting("--auto-approve", "apply, drift, secret rotate, store restore", "Do not ask."),
     Setting(
         "--digest SHA256", "apply", "Apply the plan that has this digest, or nothing. Does not ask."
     ),

@@ -264,7 +264,12 @@ def scalar(value: YamlValue) -> str:
     if isinstance(value, int):
         return str(value)
     text = str(value)
-    return text if _is_plain(text) else f'"{"".join(map(_escaped, text))}"'
+    return text if _is_plain(text) else quoted(text)
+
+
+def quoted(text: str) -> str:
+    """Return a text between double quotes; what an editor would not show is an escape."""
+    return f'"{"".join(map(_escaped, text))}"'
 
 
 def _is_plain(text: str) -> bool:

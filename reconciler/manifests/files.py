@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 
@@ -99,6 +99,26 @@ def open_folder(name: str, parent: int | None = None, *, follow: bool = False) -
         yield handle
     finally:
         os.close(handle)
+
+
+@contextmanager
+def folder_beneath(top: Path, parts: Sequence[str]) -> Iterator[int]:
+    """Open a folder by its way from another one; no link on that way is followed.
+
+    Raises:
+        OpeningError: there is no such folder, or it cannot be read.
+    """
+    with ExitStack() as handles:
+        folder = handles.enter_context(open_folder(str(top), follow=True))
+        for part in parts:
+            folder = handles.enter_context(open_folder(part, folder))
+        yield folder
+
+
+def is_read_only(name: str, folder: int) -> bool:
+    """Return whether a file in an open folder is not to be written, whoever asks."""
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    return not status.st_mode & 0o222 or not os.access(name, os.W_OK, dir_fd=folder)
 
 
 def _opening_error(fault: Exception, name: str, parent: int | None) -> OpeningError:

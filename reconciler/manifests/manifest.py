@@ -176,6 +176,11 @@ class SourceFile:
         names = names_in(written) if self.variables and isinstance(written, str) else ()
         return self._location(trace.value_mark(index, path), self.value_from(names))
 
+    def written(self, document: int, path: Path) -> YamlValue:
+        """Return the value under a path as it is written, or the nearest one above it."""
+        trace, index = self._trace_with(document)
+        return trace.written(index, path)
+
     def place_of_key(self, document: int, path: Path) -> SourceLocation:
         """Return the place of the key of a value, or of the value itself if it has no key."""
         trace, index = self._trace_with(document)

@@ -7,7 +7,6 @@ out. Any other document is added. Values keep the place that they come from.
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +16,7 @@ from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_te
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.defaults import FolderDefaults
 from reconciler.manifests.manifest import SCRIPT_FILES, Manifest, Origin, Path
-from reconciler.manifests.text import YamlMapping, YamlValue, mapping_in
+from reconciler.manifests.text import YamlMapping, YamlValue, is_same, mapping_in
 from reconciler.resources.kinds import OVERLAID
 from reconciler.resources.nearest import NearNames, nearest
 from reconciler.resources.normal import SHORT
@@ -80,7 +79,7 @@ class Overlay:
         if _flag(patch, _ABSENT):
             return None
         before, after = defaults.fill(owned), defaults.fill(_merged(owned, patch))
-        if _is_same(_spelt(before), _spelt(after)) and not _names_a_file(patch):
+        if is_same(_spelt(before), _spelt(after)) and not _names_a_file(patch):
             self.findings.append(_unchanged(patch, ref))
         return after
 
@@ -192,11 +191,6 @@ def _long(value: YamlValue, short: Mapping[str, str]) -> YamlValue:
     if isinstance(value, list):
         return [_long(each, short) for each in value]
     return short.get(value, value) if isinstance(value, str) else value
-
-
-def _is_same(one: YamlValue, other: YamlValue) -> bool:
-    """Return whether two values are equal as YAML; in Python 1 equals true."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _ref(document: YamlValue) -> ResourceRef | None:

@@ -6,6 +6,7 @@ Only UTF-8 is read, and nothing that an editor would not show.
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -118,6 +119,11 @@ def mapping_in(document: YamlValue, name: str) -> YamlMapping:
     return value if isinstance(value, dict) else {}
 
 
+def is_same(one: YamlValue, other: YamlValue) -> bool:
+    """Return whether two values are equal as YAML; in Python 1 equals true."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
 class TextError(Exception):
     """The bytes are no text we read; ``fault`` says code, summary, remedy and place."""
 
@@ -164,6 +170,15 @@ _JSON_ESCAPE = re.compile(
 def with_whole_escapes(text: str) -> str:
     """Return JSON with one escape of YAML for each pair: JSON escapes UTF-16, YAML characters."""
     return _JSON_ESCAPE.sub(_whole, text)
+
+
+def escaped_pairs(text: str) -> tuple[str, list[int]]:
+    """Return JSON with one escape for each pair, and the ends of these, by characters.
+
+    Each is two characters shorter than the pair.
+    """
+    pairs = [found.end() for found in _JSON_ESCAPE.finditer(text) if found[1]]
+    return with_whole_escapes(text), [end - 2 * count for count, end in enumerate(pairs, 1)]
 
 
 def _whole(escape: re.Match[str]) -> str:

@@ -26,6 +26,7 @@ from yaml.events import (
     MappingStartEvent,
     ScalarEvent,
     SequenceEndEvent,
+    SequenceStartEvent,
 )
 
 from reconciler.manifests.text import (
@@ -100,6 +101,73 @@ def trace_documents(text: str, file: str, lines_before: int = 0) -> Trace:
     except YAMLError:
         trace.refuse(*unreadable_character(text))
     return trace
+
+
+class Node(NamedTuple):
+    """A value with the characters that it is written in.
+
+    Attributes:
+        start: Number of characters before it.
+        end: Number of characters up to its end. A block ends with its last value, and a block of
+            text before the line break that ends it.
+        style: Of a scalar: its quote, ``|``, ``>``, or empty. Of a list or mapping: ``[`` or ``{``
+            between brackets, ``-`` or ``:`` in a block.
+        items: Of a list or mapping, in order: the key, None in a list, and the value.
+    """
+
+    start: int
+    end: int
+    style: str
+    value: YamlValue
+    items: tuple[tuple[Node | None, Node], ...] = ()
+
+
+def node_of(text: str) -> Node:
+    """Return the value of the first document of a text in which ``read_documents`` found no fault.
+
+    It costs much more than reading, and nothing but rewriting needs it.
+    """
+    next_event = CParser(text).get_event
+    next_event()
+    next_event()
+    return _node(text, next_event(), next_event)
+
+
+def _node(text: str, event: _Event, next_event: Callable[[], _Event]) -> Node:
+    kind, start, end = type(event), event.start_mark.index, event.end_mark.index
+    if kind is ScalarEvent:
+        style = event.style or ""
+        value = event.value if style else typed(event.value)
+        return Node(
+            start, _end_of_block(text, start, end) if style in _BLOCKS else end, style, value
+        )
+    items: list[tuple[Node | None, Node]] = []
+    is_list = kind is SequenceStartEvent
+    while type(inner := next_event()) not in _ENDS:
+        key = None if is_list else _node(text, inner, next_event)
+        items.append((key, _node(text, inner if is_list else next_event(), next_event)))
+    values = [each.value for _, each in items]
+    keys = [key.value for key, _ in items if key is not None]
+    if text[start] in "[{":  # no key can begin so
+        end, style = inner.end_mark.index, text[start]
+    else:
+        end, style = items[-1][1].end, "-" if is_list else ":"
+    value = values if is_list else dict(zip(keys, values, strict=True))
+    return Node(start, end, style, value, tuple(items))
+
+
+_BLOCKS = ("|", ">")
+_ENDS = (MappingEndEvent, SequenceEndEvent)
+_HEADER = re.compile(r"[|>][-0-9]*\+")
+_LAST_BREAK = re.compile(r"(?:\r\n|\r|\n)\Z")
+_LAST_BREAKS = re.compile(r"[\r\n]+\Z")
+
+
+def _end_of_block(text: str, start: int, end: int) -> int:
+    """Return where a block of text ends: empty lines after it are its own only if it keeps them."""
+    breaks = _LAST_BREAK if _HEADER.match(text, start) else _LAST_BREAKS
+    found = breaks.search(text, start, end)
+    return found.start() if found else end
 
 
 def _place(fault: MarkedYAMLError) -> Mark:

@@ -250,3 +250,59 @@ def write_private(
     with temporary_file(target) as (unfinished, descriptor):
         write_whole(descriptor, content)
         put(unfinished, target)
+
+
+_UNFINISHED = re.compile(rf"\.reconciler-[0-9a-f]{{{2 * _RANDOM}}}\.tmp", re.ASCII)
+
+
+def replace_in(folder: int, name: str, content: bytes, *, is_new: bool = False) -> None:
+    """Put content in the place of a file in an open folder, durably and in one step.
+
+    The file keeps who may read and write it. One that ``is_new`` takes no name that is taken. What
+    killed processes left unfinished in the folder is removed.
+
+    Raises:
+        FileExistsError: the name of a new file is taken.
+        OSError: it cannot be written; the file is as it was or new.
+    """
+    for left in filter(_UNFINISHED.fullmatch, os.listdir(folder)):
+        with suppress(OSError):  # another process writes it, or it is of another user
+            _remove_unlocked(left, folder)
+    unfinished = f".reconciler-{os.urandom(_RANDOM).hex()}.tmp"
+    mode = 0o666 if is_new else stat.S_IMODE(os.stat(name, dir_fd=folder).st_mode)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    descriptor = open_regular(unfinished, flags, mode=mode, folder=folder)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if not is_new:
+            os.fchmod(descriptor, mode)
+        write_whole(descriptor, content)
+        os.fsync(descriptor)
+        if is_new:
+            os.link(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            os.rename(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    finally:
+        os.close(descriptor)
+        with suppress(FileNotFoundError):
+            os.unlink(unfinished, dir_fd=folder)
+
+
+def _remove_unlocked(name: str, folder: int) -> None:
+    descriptor = open_regular(name, os.O_RDONLY | os.O_NOFOLLOW, folder=folder)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(descriptor)
+
+
+def remove_in(folder: int, name: str) -> None:
+    """Remove a file from an open folder, durably.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    os.unlink(name, dir_fd=folder)
+    os.fsync(folder)

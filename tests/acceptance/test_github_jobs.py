@@ -650,6 +650,9 @@ def test_a_night_finds_drift_and_keeps_one_issue(team: Team, written: Path) -> N
     assert "timeout" in issue["body"]
     assert "4s" in issue["body"]
     assert "ana" in issue["body"]
+    assert f"actions/runs/{night.number})" in issue["body"]
+    patch = team.site.artifacts[night.number, "reconciler-drift"]["accepted.patch"]
+    assert '"timeout": "4s"' in base64.b64decode(patch).decode()
 
 
 def test_the_action_installs_itself_from_its_own_checkout(

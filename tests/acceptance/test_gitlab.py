@@ -477,6 +477,9 @@ def test_a_night_with_drift_is_red_and_says_who(merged: Team) -> None:
     report = night.ran[DRIFT].artifacts["reconciler-out/drift.md"].decode()
     assert "greet" in report
     assert "admin" in report
+    patch = night.ran[DRIFT].artifacts["reconciler-out/accepted.patch"].decode()
+    assert "+++ b" in patch
+    assert '"timeout": "9s"' in patch
 
 
 def test_a_protected_read_token_is_not_given_to_merge_requests(merged: Team) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from reconciler.service.build import open_postgres
 from tests.acceptance.conftest import ORGANIZATION, Run, an_action, write
+from tests.acceptance.test_accept import commit
 from tests.acceptance.test_bad_stores import EACH_DAMAGE, check_rebuild
 from tests.acceptance.test_serve import port_of, serving, status_of
 from tests.postgres_server import PostgresServer, a_server, a_standby
@@ -125,6 +126,22 @@ def test_a_plan_that_was_killed_goes_on_in_a_database(run: Run, small: Path, dat
     assert rest.code == 0, rest.all
     assert "Going on with this plan: 6 of 6 done already." not in rest.err
     assert "done already." in rest.err
+    assert run("plan", "--detailed-exitcode", **here).code == UNCHANGED
+
+
+def test_drift_in_a_database_is_accepted(run: Run, small: Path, database: str) -> None:
+    """What another tree applied is written into the files of this one."""
+    here = {"RECONCILER_SERVICE": database}
+    write(small.parent / ".gitignore", ".reconciler\nseal-key\n")
+    commit(small.parent)
+    assert run("apply", "--auto-approve", *KEY, **here).code == 0
+    hot = write(small.parent / "hot" / "greet.yaml", an_action(timeout="5s"))
+    assert run("apply", str(hot), "--tree", "hot", "--auto-approve", *KEY, **here).code == 0
+
+    done = run("drift", "--accept", "--auto-approve", **here)
+
+    assert done.code == 0, done.all
+    assert (small / "greet.yaml").read_text() == hot.read_text()
     assert run("plan", "--detailed-exitcode", **here).code == UNCHANGED
 
 

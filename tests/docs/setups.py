@@ -67,6 +67,31 @@ A_SECOND_TREE = (
     "reconciler apply team-a --tree team-a --auto-approve\n"
     "mkdir team-b; cp team-a/acme.yaml team-a/addRolesClaim.yaml team-b\n"
 )
+A_CHANGE_BY_HAND = (
+    ACME.format(folder="manifests")
+    + """\
+cat > manifests/web.yaml <<'END'
+apiVersion: reconciler/v1
+kind: OidcApplication
+metadata:
+  organization: acme
+  project: shop
+  name: web
+spec:
+  redirectUris:
+    - https://web.example.com/cb  # the shop
+  devMode: false  # never in production
+END
+git init --quiet; echo .reconciler > .gitignore; git add .; git commit --quiet --message first
+reconciler apply --auto-approve --secrets-to file:.reconciler/secrets
+cp -r manifests ../by-hand
+cat >> ../by-hand/web.yaml <<'END'
+  clockSkew: 2s
+END
+sed -i '/the shop/a\\    - https://tv.example.com/cb' ../by-hand/web.yaml
+reconciler apply ../by-hand --tree by-hand --auto-approve
+"""
+)
 TWO_SERVICES = (
     "git init --quiet\n"
     f"{_tree('development/acme', 'greet', 'stay')}{_tree('production/acme', 'greet', 'stay')}"
@@ -131,4 +156,5 @@ BLOCKS: Mapping[str, Sequence[Before]] = {
         "sed -i 's/\\[additionalOrigins\\]/[additionalOrigins, redirectUris]/' manifests/web.yaml",
     ),
     "docs/tutorial.md": ("",) * 18,
+    "docs/way-back.md": (A_CHANGE_BY_HAND,),
 }

@@ -222,6 +222,8 @@ class _JobRun:
             "CI": "true",
             "GITHUB_ACTIONS": "true",
             "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_RUN_ID": str(contexts["github"]["run_id"]),
+            "GITHUB_SERVER_URL": "https://github.com",
             "GITHUB_SHA": contexts["github"]["sha"],
             "GITHUB_WORKSPACE": str(place.workspace),
             "GH_STAND_IN": place.site.address,

@@ -12,7 +12,9 @@ from reconciler.manifests.files import (
     OpeningError,
     Reason,
     find_configuration,
+    folder_beneath,
     git_root,
+    is_read_only,
     open_folder,
     read_file,
 )
@@ -136,3 +138,28 @@ def test_the_nearest_file_up_to_the_git_root_is_found(tmp_path: Path) -> None:
     assert find_configuration(inner) == root / "reconciler.yaml"
     (root / "team" / "reconciler.yaml").symlink_to(outer)
     assert find_configuration(inner) == root / "team" / "reconciler.yaml"
+
+
+def test_no_link_is_followed_on_the_way_to_a_folder(tmp_path: Path) -> None:
+    """The folder that the way begins at may be reached by one."""
+    (tmp_path / "top" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "top" / "a" / "b" / "file").write_bytes(b"x")
+    (tmp_path / "top" / "a" / "link").symlink_to("b")
+    (tmp_path / "here").symlink_to("top")
+
+    with folder_beneath(tmp_path / "here", ["a", "b"]) as folder:
+        assert read_file("file", folder, LIMIT) == b"x"
+    for way, reason in ((["a", "link"], Reason.SYMLINK), (["a", "c"], Reason.MISSING)):
+        with pytest.raises(OpeningError) as refused, folder_beneath(tmp_path / "top", way):
+            pass
+        assert refused.value.reason is reason
+
+
+def test_a_file_that_nobody_may_write_is_read_only(tmp_path: Path) -> None:
+    """Also for root, who could."""
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    with open_folder(str(tmp_path)) as folder:
+        assert not is_read_only("file", folder)
+        path.chmod(0o444)
+        assert is_read_only("file", folder)

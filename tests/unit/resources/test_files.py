@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ from reconciler.resources.files import (
     make_folder,
     publish,
     publish_over,
+    remove_in,
+    replace_in,
     temporary_file,
     write_private,
 )
@@ -201,3 +205,54 @@ def test_folders_are_made_for_their_owner_alone_and_the_state_folder_stays_out_o
     ignore = tmp_path / "new" / ".reconciler" / ".gitignore"
     assert ignore.read_text(encoding="ascii") == "*\n"
     assert not (tmp_path / "new" / ".gitignore").exists()
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[int]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def test_a_file_of_an_open_folder_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
+    """A file that others may read stays one; a new one is as the umask says."""
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "a").chmod(0o754)
+    other = (tmp_path / "a").stat().st_ino
+    before = os.umask(0o027)
+    try:
+        with opened(tmp_path) as folder:
+            replace_in(folder, "a", b"new")
+            replace_in(folder, "b", b"more", is_new=True)
+            with pytest.raises(FileExistsError):
+                replace_in(folder, "a", b"x", is_new=True)
+    finally:
+        os.umask(before)
+
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "a": b"new",
+        "b": b"more",
+    }
+    assert [mode_of(tmp_path / name) for name in "ab"] == [0o754, 0o640]
+    assert (tmp_path / "a").stat().st_ino != other
+    with opened(tmp_path) as folder:
+        remove_in(folder, "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_a_full_disk_leaves_a_replaced_file_as_it_was(folder: Path) -> None:
+    """And what a killed process left goes, but not what another one is writing."""
+    (folder / "a").write_bytes(b"old")
+    left, busy = (folder / f".reconciler-{digit * 16}.tmp" for digit in "01")
+    left.write_bytes(b"half")
+    busy.write_bytes(b"half")
+
+    with opened(folder) as handle, busy.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with files_of_at_most(1000), pytest.raises(OSError, match="File too large"):
+            replace_in(handle, "a", b"x" * 5000)
+
+    assert {path.name for path in folder.iterdir()} == {"a", busy.name}
+    assert (folder / "a").read_bytes() == b"old"
