@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from reconciler.cli.configured import Need, checked_service, configure, configured
 from reconciler.cli.connection import Connection
+from reconciler.cli.policies import policy_folders
 from reconciler.cli.process import choose, chosen
 from reconciler.cli.settings import GROUPS, Setting, variable, warn_of_misspelt
 from reconciler.errors import ReconcilerError
@@ -385,6 +386,7 @@ def _allowances(given: Mapping[str, Any]) -> Allowances:
 
 MADE: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "connection": _connection,
+    "folders": policy_folders,
     "scope": _scope,
     "allowed": _allowances,
 }

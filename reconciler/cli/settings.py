@@ -141,6 +141,20 @@ _WORK = (
         "reconciler.yaml of the target branch. Another service, tree or protection blocks.",
         Filled(),
     ),
+    Setting(
+        "--policies DIR",
+        "plan, apply, validate",
+        "Folder of policies, or recommended. Default: policies of reconciler.yaml.",
+        Filled(),
+        multiple=True,
+    ),
+    Setting(
+        "--trusted-policies DIR",
+        "plan, apply",
+        "The policies of the target branch: they and their waivers count until the merge.",
+        Filled(),
+        multiple=True,
+    ),
     Setting("--against FILE", "plan", "Compare with a snapshot, not with the service."),
     Setting(
         "--capabilities",

@@ -338,9 +338,9 @@ def _document(
     }
 
 
-def partial_spec(kind: Kind) -> Schema:
-    """Return the schema of a spec of a kind that may lack any field, after resolution."""
-    return _spec(kind, Stage.RESOLVED)
+def example_spec(kind: Kind) -> Schema:
+    """Return the schema of fields of an object of a kind; any of them may be missing."""
+    return object_schema(KINDS[kind].fields, Stage.RESOLVED, [])
 
 
 def _whole_spec(kind: Kind) -> Schema:
