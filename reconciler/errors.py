@@ -6,6 +6,7 @@ ReconcilerError
 │   └── InvalidConfigurationError    reconciler.yaml, or a value for it, is wrong
 ├── PlanError                    the plan must not be carried out; nothing was sent
 │   ├── BlockedPlanError             a guard says no
+│   │   └── PolicyError                  the policies could not be judged
 │   └── StalePlanError               what was approved is no longer what would be done
 ├── LocalFileError               a file of ours cannot be read or written: journal, sink, backup
 ├── OutputError                  stdout cannot be written
@@ -80,6 +81,10 @@ class PlanError(ReconcilerError):
 
 class BlockedPlanError(PlanError):
     """A guard does not let the plan pass."""
+
+
+class PolicyError(BlockedPlanError):
+    """The policies could not be judged, so what they would say counts as no."""
 
 
 class StalePlanError(PlanError):
