@@ -7,6 +7,7 @@ ReconcilerError
 │   └── InvalidPoliciesError         a policy or a waiver is wrong
 ├── PlanError                    the plan must not be carried out; nothing was sent
 │   ├── BlockedPlanError             a guard says no
+│   │   └── PolicyError                  the policies could not be judged
 │   └── StalePlanError               what was approved is no longer what would be done
 ├── LocalFileError               a file of ours cannot be read or written: journal, sink, backup
 ├── OutputError                  stdout cannot be written
@@ -87,6 +88,10 @@ class PlanError(ReconcilerError):
 
 class BlockedPlanError(PlanError):
     """A guard does not let the plan pass."""
+
+
+class PolicyError(BlockedPlanError):
+    """The policies could not be judged, so what they would say counts as no."""
 
 
 class StalePlanError(PlanError):

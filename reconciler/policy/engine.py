@@ -1,47 +1,331 @@
-"""Judging changes by rules in CEL, in a child process with limits on memory and time."""
+"""Judging changes by rules in CEL, in a child process with limits on memory and time.
+
+A rule that cannot be evaluated gives a verdict of its own, and a child that ends raises an error:
+both refuse. Nothing that goes wrong here counts as a pass.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from reconciler.diagnostics import Diagnostic
-from reconciler.policy.model import Case, Policy, Setting, Subject, Verdict
+from reconciler.diagnostics import Diagnostic, by_place, cut, error
+from reconciler.errors import PolicyError, UsageError
+from reconciler.kinds.fields import KINDS
+from reconciler.policy.model import Case, Outcome, Over, Policy, Setting, Subject, Verdict
+from reconciler.policy.process import Child, ChildEndedError
+from reconciler.resources.fields import Spec
+from reconciler.resources.installation import how_to_install, missing_modules
+from reconciler.resources.nearest import nearest
+from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD, TYPES
+from reconciler.resources.ref import KIND_NAMED, Kind
+
+MAX_RULES = 200
+MAX_LENGTH = 4_000
+"""Characters of a rule."""
+
+SECONDS = 10
+"""Time to compile all rules, and again to judge each batch of changes."""
+
+BATCH = 1_000
+"""Changes that are judged at once."""
+
+_UNKNOWN_FIELD = re.compile(r"undefined field '([^']+)'")
+_MISSING = {"before": "create", "after": "delete"}  # what a change of that kind does not have
+
+_Cases = Sequence[tuple[int, Sequence[int]]]
 
 
 class Engine:
     """The rules of one run, in one child process, which ends with the ``with`` block.
 
-    Raises (every method):
-        PolicyError: the child ended: memory, time or a crash. Nothing was judged; refuse.
-        UsageError: the extra ``policy`` is not installed.
+    Without policies there is no process. Every method may raise:
+
+    Raises:
+        PolicyError: the process ended: memory, time, or a crash. Refuse.
     """
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self._policies = tuple(policies)
+        self._child: Child | None = None
+        self._findings: tuple[Diagnostic, ...] | None = None
+        self._reads: dict[str, frozenset[str]] = {}
+        self._numbers: dict[str, int] = {}  # of the rules in the child, by policy
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        """Start the process, which takes the time of an import, and do not wait for it.
+
+        Raises:
+            UsageError: the extra ``policy`` is not installed.
+        """
+        if not self._policies:
+            return self
+        if missing_modules("policy"):
+            raise UsageError(
+                "policies need the extra policy, which is not installed",
+                remedy=f"{how_to_install('policy')}. It is not made for musl (Alpine): use an "
+                "image with glibc there.",
+            )
+        try:
+            self._child = Child()
+        except OSError as failure:
+            raise PolicyError(
+                f"cannot start the process that judges policies: {failure.strerror}",
+                remedy="Nothing was written. Run the command with a Python of its own, not from "
+                "inside another program.",
+            ) from failure
+        return self
 
     def __exit__(
         self,
         kind: type[BaseException] | None,
-        error: BaseException | None,
+        raised: BaseException | None,
         trace: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        if self._child is not None:
+            self._child.end()
 
     def check(self) -> tuple[Diagnostic, ...]:
         """Return what is wrong with the rules: syntax, types, unknown fields, limits, nulls."""
-        raise NotImplementedError
+        if self._findings is None:
+            self._findings = by_place(self._check())
+        return self._findings
 
     def reads(self, policy: Policy) -> frozenset[str]:
-        """Return the names that a rule reads, such as ``after``. Of a wrong rule, none."""
-        raise NotImplementedError
+        """Return the variables that a rule reads, such as ``after``; of a wrong rule, none."""
+        self.check()
+        return self._reads.get(policy.name, frozenset())
 
     def judge(self, subjects: Sequence[Subject], setting: Setting) -> tuple[Verdict, ...]:
-        """Return every verdict of the policies that are about these changes in this setting."""
-        raise NotImplementedError
+        """Return the verdicts of the policies that are about these changes, in this setting."""
+        policies = [each for each in self._policies if each.holds_in(setting.environment)]
+        chosen = [
+            (policy, [at for at, subject in enumerate(subjects) if policy.judges(subject)])
+            for policy in policies
+        ]
+        return tuple(self._verdicts(chosen, subjects, setting))
 
     def judge_each(self, cases: Sequence[Case]) -> tuple[tuple[Verdict, ...], ...]:
-        """Return the verdicts of each case, such as an example."""
-        raise NotImplementedError
+        """Return the verdicts of each case, for all its changes and whatever its environment."""
+        return tuple(
+            tuple(self._verdicts([(policy, range(len(subjects)))], subjects, setting))
+            for policy, subjects, setting in cases
+        )
+
+    # Checking
+
+    def _check(self) -> Iterator[Diagnostic]:
+        if len(self._policies) > MAX_RULES:
+            yield _too_many(self._policies[MAX_RULES])
+        good = []
+        for policy in self._policies[:MAX_RULES]:
+            if len(policy.rule) > MAX_LENGTH:
+                yield _too_long(policy)
+            else:
+                good.append(policy)
+        texts = [
+            {
+                "text": policy.rule,
+                "kinds": policy.kinds or [*KINDS],
+                "over_plan": policy.over is Over.PLAN,
+            }
+            for policy in good
+        ]
+        answers = self._ask("compile", SECONDS, good, texts=texts) if good else []
+        for number, (policy, (errors, kind, reads)) in enumerate(zip(good, answers, strict=True)):
+            for (line, column), sentence in errors:
+                yield _wrong_rule(policy, kind, sentence, line, column)
+            nulls = [_null(policy, name, *reads[name]) for name in _nulls(policy, reads)]
+            yield from nulls
+            if not errors and not nulls:
+                self._numbers[policy.name] = number
+                self._reads[policy.name] = frozenset(reads)
+
+    # Judging
+
+    def _verdicts(
+        self,
+        chosen: Sequence[tuple[Policy, Sequence[int]]],
+        subjects: Sequence[Subject],
+        setting: Setting,
+    ) -> Iterator[Verdict]:
+        """Yield verdicts of rules, each with the positions of the changes that it judges."""
+        self.check()
+        numbered = []
+        for policy, positions in chosen:
+            if policy.name in self._numbers:
+                numbered.append((policy, self._numbers[policy.name], positions))
+            else:
+                yield Verdict(policy.name, None, Outcome.ERROR, "the rule does not compile")
+        over_plan = [each for each in numbered if each[0].over is Over.PLAN]
+        over_change = [each for each in numbered if each[0].over is Over.CHANGE and each[2]]
+        if not numbered:
+            return
+        if over_change:
+            yield from self._judge_changes(over_change, subjects, setting)
+        if over_plan:
+            yield from self._judge_plan(over_plan, subjects, setting)
+
+    def _judge_changes(
+        self,
+        rules: Sequence[tuple[Policy, int, Sequence[int]]],
+        subjects: Sequence[Subject],
+        setting: Setting,
+    ) -> Iterator[Verdict]:
+        policies = {number: policy for policy, number, _ in rules}
+        read = frozenset().union(*(self._reads[policy.name] for policy in policies.values()))
+        wanted = sorted({position for *_, positions in rules for position in positions})
+        for start in range(0, len(wanted), BATCH):
+            batch = wanted[start : start + BATCH]
+            places = {position: place for place, position in enumerate(batch)}
+            answer = self._ask(
+                "judge",
+                SECONDS,
+                policies,
+                subjects=[_sent(subjects[position], read) for position in batch],
+                setting=setting._asdict(),
+                cases=[
+                    (number, [places[each] for each in positions if each in places])
+                    for _, number, positions in rules
+                ],
+            )
+            for number, place, reason in answer:
+                yield _verdict(policies[number], batch[place], reason)
+
+    def _judge_plan(
+        self,
+        rules: Sequence[tuple[Policy, int, Sequence[int]]],
+        subjects: Sequence[Subject],
+        setting: Setting,
+    ) -> Iterator[Verdict]:
+        policies = {number: policy for policy, number, _ in rules}
+        for start in range(0, len(subjects), BATCH):
+            sent = [_sent(subject, _BOTH) for subject in subjects[start : start + BATCH]]
+            self._ask("keep", SECONDS, policies, subjects=sent)
+        counts: dict[Kind, Counter[str]] = {kind: Counter() for kind in KINDS}
+        for subject in subjects:
+            counts[subject.ref.kind][subject.change] += 1
+        answer = self._ask(
+            "judge_plan",
+            SECONDS * (1 + len(subjects) // BATCH),
+            policies,
+            counts=counts,
+            setting=setting._asdict(),
+            cases=[(number, positions) for _, number, positions in rules],
+        )
+        for number, _, reason in answer:
+            yield _verdict(policies[number], None, reason)
+
+    def _ask(
+        self, do: str, seconds: int, rules: Sequence[Policy] | Mapping[int, Policy], **request: Any
+    ) -> Any:
+        """Return an answer of the child; ``rules`` are those that it is about, by number."""
+        if self._child is None:
+            raise AssertionError("outside of the with block")
+        try:
+            return self._child.ask(do, seconds, **request)
+        except ChildEndedError as ended:
+            named = (
+                f"policy {cut(rules[ended.at].name)}" if ended.at is not None else "the policies"
+            )
+            raise PolicyError(
+                f"{named} could not be judged: the process that judges {ended}",
+                remedy="What cannot be judged is refused, and nothing was written. All rules "
+                f"together have 1 GiB of memory, and {SECONDS} s for {BATCH:,} changes: write "
+                "rules with less nesting.",
+            ) from None
+
+
+_BOTH = frozenset(_MISSING)
+
+
+def _verdict(policy: Policy, subject: int | None, reason: str) -> Verdict:
+    return Verdict(policy.name, subject, Outcome.ERROR if reason else Outcome.FAILED, reason)
+
+
+def _sent(subject: Subject, read: frozenset[str]) -> tuple[Any, ...]:
+    """Return a change as the child takes it. What no rule reads is left out."""
+    change, ref, before, after, fields, risks = subject
+    kind = ref.kind
+    held = {name: before[name] for name in LEFT_AS_HELD[kind] if name in before} if before else {}
+    return (
+        change,
+        ref.address,
+        kind,
+        _complete(kind, before, {}) if "before" in read else None,
+        _complete(kind, after, held) if "after" in read else None,
+        fields,
+        risks,
+    )
+
+
+def _complete(kind: Kind, spec: Spec | None, held: Spec) -> Spec | None:
+    """Return the fields that the kind has, defaults filled in."""
+    if spec is None:
+        return None
+    types = TYPES[kind]
+    known = {name: value for name, value in spec.items() if name in types}
+    return {**DEFAULTS[kind], **held, **known}
+
+
+def _nulls(policy: Policy, reads: Mapping[str, Any]) -> list[str]:
+    """Return the variables that a rule reads and some changes that it judges do not have."""
+    return [name for name, change in _MISSING.items() if name in reads and change in policy.changes]
+
+
+# Findings
+
+
+def _wrong_rule(policy: Policy, kind: str, sentence: str, line: int, column: int) -> Diagnostic:
+    unknown = _UNKNOWN_FIELD.search(sentence)
+    kinds = [KIND_NAMED[kind]] if kind else policy.kinds or [*KINDS]
+    return error(
+        "POLICY-RULE",
+        f"rule of policy {cut(policy.name)} is wrong: {sentence}",
+        _field_remedy(unknown[1], kinds)
+        if unknown
+        else "Fix the rule; docs/policies.md lists what it can read and call.",
+        policy.source.place_within(line, column, "spec", "rule"),
+    )
+
+
+def _field_remedy(written: str, kinds: Sequence[Kind]) -> str:
+    owners = {name: kind for kind in reversed(kinds) for name in TYPES[kind]}
+    meant = nearest(written, owners)
+    where = f"`reconciler explain {owners.get(meant or '', kinds[0]).value}` lists the fields."
+    if meant is None:
+        return f"{where} Name in `kinds` only those that have it."
+    return f"Did you mean {meant}? {where}"
+
+
+def _null(policy: Policy, name: str, line: int, column: int) -> Diagnostic:
+    change = _MISSING[name]
+    article = "an" if change[0] in "aeiou" else "a"
+    return error(
+        "POLICY-NULL",
+        f"rule of policy {cut(policy.name)} reads {name}, which {article} {change} does not have",
+        f"Take {change} out of `changes`, or write a policy of its own for it.",
+        policy.source.place_within(line, column, "spec", "rule"),
+    )
+
+
+def _too_long(policy: Policy) -> Diagnostic:
+    return error(
+        "POLICY-LIMIT",
+        f"rule of policy {cut(policy.name)} has {len(policy.rule):,} characters, more than "
+        f"{MAX_LENGTH:,}",
+        "Write several policies.",
+        policy.source.place("spec", "rule"),
+    )
+
+
+def _too_many(policy: Policy) -> Diagnostic:
+    return error(
+        "POLICY-LIMIT",
+        f"more than {MAX_RULES} policies",
+        "Put rules about the same kinds into one, joined by &&.",
+        policy.source.place("metadata", "name"),
+    )

@@ -46,6 +46,7 @@ WHEEL = f"{DISTRIBUTION.replace('-', '_')}-{__version__}-py3-none-any.whl"
 
 EXTRAS = {
     "key-file": ("cryptography",),
+    "policy": ("cel_expr_python", "google"),
     "postgres": ("psycopg", "psycopg_pool"),
     "serve": ("google", "h2", "hpack", "httptools", "starlette", "uvicorn", "uvloop"),
 }

@@ -1,0 +1,121 @@
+"""Starting the child process of ``child``, and asking it. The only module here that starts one.
+
+The child gets no variable of the environment, so no token, but those by which a shared Python is
+found. It imports from the folders of this package and of its libraries only, whatever the working
+folder holds.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any, cast
+
+from reconciler.policy.child import MEMORY, OUT_OF_MEMORY
+from reconciler.resources.process import loader_variables
+
+_START = "import sys; sys.path += sys.argv[1:]; from reconciler.policy.child import main; main()"
+_LIBRARIES = ("cel_expr_python", "google.protobuf")
+_LONGEST = 64 * 1024 * 1024  # bytes of an answer
+
+# Isolated, without site-packages and their start-up files, and without a trace on disk.
+_OPTIONS = ("-I", "-S", "-B", "-X", "utf8", "-c", _START)
+
+
+class ChildEndedError(Exception):
+    """The child process ended, or was ended, before its answer.
+
+    Attributes:
+        at: Number of the rule at which it was; None before the first.
+    """
+
+    def __init__(self, why: str, at: int | None) -> None:
+        super().__init__(why)
+        self.at = at
+
+
+class Child:
+    """A running child process. Its requests are answered one after another."""
+
+    def __init__(self) -> None:
+        """Start the process; do not wait for it.
+
+        Raises:
+            OSError: the process cannot be started.
+        """
+        # No shell; the words are our own.
+        self._process = subprocess.Popen(
+            [sys.executable, *_OPTIONS, *_folders()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=loader_variables(),
+            start_new_session=True,  # Ctrl-C is for the parent, which ends the child
+        )
+        self._requests = cast("IO[bytes]", self._process.stdin)
+        self._answers = cast("IO[bytes]", self._process.stdout)
+
+    def ask(self, do: str, seconds: int, **request: Any) -> Any:
+        """Return the answer to a request.
+
+        Raises:
+            ChildEndedError: the process ended, or gave no answer within that time.
+        """
+        timer = threading.Timer(seconds, self._process.kill)
+        started = time.monotonic()
+        timer.start()
+        at = None
+        try:
+            self._write({"do": do, "seconds": seconds, **request})
+            while "done" not in (answer := self._read()):
+                at = answer["at"]
+        except (OSError, ValueError, TypeError, KeyError):  # a closed pipe, or half an answer
+            self.end()
+            late = time.monotonic() - started >= seconds
+            why = f"took more than {seconds} s" if late else self._why()
+            raise ChildEndedError(why, at) from None
+        finally:
+            timer.cancel()
+        return answer["done"]
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        for pipe in (self._requests, self._answers):
+            with suppress(OSError):  # what was not sent yet has no reader
+                pipe.close()
+        self._process.wait()
+
+    def _write(self, request: Mapping[str, Any]) -> None:
+        self._requests.write(json.dumps(request).encode() + b"\n")
+        self._requests.flush()
+
+    def _read(self) -> Any:
+        return json.loads(self._answers.readline(_LONGEST))
+
+    def _why(self) -> str:
+        code = self._process.wait()
+        if code == OUT_OF_MEMORY:
+            return f"used more than {MEMORY >> 30} GiB of memory"
+        if code < 0:
+            return f"was ended by {signal.Signals(-code).name}, as when memory is short"
+        return f"ended with exit code {code}"
+
+
+def _folders() -> list[str]:
+    """Return the folders of this package and of the libraries that the child imports."""
+    found = [Path(__file__).parents[2]]
+    for library in _LIBRARIES:
+        spec = find_spec(library)
+        places = (spec and spec.submodule_search_locations) or ()
+        found += [Path(place).parents[library.count(".")] for place in places]
+    return [*dict.fromkeys(map(str, found))]
