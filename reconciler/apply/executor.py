@@ -265,7 +265,7 @@ class Executor:
             replace(
                 order,
                 reason=allowed.reason_for(run.change),
-                waived=allowed.waived.get(ref_of(run.change).address, ""),
+                waived=allowed.waived_for(run.change),
             )
             for run, order in orders
         ]

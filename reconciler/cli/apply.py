@@ -175,7 +175,7 @@ def _apply_to_new_store(run: Run) -> int:
 def _judged(run: Run, plan: Plan) -> Plan:
     """Return a plan with what the policies find; those of a plan file must judge it again."""
     plan = run.judge(plan)
-    check_judged(run.approval.file and run.approval.file.plan, plan)
+    check_judged(run.approval.file.plan if run.approval.file else None, plan)
     return plan
 
 

@@ -102,9 +102,7 @@ def _configure(context: click.Context, parameter: click.Parameter, value: Any) -
     given = {**context.params, str(parameter.name): value}
     names = {*CONFIGURING} & {each.name for each in command.params}
     if isinstance(command, Command) and names <= given.keys() and not context.resilient_parsing:
-        configure(
-            context, given["config"], given.get("env"), given.get("var", ()), command.need
-        )
+        configure(context, given["config"], given.get("env"), given.get("var", ()), command.need)
     return value
 
 

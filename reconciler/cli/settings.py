@@ -131,7 +131,7 @@ _WORK = (
     ),
     Setting(
         "--config FILE",
-        f"{_CONFIGURED}, compare",
+        f"{_CONFIGURED}, compare, policy test",
         "Configuration. Default: reconciler.yaml here or above, up to the Git root.",
         Filled(),
     ),
@@ -325,7 +325,7 @@ _OUTPUT = (
     Setting(
         "--format",
         f"{_PLANS}, validate, apply, drift, history, outputs, doctor, secret list, "
-        "store verify, token list",
+        "store verify, token list, policy test",
         "Form of the output.",
         parameter="form",
     ),

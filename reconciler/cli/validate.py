@@ -163,7 +163,7 @@ Judge: TypeAlias = Callable[[Configured, DesiredState], Sequence[Diagnostic]]
 def _judge_of(bench: Bench | None, findings: Sequence[Diagnostic]) -> Judge:
     """Return what judges by the policies of a run, and has the findings about them."""
     if bench is None or any(finding.is_error for finding in findings):
-        return lambda chosen, desired: findings
+        return lambda *_: findings
     from reconciler.policy.judging import judged_declared
     from reconciler.policy.model import Setting
 

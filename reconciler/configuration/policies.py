@@ -17,9 +17,8 @@ from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, cut, er
 from reconciler.manifests.discovery import Discovery, FoundFile
 from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Manifest
-from reconciler.policy.judging import PolicySet
 from reconciler.policy.model import Example, Over, Policy, Setting, Subject
-from reconciler.policy.waivers import Waiver
+from reconciler.policy.waivers import PolicySet, Waiver
 from reconciler.resources.fields import Spec
 from reconciler.resources.installation import RECOMMENDED_POLICIES
 from reconciler.resources.kinds import API_VERSION
@@ -79,7 +78,9 @@ class _Reading:
             self._take(manifest)
         found = (*search.findings, *reader.findings)
         self.findings += [
-            each for each in found if not (may_be_empty and each.code in {"FILE-NONE", "FILE-EMPTY"})
+            each
+            for each in found
+            if not (may_be_empty and each.code in {"FILE-NONE", "FILE-EMPTY"})
         ]
 
     def _take(self, manifest: Manifest) -> None:
@@ -224,7 +225,9 @@ class _Examples:
         if self.over is Over.PLAN:
             changes = each.get("changes")
             if changes is None:
-                raise self._wrong("an example of a whole plan has no changes", "Write changes.", path)
+                raise self._wrong(
+                    "an example of a whole plan has no changes", "Write changes.", path
+                )
             for at, inner in enumerate(changes):
                 yield self._subject(inner, (*path, "changes", at))
         elif "changes" in each:
@@ -285,9 +288,7 @@ class _Examples:
             raise _WrongExampleError
         return normal_form(kind, each[name])
 
-    def _ref(
-        self, kind: Kind, each: Mapping[str, Any], path: tuple[str | int, ...]
-    ) -> ResourceRef:
+    def _ref(self, kind: Kind, each: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceRef:
         if "ref" not in each:
             if kind is Kind.ORGANIZATION:
                 return ResourceRef(kind, "example", "", "example")
@@ -297,9 +298,7 @@ class _Examples:
         except RefError as fault:
             raise self._wrong(str(fault), fault.remedy, (*path, "ref")) from None
 
-    def _wrong(
-        self, summary: str, remedy: str, path: tuple[str | int, ...]
-    ) -> _WrongExampleError:
+    def _wrong(self, summary: str, remedy: str, path: tuple[str | int, ...]) -> _WrongExampleError:
         place = self.manifest.place(*path)
         self.findings.append(error("POLICY-EXAMPLE", summary, remedy, place))
         return _WrongExampleError()

@@ -290,14 +290,14 @@ class Difference(NamedTuple):
 def differences(trusted: Configuration, proposed: Configuration) -> Iterator[Difference]:
     """Yield what a configuration says differently from the trusted one, by environment."""
     if trusted.policies != proposed.policies:
-        lists = (", ".join(each.policies) or "none" for each in (trusted, proposed))
-        yield Difference("", "policies", *lists, proposed.place("policies"))
+        before, after = (", ".join(each.policies) or "none" for each in (trusted, proposed))
+        yield Difference("", "policies", before, after, proposed.place("policies"))
     for name, environment in proposed.environments.items():
-        before = trusted.environments.get(name)
-        if before is None:
+        known = trusted.environments.get(name)
+        if known is None:
             yield Difference(name, "", "missing", "there", environment.location)
             continue
-        values, wanted = _deciding(before), _deciding(environment)
+        values, wanted = _deciding(known), _deciding(environment)
         for field, value in wanted.items():
             if value != values[field]:
                 place = environment.place(field)

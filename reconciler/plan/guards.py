@@ -49,8 +49,8 @@ class Allowances:
             addresses (``Kind/organization[/project]/name``) folded, and as they were given.
         reasons: Why, by the folded addresses; kept with what is written to these objects.
         begun: Specs of the inactive objects that an interrupted run was about to make, by id.
-        waived: Policies that would refuse a change and their waivers, by the address of its object;
-            kept with what is written to it.
+        waived: Policies that would refuse a change and their waivers, by the address of its object,
+            or by an empty text for all changes; kept with what is written.
     """
 
     updates: int | None = None
@@ -67,6 +67,11 @@ class Allowances:
             return ""
         told = (self.reasons[each] for each in addresses_of(change) if each in self.reasons)
         return next(told, "")
+
+    def waived_for(self, change: Change) -> str:
+        """Return the policies that would refuse a change or the whole plan, and their waivers."""
+        keys = (ref_of(change).address, "") if self.waived else ()
+        return ", ".join(self.waived[key] for key in keys if key in self.waived)
 
 
 def blocks(

@@ -1,13 +1,13 @@
-"""Policies over a plan: which of them count, and what they find, as blocks and warnings of the plan.
+"""Policies over a plan: which of them count, and what they find, as its blocks and warnings.
 
 Where the policies of a target branch are given, they count as they are there: a pull request may
-add policies, and takes none out, changes none and waives nothing until it is merged.
+add policies; it takes none out, changes none and waives nothing until it is merged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import NamedTuple, TypeVar
 
@@ -18,17 +18,9 @@ from reconciler.plan.model import Change, Create, Delete, JudgedBy, Plan, Waived
 from reconciler.plan.risk import risks_of
 from reconciler.policy.engine import Engine
 from reconciler.policy.model import Case, Outcome, Over, Policy, Setting, Subject, Verdict
-from reconciler.policy.waivers import Waiver, findings_of, unused
+from reconciler.policy.waivers import PolicySet, Waiver, findings_of, unused
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import Resource
-
-
-@dataclass(frozen=True, slots=True)
-class PolicySet:
-    """Policies and waivers of some folders."""
-
-    policies: tuple[Policy, ...] = ()
-    waivers: tuple[Waiver, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +36,7 @@ class Judges:
 
     policies: tuple[Policy, ...] = ()
     waivers: tuple[Waiver, ...] = ()
-    own: PolicySet = PolicySet()
+    own: PolicySet = field(default_factory=PolicySet)
     after_merge: tuple[Diagnostic, ...] = ()
     unjudged: tuple[Policy, ...] = ()
 
@@ -136,14 +128,13 @@ def _terms(waiver: Waiver) -> object:
 def judged(plan: Plan, judges: Judges, engine: Engine, setting: Setting, today: date) -> Plan:
     """Return a plan with the findings of the policies: errors block it, the others warn.
 
-    Args:
-        engine: Judges by the policies that count.
-        today: The day of the run, in UTC.
+    ``engine`` judges by the policies that count; ``today`` is the day of the run, in UTC.
 
     Raises:
         PolicyError: the rules could not be judged.
     """
-    subjects = tuple(map(_subject, plan.changes))
+    reads = frozenset().union(*(engine.reads(policy) for policy in judges.policies))
+    subjects = tuple(_subject(change, reads) for change in plan.changes)
     verdicts = engine.judge(subjects, setting)
     findings, waived = _told(verdicts, judges, plan.changes, today)
     names = {policy.name for policy in (*judges.policies, *judges.own.policies)}
@@ -158,20 +149,27 @@ def judged(plan: Plan, judges: Judges, engine: Engine, setting: Setting, today: 
             *(each for each in findings if not each.is_error),
             *judges.after_merge,
         ),
-        policies=tuple(JudgedBy(each.name, each.severity.value, digest_of(each)) for each in counted),
+        policies=tuple(
+            JudgedBy(each.name, each.severity.value, digest_of(each)) for each in counted
+        ),
         waived=tuple(record for record, _ in waived),
     )
 
 
-def _subject(change: Change) -> Subject:
-    """Return a change as rules see it."""
+def _subject(change: Change, reads: Collection[str]) -> Subject:
+    """Return a change as rules see it; ``changes`` of a rule have all that one change has."""
+    is_whole = "changes" in reads
     return Subject(
         word(change),
         ref_of(change),
         None if isinstance(change, Create) else change.held.spec,
         None if isinstance(change, Delete) else spec_after(change),
-        tuple(field.name for field in field_changes(change)),
-        tuple(dict.fromkeys(risk.name for risk in risks_of(change))),
+        tuple(field.name for field in field_changes(change))
+        if is_whole or "fields" in reads
+        else (),
+        tuple(dict.fromkeys(risk.name for risk in risks_of(change)))
+        if is_whole or "risks" in reads
+        else (),
     )
 
 
@@ -234,7 +232,7 @@ def _finding(
             ref,
             policy=policy.name,
         )
-    remedy = policy.remedy or f"The policy is in {at}."
+    remedy = policy.remedy or f"Change it so that the rule of {at} is true."
     return Diagnostic(
         policy.severity,
         "POLICY",

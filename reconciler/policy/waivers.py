@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from reconciler.diagnostics import Diagnostic, Source, error, note, warning
+from reconciler.policy.model import Policy
 from reconciler.resources.nearest import nearest
 from reconciler.resources.ref import ResourceRef, fold
 
@@ -49,6 +50,14 @@ class Waiver:
     def __str__(self) -> str:
         """Return who waives what until when, and why."""
         return f"{self.policy} until {self.until} for {self.owner}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """Policies and waivers of some folders."""
+
+    policies: tuple[Policy, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
 
 
 def _fits(pattern: str, ref: ResourceRef) -> bool:

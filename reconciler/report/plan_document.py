@@ -400,9 +400,8 @@ class PlanDocument:
         if plan.is_refused:
             return "Merge the change of the configuration on its own, then plan again.", ""
         if plan.blocks:
-            if all(block.policy for block in plan.blocks):
-                return "Change what the policies refuse, and plan again.", ""
-            return "Change the manifests, or allow what each guard names, and plan again.", ""
+            is_policy = all(block.policy for block in plan.blocks)
+            return (_REFUSED_BY_POLICIES if is_policy else _BLOCKED), ""
         command = f"reconciler apply{f' --env {environment}' if environment else ''}"
         if plan.changes:
             by_digest = f"{command} --digest {self.digest}"
@@ -413,6 +412,10 @@ class PlanDocument:
                 (merge, "") if on_merge else ("Deliver the client secrets that are owed.", command)
             )
         return "Nothing to do.", ""
+
+
+_BLOCKED = "Change the manifests, or allow what each guard names, and plan again."
+_REFUSED_BY_POLICIES = "Change what the policies refuse, and plan again."
 
 
 def _compared(plan: Plan) -> Sentence:

@@ -225,7 +225,7 @@ def _policy_schema() -> Schema:
         },
         "rule": {
             **_sentence("Expression in CEL, true for what may pass.", MAX_RULE),
-            "examples": ["!after.devMode"],
+            "examples": ["size(risks) == 0"],
         },
         "message": _sentence("What is wrong with what does not pass.", MAX_SENTENCE),
         "remedy": _sentence("What to write or do instead.", MAX_SENTENCE),
@@ -242,7 +242,10 @@ def _example(*, is_inner: bool = False) -> Schema:
     """Return the schema of an example; an inner one is a change of a plan."""
     value = "Fields of the object {} the change; what is left out has its default."
     fields = {
-        "kind": {"description": "Kind of the object, where the policy is of several.", **_word(*Kind)},
+        "kind": {
+            "description": "Kind of the object, where the policy is of several.",
+            **_word(*Kind),
+        },
         "change": {
             "description": "The change; otherwise what before and after say.",
             **_word(*CHANGES),
@@ -273,7 +276,7 @@ def _waiver_schema() -> Schema:
                 unique=True,
             ),
             "minItems": 1,
-            "examples": [["OidcApplication/acme/shop/*"]],
+            "examples": [["Project/acme/shop-*"]],
         },
         "reason": _sentence("Why the objects may pass.", MAX_SENTENCE),
         "owner": _sentence("Who answers for it: a person or a team.", 200),
