@@ -75,18 +75,31 @@ def _compile(rules: Rules, texts: Sequence[Mapping[str, Any]]) -> Any:
 def _judge(
     rules: Rules,
     subjects: Sequence[Sequence[Any]],
+    groups: Sequence[tuple[Sequence[int], Sequence[int]]],
     setting: Mapping[str, Any],
-    cases: Iterable[tuple[int, Sequence[int]]],
 ) -> Any:
+    """Return the rules that are not true, each with the position of the change and the reason.
+
+    A group is numbers of rules, and the positions of changes of one kind that all these judge.
+    """
     seen = _seen(subjects)
     activations = rules.activate(seen, setting)
-    kinds = [each.kind for each in seen]
     found = []
-    for rule, chosen in cases:
-        _write({"at": rule})
-        pairs = [(subject, kinds[subject]) for subject in chosen]
-        found += [(rule, *verdict) for verdict in rules.judge(rule, pairs, activations)]
-    return found
+    for numbers, (first, *others) in groups:
+        kind = seen[first].kind
+        # One by one for the first change, so that a rule that ends the process has a name.
+        for number in numbers:
+            _write({"at": number})
+            found.append((number, first, rules.judge(number, kind, activations[first])))
+        _write({"at": None})
+        all_true = rules.all_true(numbers, kind)
+        for subject in others:
+            if not all_true(activations[subject]):
+                found += [
+                    (number, subject, rules.judge(number, kind, activations[subject]))
+                    for number in numbers
+                ]
+    return [verdict for verdict in found if verdict[2] is not None]
 
 
 def _keep(rules: Rules, subjects: Sequence[Sequence[Any]]) -> None:
@@ -95,14 +108,16 @@ def _keep(rules: Rules, subjects: Sequence[Sequence[Any]]) -> None:
 
 def _judge_plan(
     rules: Rules,
+    cases: Iterable[tuple[int, Sequence[int]]],
     counts: Any,
     setting: Mapping[str, Any],
-    cases: Iterable[tuple[int, Sequence[int]]],
 ) -> Any:
     found = []
     for rule, chosen in cases:
         _write({"at": rule})
-        found += [(rule, *verdict) for verdict in rules.judge_plan(rule, chosen, counts, setting)]
+        reason = rules.judge_plan(rule, chosen, counts, setting)
+        if reason is not None:
+            found.append((rule, reason))
     rules.forget()
     return found
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, by_place, cut, error
 from reconciler.errors import PolicyError, UsageError
@@ -31,12 +31,18 @@ SECONDS = 10
 """Time to compile all rules, and again to judge each batch of changes."""
 
 BATCH = 1_000
-"""Changes that are judged at once."""
+"""Changes that are judged at once, within ``SECONDS``."""
 
 _UNKNOWN_FIELD = re.compile(r"undefined field '([^']+)'")
 _MISSING = {"before": "create", "after": "delete"}  # what a change of that kind does not have
 
-_Cases = Sequence[tuple[int, Sequence[int]]]
+_Judges: TypeAlias = Callable[[Policy, Subject], bool]
+_Rules: TypeAlias = dict[int, Policy]
+_Subjects: TypeAlias = Sequence[Subject]
+
+
+def _always(policy: Policy, subject: Subject) -> bool:
+    return True
 
 
 class Engine:
@@ -102,16 +108,12 @@ class Engine:
     def judge(self, subjects: Sequence[Subject], setting: Setting) -> tuple[Verdict, ...]:
         """Return the verdicts of the policies that are about these changes, in this setting."""
         policies = [each for each in self._policies if each.holds_in(setting.environment)]
-        chosen = [
-            (policy, [at for at, subject in enumerate(subjects) if policy.judges(subject)])
-            for policy in policies
-        ]
-        return tuple(self._verdicts(chosen, subjects, setting))
+        return tuple(self._verdicts(policies, Policy.judges, subjects, setting))
 
     def judge_each(self, cases: Sequence[Case]) -> tuple[tuple[Verdict, ...], ...]:
         """Return the verdicts of each case, for all its changes and whatever its environment."""
         return tuple(
-            tuple(self._verdicts([(policy, range(len(subjects)))], subjects, setting))
+            tuple(self._verdicts([policy], _always, subjects, setting))
             for policy, subjects, setting in cases
         )
 
@@ -134,7 +136,8 @@ class Engine:
             }
             for policy in good
         ]
-        answers = self._ask("compile", SECONDS, good, texts=texts) if good else []
+        numbered = dict(enumerate(good))
+        answers = self._ask("compile", SECONDS, numbered, texts=texts) if good else []
         for number, (policy, (errors, kind, reads)) in enumerate(zip(good, answers, strict=True)):
             for (line, column), sentence in errors:
                 yield _wrong_rule(policy, kind, sentence, line, column)
@@ -147,90 +150,81 @@ class Engine:
     # Judging
 
     def _verdicts(
-        self,
-        chosen: Sequence[tuple[Policy, Sequence[int]]],
-        subjects: Sequence[Subject],
-        setting: Setting,
+        self, policies: Sequence[Policy], judges: _Judges, subjects: _Subjects, setting: Setting
     ) -> Iterator[Verdict]:
-        """Yield verdicts of rules, each with the positions of the changes that it judges."""
+        """Yield the verdicts of policies on the changes that they judge."""
         self.check()
-        numbered = []
-        for policy, positions in chosen:
+        good: dict[Over, _Rules] = {over: {} for over in Over}
+        for policy in policies:
             if policy.name in self._numbers:
-                numbered.append((policy, self._numbers[policy.name], positions))
+                good[policy.over][self._numbers[policy.name]] = policy
             else:
                 yield Verdict(policy.name, None, Outcome.ERROR, "the rule does not compile")
-        over_plan = [each for each in numbered if each[0].over is Over.PLAN]
-        over_change = [each for each in numbered if each[0].over is Over.CHANGE and each[2]]
-        if not numbered:
-            return
-        if over_change:
-            yield from self._judge_changes(over_change, subjects, setting)
-        if over_plan:
-            yield from self._judge_plan(over_plan, subjects, setting)
+        if good[Over.CHANGE]:
+            for start in range(0, len(subjects), BATCH):
+                batch = subjects[start : start + BATCH]
+                yield from self._judge_batch(good[Over.CHANGE], judges, batch, start, setting)
+        if good[Over.PLAN]:
+            yield from self._judge_plan(good[Over.PLAN], judges, subjects, setting)
 
-    def _judge_changes(
-        self,
-        rules: Sequence[tuple[Policy, int, Sequence[int]]],
-        subjects: Sequence[Subject],
-        setting: Setting,
+    def _judge_batch(
+        self, rules: _Rules, judges: _Judges, batch: _Subjects, start: int, setting: Setting
     ) -> Iterator[Verdict]:
-        policies = {number: policy for policy, number, _ in rules}
-        read = frozenset().union(*(self._reads[policy.name] for policy in policies.values()))
-        wanted = sorted({position for *_, positions in rules for position in positions})
-        for start in range(0, len(wanted), BATCH):
-            batch = wanted[start : start + BATCH]
-            places = {position: place for place, position in enumerate(batch)}
-            answer = self._ask(
-                "judge",
-                SECONDS,
-                policies,
-                subjects=[_sent(subjects[position], read) for position in batch],
-                setting=setting._asdict(),
-                cases=[
-                    (number, [places[each] for each in positions if each in places])
-                    for _, number, positions in rules
-                ],
-            )
-            for number, place, reason in answer:
-                yield _verdict(policies[number], batch[place], reason)
+        """Yield verdicts on a part of the changes, which begins at a position."""
+        alike: dict[tuple[str, Kind], list[int]] = {}  # all rules judge these, or do not
+        for place, subject in enumerate(batch):
+            alike.setdefault((subject.change, subject.ref.kind), []).append(place)
+        groups = []
+        for places in alike.values():
+            of_group = [at for at, policy in rules.items() if judges(policy, batch[places[0]])]
+            if of_group:
+                groups.append((of_group, places))
+        if not groups:
+            return
+        read = frozenset().union(*(self._reads[policy.name] for policy in rules.values()))
+        answer = self._ask(
+            "judge",
+            SECONDS,
+            rules,
+            subjects=[_sent(subject, read) for subject in batch],
+            groups=groups,
+            setting=setting._asdict(),
+        )
+        for number, place, reason in answer:
+            yield _verdict(rules[number], start + place, reason)
 
     def _judge_plan(
-        self,
-        rules: Sequence[tuple[Policy, int, Sequence[int]]],
-        subjects: Sequence[Subject],
-        setting: Setting,
+        self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
     ) -> Iterator[Verdict]:
-        policies = {number: policy for policy, number, _ in rules}
         for start in range(0, len(subjects), BATCH):
             sent = [_sent(subject, _BOTH) for subject in subjects[start : start + BATCH]]
-            self._ask("keep", SECONDS, policies, subjects=sent)
+            self._ask("keep", SECONDS, rules, subjects=sent)
         counts: dict[Kind, Counter[str]] = {kind: Counter() for kind in KINDS}
         for subject in subjects:
             counts[subject.ref.kind][subject.change] += 1
+        cases = [
+            (number, [at for at, subject in enumerate(subjects) if judges(policy, subject)])
+            for number, policy in rules.items()
+        ]
         answer = self._ask(
             "judge_plan",
             SECONDS * (1 + len(subjects) // BATCH),
-            policies,
+            rules,
+            cases=cases,
             counts=counts,
             setting=setting._asdict(),
-            cases=[(number, positions) for _, number, positions in rules],
         )
-        for number, _, reason in answer:
-            yield _verdict(policies[number], None, reason)
+        for number, reason in answer:
+            yield _verdict(rules[number], None, reason)
 
-    def _ask(
-        self, do: str, seconds: int, rules: Sequence[Policy] | Mapping[int, Policy], **request: Any
-    ) -> Any:
-        """Return an answer of the child; ``rules`` are those that it is about, by number."""
+    def _ask(self, do: str, seconds: int, rules: _Rules, **request: Any) -> Any:
+        """Return an answer of the child about rules."""
         if self._child is None:
             raise AssertionError("outside of the with block")
         try:
             return self._child.ask(do, seconds, **request)
         except ChildEndedError as ended:
-            named = (
-                f"policy {cut(rules[ended.at].name)}" if ended.at is not None else "the policies"
-            )
+            named = f"policy {cut(rules[ended.at].name)}" if ended.at in rules else "the policies"
             raise PolicyError(
                 f"{named} could not be judged: the process that judges {ended}",
                 remedy="What cannot be judged is refused, and nothing was written. All rules "

@@ -7,7 +7,7 @@ and not its memory.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -59,24 +59,19 @@ class Seen(NamedTuple):
     risks: Sequence[str]
 
 
-class NotTrue(NamedTuple):
-    """A rule that is false for a change, or has an error."""
-
-    subject: int | None
-    error: str  # empty where the rule is false
-
-
 class Rules:
     """The rules of a run, numbered from 0 in the order in which they are compiled."""
 
     def __init__(self) -> None:
         self._messages = Messages(_pool())
+        self._texts: list[str] = []
         self._compiled: list[dict[Kind | None, Any]] = []
         self._changes: list[Any] = []
 
     def compile(self, text: str, kinds: Sequence[Kind], *, over_plan: bool) -> Checked:
         """Compile the next rule: for each of its kinds, or once over the plan."""
         compiled: dict[Kind | None, Any] = {}
+        self._texts.append(text)
         self._compiled.append(compiled)
         if over_plan:
             # One type with the fields of all its kinds shows a field that none of them has. Judged
@@ -99,15 +94,22 @@ class Rules:
             for each in seen
         ]
 
-    def judge(
-        self, rule: int, subjects: Sequence[tuple[int, Kind]], activations: Sequence[Any]
-    ) -> Iterator[NotTrue]:
-        """Yield the changes for which a rule is not true."""
-        compiled = self._compiled[rule]
-        for subject, kind in subjects:
-            error = _evaluate(compiled[kind], activations[subject])
-            if error is not None:
-                yield NotTrue(subject, error)
+    def judge(self, rule: int, kind: Kind, activation: Any) -> str | None:
+        """Return None if a rule is true, an empty text if it is false, or why it has no value."""
+        return _evaluate(self._compiled[rule][kind], activation)
+
+    def all_true(self, rules: Sequence[int], kind: Kind) -> Callable[[Any], bool]:
+        """Return a function that evaluates several rules at once, which takes a third of the time.
+
+        A false answer, or no answer because of an error, leaves open which rule is not true.
+        """
+        # A comment at the end of a rule ends with the line.
+        together = " && ".join(f"({self._texts[rule]}\n)" for rule in rules)
+        try:
+            compiled = _over_change(kind).compile(together)
+        except RuntimeError:  # too long or too deep together
+            return lambda _: False
+        return lambda activation: _evaluate(compiled, activation) is None
 
     def keep(self, seen: Sequence[Seen]) -> None:
         """Add changes to the plan that ``judge_plan`` is about."""
@@ -119,16 +121,14 @@ class Rules:
 
     def judge_plan(
         self, rule: int, subjects: Sequence[int], counts: Any, setting: Mapping[str, Any]
-    ) -> Iterator[NotTrue]:
-        """Yield a verdict if a rule over the plan is not true for the kept changes it sees.
+    ) -> str | None:
+        """Return as ``judge`` whether a rule over the plan is true for those kept changes.
 
         ``counts`` has the numbers of all changes of the plan, by kind and word.
         """
         changes = [self._changes[subject] for subject in subjects]
         values = {**setting, "changes": changes, "counts": self._messages.counts(counts)}
-        error = _evaluate(self._compiled[rule][None], _over_plan().Activation(values))
-        if error is not None:
-            yield NotTrue(None, error)
+        return _evaluate(self._compiled[rule][None], _over_plan().Activation(values))
 
     def _as_messages(self, seen: Seen) -> dict[str, Any]:
         values = seen._asdict()
@@ -188,8 +188,8 @@ def _check(environment: Any, text: str) -> Sequence[tuple[Place, str]]:
         result = environment.compile(text).return_type().name()
     except RuntimeError as failure:
         return _errors(str(failure))
-    except (TypeError, ValueError) as failure:  # such as half a character
-        return [((1, 1), str(failure))]
+    except TypeError:
+        return [((1, 1), "the text has half a character in it")]
     if result != "BOOL":
         return [((1, 1), f"the rule must be true or false, and is of type {result.lower()}")]
     return ()
@@ -220,10 +220,7 @@ def _reads(
 
 
 def _evaluate(compiled: Any, activation: Any) -> str | None:
-    """Return None if a rule is true, an empty text if it is false, or why it has no value.
-
-    The library returns some errors as values and raises others.
-    """
+    # The library returns some errors as values and raises others.
     try:
         result = compiled.eval(activation)
         value = result.value()
