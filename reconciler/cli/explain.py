@@ -31,6 +31,7 @@ from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import (
     DEFAULTS,
     POLICY,
+    POLICY_KINDS,
     WAIVER,
     Schema,
     Stage,
@@ -108,7 +109,8 @@ def explain_command(path: str | None) -> None:
     others = {name.lower(): schema for name, schema in _DOCUMENTS.items()}
     lines: Iterable[str] = _code(path, style)
     if schema_of := others.get(kind.lower()):  # a code has the name of a document, Policy
-        lines = (*lines, *_document(path, schema_of(), steps, style))
+        shown = _resource if kind.capitalize() in POLICY_KINDS else _document
+        lines = (*lines, *([""] if lines else []), *shown(path, schema_of(), steps, style))
     elif not lines:
         lines = _resource(path, _schema(_kind_named(kind)), steps, style)
     say("\n".join(lines))
@@ -215,7 +217,7 @@ def _schema(kind: Kind) -> Schema:
     return schema
 
 
-def _resource(path: str, schema: Schema, steps: list[str], style: Style) -> Iterator[str]:
+def _resource(path: str, schema: Schema, steps: Sequence[str], style: Style) -> Iterator[str]:
     """Yield what a kind means, or one of its fields."""
     sections = [(part, schema["properties"][part]) for part in SECTIONS]
     if steps:
@@ -236,7 +238,7 @@ def _resource(path: str, schema: Schema, steps: list[str], style: Style) -> Iter
             yield from _in_short(name, field, style, need)
 
 
-def _find(schema: Schema, steps: list[str]) -> tuple[str, Schema]:
+def _find(schema: Schema, steps: Sequence[str]) -> tuple[str, Schema]:
     """Return a field by its path; ``spec`` may be left out."""
     tops = schema["properties"]
     if steps[0] in tops and (len(steps) > 1 or "properties" not in tops["spec"]):
