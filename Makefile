@@ -143,6 +143,7 @@ lock:
 	$(COMPILE) --all-extras --group dev pyproject.toml -o .ci/requirements.txt
 	$(COMPILE) $(SAME) --all-extras pyproject.toml -o .ci/extras.txt
 	$(COMPILE) $(SAME) pyproject.toml -o .ci/runtime.txt
+	$(COMPILE) $(SAME) --extra policy pyproject.toml -o .ci/policy.txt
 	$(COMPILE) $(SAME) --group build -o .ci/build.txt
 
 clean:
