@@ -3,7 +3,8 @@
 ReconcilerError
 ├── UsageError                   the command line or the environment is wrong
 ├── InvalidManifestsError        the files are wrong; nothing was sent
-│   └── InvalidConfigurationError    reconciler.yaml, or a value for it, is wrong
+│   ├── InvalidConfigurationError    reconciler.yaml, or a value for it, is wrong
+│   └── InvalidPoliciesError         a policy or a waiver is wrong
 ├── PlanError                    the plan must not be carried out; nothing was sent
 │   ├── BlockedPlanError             a guard says no
 │   │   └── PolicyError                  the policies could not be judged
@@ -73,6 +74,12 @@ class InvalidConfigurationError(InvalidManifestsError):
     """The configuration cannot be used as it is, or a value that was given for a variable."""
 
     subject = "configuration"
+
+
+class InvalidPoliciesError(InvalidManifestsError):
+    """The policies or waivers cannot be used as they are."""
+
+    subject = "policies"
 
 
 class PlanError(ReconcilerError):

@@ -21,10 +21,12 @@ from reconciler.plan.model import (
     Change,
     Create,
     Delete,
+    JudgedBy,
     Plan,
     Scope,
     Unmanaged,
     Update,
+    Waived,
 )
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import ResourceRef, read_shard
@@ -124,6 +126,8 @@ class _PlanDocument(Document):
     findings: tuple[SavedFinding, ...]
     inactive: tuple[ResourceRef, ...]
     new_store: str
+    policies: tuple[JudgedBy, ...]
+    waived: tuple[Waived, ...]
 
 
 def _document(file: PlanFile) -> _PlanDocument:
@@ -201,6 +205,7 @@ class SavedFinding:
     remedy: str
     place: SourceLocation | Nothing
     ref: ResourceRef | Nothing
+    policy: str = ""
 
     @classmethod
     def of(cls, finding: Diagnostic) -> Self:

@@ -25,6 +25,7 @@ from reconciler.report.plan_document import (
     LEFT_INACTIVE,
     OWED,
     THE_SAME,
+    WAIVED,
     Left,
     PlanDocument,
     Shown,
@@ -69,7 +70,9 @@ def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIM
         "risks-there": _options(document.risk_counts),
         "changes": changes,
         "cut": cut,
-        "unmanaged": _unmanaged(document.unmanaged) + _inactive(document.inactive),
+        "unmanaged": _unmanaged(document.unmanaged)
+        + _refs(LEFT_INACTIVE, document.inactive)
+        + _refs(WAIVED, document.waived),
         "next": _next(document),
     }
     return _SLOT.sub(lambda slot: slots[slot.group(1)], template)
@@ -120,6 +123,7 @@ def _facts(document: PlanDocument) -> str:
         **about,
         "Digest": digest,
         "Untouched": document.untouched,
+        "Policies": document.judged,
         "Made by": f"reconciler {__version__}",
     }
     rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items() if value)
@@ -263,9 +267,9 @@ def _unmanaged(left: Sequence[Left]) -> str:
     return _folded(f"Held but declared nowhere, left alone ({len(left)})", items, len(left))
 
 
-def _inactive(left: Sequence[str]) -> str:
-    items = (f"<li>{shown_text(name)}</li>" for name in left[:LISTED])
-    return _folded(f"{LEFT_INACTIVE} ({len(left)})", items, len(left))
+def _refs(title: str, lines: Sequence[str]) -> str:
+    items = (f"<li>{shown_text(line)}</li>" for line in lines[:LISTED])
+    return _folded(f"{title} ({len(lines)})", items, len(lines))
 
 
 def _folded(title: str, items: Iterable[str], total: int = 0) -> str:

@@ -15,6 +15,7 @@ from reconciler.report.place import place_as_text
 from reconciler.report.plan_document import (
     LEFT_INACTIVE,
     OWED,
+    WAIVED,
     Group,
     PlanDocument,
     Shown,
@@ -58,6 +59,7 @@ def plan_as_text(document: PlanDocument, layout: Layout = BARE) -> str:
     unmanaged = (f"{left.name}{style(left.remark, 'dim')}" for left in document.unmanaged)
     blocks += section("Held, but declared nowhere (left alone):", unmanaged, style)
     blocks += section(f"{LEFT_INACTIVE}:", document.inactive, style)
+    blocks += section(f"{WAIVED}:", document.waived, style, "yellow")
     in_short = len(hidden) + sum(len(group) for group in groups if len(group) > 1)
     ending = _ending(document, layout, in_short)
     return fitted("\n\n".join([*blocks, "\n".join(ending)]), layout.width)
@@ -125,6 +127,8 @@ def _counts(document: PlanDocument, style: Style) -> Iterator[str]:
     if document.shard:
         yield f"Shard {document.shard}"
     yield from document.owed_sentences
+    if document.judged:
+        yield document.judged
 
 
 def _digest(document: PlanDocument, style: Style) -> Iterator[str]:
