@@ -91,7 +91,7 @@ def _judge(
         for number in numbers:
             _write({"at": number})
             found.append((number, first, rules.judge(number, kind, activations[first])))
-        _write({"at": None})
+        _write({"at": numbers[0] if len(numbers) == 1 else None})
         all_true = rules.all_true(numbers, kind)
         for subject in others:
             if not all_true(activations[subject]):

@@ -78,11 +78,7 @@ class Engine:
         try:
             self._child = Child()
         except OSError as failure:
-            raise PolicyError(
-                f"cannot start the process that judges policies: {failure.strerror}",
-                remedy="Nothing was written. Run the command with a Python of its own, not from "
-                "inside another program.",
-            ) from failure
+            raise _cannot_start(failure.strerror or "unknown reason") from failure
         return self
 
     def __exit__(
@@ -197,7 +193,7 @@ class Engine:
         self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
     ) -> Iterator[Verdict]:
         for start in range(0, len(subjects), BATCH):
-            sent = [_sent(subject, _BOTH) for subject in subjects[start : start + BATCH]]
+            sent = [_sent(subject, _EVERYTHING) for subject in subjects[start : start + BATCH]]
             self._ask("keep", SECONDS, rules, subjects=sent)
         counts: dict[Kind, Counter[str]] = {kind: Counter() for kind in KINDS}
         for subject in subjects:
@@ -224,6 +220,8 @@ class Engine:
         try:
             return self._child.ask(do, seconds, **request)
         except ChildEndedError as ended:
+            if do == "compile" and ended.at is None:
+                raise _cannot_start(f"it {ended}") from None
             named = f"policy {cut(rules[ended.at].name)}" if ended.at in rules else "the policies"
             raise PolicyError(
                 f"{named} could not be judged: the process that judges {ended}",
@@ -233,7 +231,15 @@ class Engine:
             ) from None
 
 
-_BOTH = frozenset(_MISSING)
+def _cannot_start(why: str) -> PolicyError:
+    return PolicyError(
+        f"cannot start the process that judges policies: {why}",
+        remedy="Nothing was written. Run the command by its own Python, not inside another "
+        "program, and where a process may have 1 GiB of address space.",
+    )
+
+
+_EVERYTHING = frozenset(("ref", *_MISSING))
 
 
 def _verdict(policy: Policy, subject: int | None, reason: str) -> Verdict:
@@ -247,7 +253,7 @@ def _sent(subject: Subject, read: frozenset[str]) -> tuple[Any, ...]:
     held = {name: before[name] for name in LEFT_AS_HELD[kind] if name in before} if before else {}
     return (
         change,
-        ref.address,
+        ref.address if "ref" in read else "",
         kind,
         _complete(kind, before, {}) if "before" in read else None,
         _complete(kind, after, held) if "after" in read else None,
@@ -281,7 +287,7 @@ def _wrong_rule(policy: Policy, kind: str, sentence: str, line: int, column: int
         f"rule of policy {cut(policy.name)} is wrong: {sentence}",
         _field_remedy(unknown[1], kinds)
         if unknown
-        else "Fix the rule; docs/policies.md lists what it can read and call.",
+        else "Fix the rule; docs/policy-rules.md lists what it can read and call.",
         policy.source.place_within(line, column, "spec", "rule"),
     )
 

@@ -7,6 +7,7 @@ variant is a message with one message for each of its names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from google.protobuf import any_pb2, duration_pb2
@@ -103,6 +104,12 @@ def _add(file: FileDescriptorProto, name: str, types: Mapping[str, str]) -> None
             )
 
 
+@lru_cache  # a tree has few different durations
+def _duration(text: str) -> Mapping[str, int]:
+    seconds, nanoseconds = divmod(parse_duration(text), NANOSECONDS)
+    return {"seconds": seconds, "nanos": nanoseconds}
+
+
 class Messages:
     """Makes the messages of one pool."""
 
@@ -116,8 +123,7 @@ class Messages:
         """Return the message of fields in normal form."""
         values = dict(spec)
         for name in DURATIONS[kind]:
-            seconds, nanoseconds = divmod(parse_duration(values[name]), NANOSECONDS)
-            values[name] = {"seconds": seconds, "nanos": nanoseconds}
+            values[name] = _duration(values[name])
         return self._of_kind[kind](**values)
 
     def change(self, seen: Mapping[str, Any]) -> Any:

@@ -53,7 +53,7 @@ class Child:
         """
         # No shell; the words are our own.
         self._process = subprocess.Popen(
-            [sys.executable, *_OPTIONS, *_folders()],
+            [sys.executable or "", *_OPTIONS, *_folders()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -27,6 +27,7 @@ _CONFIG = "name: policies\nstdlib:\n  exclude_functions:\n  - name: timestamp\n"
 _ERROR = re.compile(r"^(?:[A-Z_]+: )?ERROR: <input>:(-?[0-9]+):(-?[0-9]+): (.*)$", re.MULTILINE)
 _STATUS = re.compile(r" \[[A-Z_]+\]\Z")  # the library writes it after each message
 _NOISE = re.compile(r" \(in container ''\)\Z|,? expecting \{.*\}\Z")
+_LONGEST = 300  # characters of a reason, which can have values in it
 _NO_MESSAGE = "unable to find descriptor for type URL: "  # and no type
 
 Place = tuple[int, int]
@@ -96,13 +97,18 @@ class Rules:
 
     def judge(self, rule: int, kind: Kind, activation: Any) -> str | None:
         """Return None if a rule is true, an empty text if it is false, or why it has no value."""
-        return _evaluate(self._compiled[rule][kind], activation)
+        compiled = self._compiled[rule].get(kind)
+        if compiled is None:
+            return f"the policy is not about changes of {kind.value}"
+        return _evaluate(compiled, activation)
 
     def all_true(self, rules: Sequence[int], kind: Kind) -> Callable[[Any], bool]:
         """Return a function that evaluates several rules at once, which takes a third of the time.
 
         A false answer, or no answer because of an error, leaves open which rule is not true.
         """
+        if not all(kind in self._compiled[rule] for rule in rules):
+            return lambda _: False
         # A comment at the end of a rule ends with the line.
         together = " && ".join(f"({self._texts[rule]}\n)" for rule in rules)
         try:
@@ -131,13 +137,12 @@ class Rules:
         return _evaluate(self._compiled[rule][None], _over_plan().Activation(values))
 
     def _as_messages(self, seen: Seen) -> dict[str, Any]:
-        values = seen._asdict()
-        kind = values.pop("kind")
-        for name in ("before", "after"):
-            if values[name] is None:
-                del values[name]
-            else:
-                values[name] = self._messages.fields(kind, values[name])
+        change, ref, kind, before, after, fields, risks = seen
+        values = {"change": change, "ref": ref, "fields": fields, "risks": risks}
+        if before is not None:
+            values["before"] = self._messages.fields(kind, before)
+        if after is not None:
+            values["after"] = self._messages.fields(kind, after)
         return values
 
 
@@ -239,5 +244,5 @@ def _reason(message: str) -> str:
     """Return a message of the library in one line, without its status codes."""
     if _NO_MESSAGE in message:
         return "a change that it reads has no `before` or no `after`: ask has(...) first"
-    first = _STATUS.sub("", message).partition("\n")[0]
+    first = _STATUS.sub("", message[:_LONGEST]).partition("\n")[0]
     return re.sub(r"\A[A-Z_]+: ", "", first) or "unknown error"

@@ -8,6 +8,7 @@ without a host. What is repaired there and not here is a hole (reliability-secur
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _URI = re.compile(
     r"([A-Za-z][A-Za-z0-9+.-]*):"
@@ -36,6 +37,7 @@ def path(uri: str) -> str:
     return _parts(uri)[1]
 
 
+@lru_cache  # several rules ask about the same address, one after another
 def _parts(uri: str) -> tuple[str, str]:
     found = None if _REPAIRED.search(uri) else _URI.fullmatch(uri)
     if found is None or (found[1].lower() in _NEED_HOSTS and not found[2]):
