@@ -123,6 +123,11 @@ def _github_apply(text: str, named: Named) -> str:
     )
 
 
+_UNPACKED = (
+    r'(?<=archive "\$trusted" \.gitlab/reconciler \| tar -x -C "\$files" --strip-components 1)'
+)
+
+
 def _gitlab(text: str, named: Named, above_tree: str) -> str:
     archived = "".join(
         f'\n      mkdir -p "$files/trusted/{folder}"'
@@ -138,11 +143,7 @@ def _gitlab(text: str, named: Named, above_tree: str) -> str:
         text,
         (r"(?<=^\.reconciler changes: &changes\n)", changes),
         (r"(?<=HEAD -- )", folders),
-        (
-            r'(?<=archive "\$trusted" \.gitlab/reconciler \| tar -x -C "\$files" '
-            r"--strip-components 1)",
-            archived,
-        ),
+        (_UNPACKED, archived),
         (
             r"(?<=--detailed-exitcode)(?=\s+--format markdown --on-merge)",
             f" {named.trusted(above)}",

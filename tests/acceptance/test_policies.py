@@ -553,7 +553,10 @@ RULES: Mapping[str, tuple[Mapping[str, Any], Mapping[str, str]]] = {
         {"update": "greet"},
     ),
     "may-not-fail": ({"kinds": ["Action"], "rule": "!after.allowedToFail"}, {"update": "greet"}),
-    "audience": ({"kinds": ["IdpJwtConfig"], "rule": "after.audience != ''"}, {"update": "partner"}),
+    "audience": (
+        {"kinds": ["IdpJwtConfig"], "rule": "after.audience != ''"},
+        {"update": "partner"},
+    ),
     "issuer-host": (
         {"kinds": ["IdpJwtConfig"], "rule": "host(after.issuer) == host(after.keysEndpoint)"},
         {"update": "partner"},
