@@ -28,6 +28,7 @@ from reconciler.resources.ref import (
     IN_PROJECT,
     Kind,
     RefError,
+    RefSet,
     ResourceRef,
     parse_pattern,
     parse_ref,
