@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, by_place, cut, error
@@ -81,12 +80,7 @@ class Engine:
             raise _cannot_start(failure.strerror or "unknown reason") from failure
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        raised: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._child is not None:
             self._child.end()
 
