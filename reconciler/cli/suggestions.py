@@ -91,10 +91,14 @@ OPTIONS = _by_word(
             "`reconciler apply PLANFILE` applies only what was reviewed."
         ),
         "--target -target -t --only --selector -l --include --limit": (
-            "Name the files or folders to read: `reconciler plan manifests/acme`. All that they "
-            "declare is planned."
+            "`reconciler plan`, `apply` and `drift` take --target REF for an object and what it "
+            "needs. Any command takes the files or folders to read: `reconciler validate "
+            "manifests/acme`."
         ),
-        "--exclude --skip": "Name the files or folders to read: `reconciler plan manifests/acme`.",
+        "--exclude --skip": (
+            "`reconciler plan`, `apply` and `drift` take --exclude REF. Any command takes the "
+            "files or folders to read: `reconciler validate manifests/acme`."
+        ),
         "-var --var-file -var-file --set --values -e --extra-vars --param --parameters": (
             "Variables are declared in reconciler.yaml, where each environment gives their values. "
             "--var NAME=VALUE gives another one."

@@ -18,13 +18,21 @@ from reconciler.manifests.discovery import Discovery, FoundFile
 from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Manifest
 from reconciler.policy.model import Example, Over, Policy, Setting, Subject
-from reconciler.policy.waivers import PolicySet, Waiver
+from reconciler.policy.waivers import EVERYTHING, PolicySet, Waiver
 from reconciler.resources.fields import Spec
 from reconciler.resources.installation import RECOMMENDED_POLICIES
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.nearest import nearest, one_of
 from reconciler.resources.normal import normal_form
-from reconciler.resources.ref import IN_PROJECT, Kind, RefError, ResourceRef, parse_ref
+from reconciler.resources.ref import (
+    IN_PROJECT,
+    Kind,
+    RefError,
+    RefSet,
+    ResourceRef,
+    parse_pattern,
+    parse_ref,
+)
 from reconciler.resources.schemas import (
     JUDGED_CHANGES,
     POLICY,
@@ -165,8 +173,25 @@ def _waiver(manifest: Manifest) -> tuple[Waiver | None, Sequence[Diagnostic]]:
         summary = f"until is no date: {cut(spec['until'])}"
         remedy = "Write year, month and day, such as 2026-12-31."
         return None, [error("WAIVER-DATE", summary, remedy, manifest.place("spec", "until"))]
-    texts = {key: spec[key] for key in ("policy", "reason", "owner")}
-    return Waiver(name=name, refs=tuple(spec["refs"]), until=until, source=manifest, **texts), ()
+    refs: list[str] = []
+    findings: list[Diagnostic] = []
+    for at, text in enumerate(spec["refs"]):
+        try:
+            refs.append(text if text == EVERYTHING else parse_pattern(text))
+        except RefError as fault:
+            place = manifest.place("spec", "refs", at)
+            findings.append(error("WAIVER-REF", str(fault), fault.remedy, place))
+    waiver = Waiver(
+        name=name,
+        policy=spec["policy"],
+        refs=tuple(refs),
+        reason=spec["reason"],
+        owner=spec["owner"],
+        until=until,
+        source=manifest,
+        objects=RefSet(ref for ref in refs if ref != EVERYTHING),
+    )
+    return waiver, findings
 
 
 def _policy(manifest: Manifest) -> tuple[Policy, Sequence[Diagnostic]]:

@@ -273,8 +273,8 @@ class Difference(NamedTuple):
 
     Attributes:
         environment: Its name; empty for what holds in all of them.
-        name: ``service``, ``tree``, ``protected`` or ``policies``; empty where the whole
-            environment is new or gone.
+        name: ``service``, ``tree``, ``protected``, ``allowPartial`` or ``policies``; empty where
+            the whole environment is new or gone.
         trusted: The value that counts, in words.
         proposed: The value in its place, in words.
         place: Where the proposed value is written, or its environment if it is not.
@@ -312,4 +312,5 @@ def _deciding(environment: Environment) -> Mapping[str, str]:
         "service": environment.service or "a store of its own",
         "tree": environment.tree or DEFAULT_TREE,
         "protected": "true" if environment.protected else "false",
+        "allowPartial": "true" if environment.allow_partial else "false",
     }

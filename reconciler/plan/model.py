@@ -210,6 +210,9 @@ class Scope:
             do not keep anything from being deleted: from the root of the repository, sorted.
         environment: Name of the environment of ``reconciler.yaml``; empty for none. Not covered by
             the digest: resolved values and the id of the service are.
+        target: Addresses (``resources.ref.parse_pattern``) of all that a run is about, sorted;
+            empty for the whole tree.
+        exclude: Addresses of what it leaves out, sorted.
     """
 
     tree: str = DEFAULT_TREE
@@ -220,6 +223,13 @@ class Scope:
     take_over: tuple[ResourceRef, ...] = ()
     other_tree: tuple[str, ...] = ()
     environment: str = ""
+    target: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def is_partial(self) -> bool:
+        """Return whether a run is about a part of the tree that ``plan.selection`` selects."""
+        return bool(self.target or self.exclude)
 
     def covers(self, organization: str) -> bool:
         """Return whether an organization is of the shard."""
@@ -292,6 +302,14 @@ class Summary(NamedTuple):
     owed_elsewhere: int = 0
     owed_left: int = 0
 
+    @property
+    def changes(self) -> int:
+        """Return how many changes there are."""
+        return self.create + self.update + self.adopt + self.delete
+
+
+NONE_LEFT_OUT = Summary(0, 0, 0, 0, 0, 0, 0)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -321,6 +339,10 @@ class Plan:
             there is a service.
         policies: The policies that judged it. Not covered by the digest.
         waived: What they would have refused. Not covered by the digest.
+        needed: Of a part of the tree, the changes that what is selected needs and that the scope
+            does not name.
+        left_out: Of a part of the tree, the counts of what is not in it. Blocks are never left out.
+            Not covered by the digest.
     """
 
     scope: Scope
@@ -340,6 +362,8 @@ class Plan:
     new_store: str = ""
     policies: tuple[JudgedBy, ...] = ()
     waived: tuple[Waived, ...] = ()
+    needed: tuple[ResourceRef, ...] = ()
+    left_out: Summary = NONE_LEFT_OUT
 
     @property
     def waived_in_words(self) -> Mapping[str, str]:

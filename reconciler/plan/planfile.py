@@ -24,6 +24,7 @@ from reconciler.plan.model import (
     JudgedBy,
     Plan,
     Scope,
+    Summary,
     Unmanaged,
     Update,
     Waived,
@@ -128,6 +129,8 @@ class _PlanDocument(Document):
     new_store: str
     policies: tuple[JudgedBy, ...]
     waived: tuple[Waived, ...]
+    needed: tuple[ResourceRef, ...]
+    left_out: Summary
 
 
 def _document(file: PlanFile) -> _PlanDocument:
@@ -327,6 +330,8 @@ class SavedOptions:
     take_over: tuple[ResourceRef, ...]
     other_tree: tuple[str, ...]
     environment: str
+    target: tuple[str, ...]
+    exclude: tuple[str, ...]
 
     @classmethod
     def of(cls, scope: Scope) -> Self:

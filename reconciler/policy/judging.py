@@ -138,7 +138,8 @@ def judged(plan: Plan, judges: Judges, engine: Engine, setting: Setting, today: 
     verdicts = engine.judge(subjects, setting)
     findings, waived = _told(verdicts, judges, plan.changes, today)
     names = {policy.name for policy in (*judges.policies, *judges.own.policies)}
-    idle = () if plan.scope.shard else _idle(judges, waived, plan, today)
+    is_part = plan.scope.shard or plan.scope.is_partial
+    idle = () if is_part else _idle(judges, waived, plan, today)
     findings += [*findings_of(judges.own.waivers, names, today), *idle]
     counted = [policy for policy in judges.policies if policy.holds_in(setting.environment)]
     return replace(

@@ -9,7 +9,7 @@ from datetime import date
 from reconciler.diagnostics import Diagnostic, Source, error, note, warning
 from reconciler.policy.model import Policy
 from reconciler.resources.nearest import nearest
-from reconciler.resources.ref import ResourceRef, fold
+from reconciler.resources.ref import RefSet, ResourceRef
 
 SOON = 14
 """Days before the end of a waiver from which on a note says so."""
@@ -24,7 +24,8 @@ class Waiver:
 
     Attributes:
         policy: Name of the policy that is waived.
-        refs: Patterns of the addresses of objects; ``*`` stands for any text.
+        refs: Addresses as ``parse_pattern`` returns them, or ``EVERYTHING``.
+        objects: The refs that these addresses name.
         until: The last day on which it counts, in UTC.
         source: Asked for the place of any value.
     """
@@ -36,20 +37,15 @@ class Waiver:
     owner: str
     until: date
     source: Source
+    objects: RefSet
 
     def covers(self, ref: ResourceRef | None) -> bool:
         """Return whether it is about an object; None stands for the whole plan."""
-        if ref is None:
-            return EVERYTHING in self.refs
-        return any(_fits(pattern, ref) for pattern in self.refs)
+        return EVERYTHING in self.refs or (ref is not None and ref in self.objects)
 
     def counts(self, today: date) -> bool:
         """Return whether it still counts."""
         return today <= self.until
-
-    def __str__(self) -> str:
-        """Return who waives what until when, and why."""
-        return f"{self.policy} until {self.until} for {self.owner}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +54,6 @@ class PolicySet:
 
     policies: tuple[Policy, ...] = ()
     waivers: tuple[Waiver, ...] = ()
-
-
-def _fits(pattern: str, ref: ResourceRef) -> bool:
-    """Return whether an address is what a pattern says, in any case.
-
-    The first place that fits leaves the most for the rest, so that no pattern takes long.
-    """
-    first, *inner = fold(pattern).split("*")
-    address = fold(ref.address.replace("*", "%2A"))
-    if not inner:
-        return address == first
-    last = inner.pop()
-    if not (address.startswith(first) and address.endswith(last)):
-        return False
-    at, end = len(first), len(address) - len(last)
-    for part in inner:
-        found = address.find(part, at, end)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return at <= end
 
 
 def findings_of(

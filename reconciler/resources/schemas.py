@@ -271,7 +271,8 @@ def _waiver_schema() -> Schema:
         "policy": _sentence("Name of the policy that is waived.", 63),
         "refs": {
             **_listed(
-                "Objects, as Kind/organization[/project]/name; * stands for any text.",
+                "Objects, as Kind/organization[/project]/name, where * stands for any part of one "
+                "name; * alone for all of them and for the plan as a whole.",
                 _sentence("", MAX_SENTENCE),
                 unique=True,
             ),
