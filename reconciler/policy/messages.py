@@ -120,10 +120,11 @@ class Messages:
         self._counts = GetMessageClass(named("Counts"))
 
     def fields(self, kind: Kind, spec: Spec) -> Any:
-        """Return the message of fields in normal form."""
+        """Return the message of some fields in normal form."""
         values = dict(spec)
         for name in DURATIONS[kind]:
-            values[name] = _duration(values[name])
+            if name in values:
+                values[name] = _duration(values[name])
         return self._of_kind[kind](**values)
 
     def change(self, seen: Mapping[str, Any]) -> Any:

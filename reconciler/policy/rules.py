@@ -25,6 +25,7 @@ _OVER_PLAN = {**_SETTING, "changes": "Change*", "counts": "Counts"}
 _CONFIG = "name: policies\nstdlib:\n  exclude_functions:\n  - name: timestamp\n"
 
 _ERROR = re.compile(r"^(?:[A-Z_]+: )?ERROR: <input>:(-?[0-9]+):(-?[0-9]+): (.*)$", re.MULTILINE)
+_CHAIN = re.compile(r"'([\w.]+)\.\w+'")  # of names; all but the last
 _STATUS = re.compile(r" \[[A-Z_]+\]\Z")  # the library writes it after each message
 _NOISE = re.compile(r" \(in container ''\)\Z|,? expecting \{.*\}\Z")
 _LONGEST = 300  # characters of a reason, which can have values in it
@@ -218,9 +219,10 @@ def _reads(
     for name in variables:
         if errors := _check(environment(name), text):
             (line, column), sentence = errors[0]
-            # Of `before.devMode`, the error stands at the dot.
-            after_name = f"'{name}." in sentence
-            found[name] = (line, max(column - after_name * len(name), 1))
+            # Of `before.devMode`, the error stands at the last dot.
+            chain = _CHAIN.search(sentence)
+            before = len(chain[1]) if chain else 0
+            found[name] = (line, max(column - before, 1))
     return found
 
 

@@ -85,6 +85,31 @@ def test_a_field_that_is_left_as_held_has_the_value_of_before() -> None:
     assert judged(policy, a_change("create", after={})) == ()
 
 
+@pytest.mark.slow
+def test_a_field_is_sent_however_a_rule_reads_it() -> None:
+    """Only the fields that the rules read are sent; one that were forgotten would be false."""
+    rules = [
+        "after.devMode",
+        "after\n  . devMode",
+        "after // a comment\n  .devMode",
+        "(after).devMode",
+        "[after].all(each, each.devMode)",
+        "{'one': after}.one.devMode",
+        "after != OidcApplication{}",
+        "(true ? after : after).devMode",
+        "type(after) == OidcApplication && after.devMode",
+        "!(before == after)",
+        "before != after && !before.devMode",
+    ]
+    change = a_change("update", {}, {"devMode": True})
+    for rule in rules:  # each alone, because the words of all rules count together
+        both = {"yes": rule, "no": f"!({rule}\n)"}
+        found = judged(
+            [a_policy(each, name, changes=("update",)) for name, each in both.items()], change
+        )
+        assert found == (Verdict("no", 0, Outcome.FAILED),), rule
+
+
 def test_a_field_that_the_tool_does_not_know_is_left_out() -> None:
     """A newer server may have it."""
     policy = a_policy("!before.devMode", changes=("update",))
