@@ -78,6 +78,7 @@ class Engine:
             self._child = Child()
         except OSError as failure:
             raise _cannot_start(failure.strerror or "unknown reason") from failure
+        self._begin_to_check()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -109,25 +110,31 @@ class Engine:
 
     # Checking
 
-    def _check(self) -> Iterator[Diagnostic]:
-        if len(self._policies) > MAX_RULES:
-            yield _too_many(self._policies[MAX_RULES])
-        good = []
-        for policy in self._policies[:MAX_RULES]:
-            if len(policy.rule) > MAX_LENGTH:
-                yield _too_long(policy)
-            else:
-                good.append(policy)
+    def _begin_to_check(self) -> None:
+        """Send the rules to the child, which compiles them while manifests are read."""
         texts = [
             {
                 "text": policy.rule,
                 "kinds": policy.kinds or [*KINDS],
                 "over_plan": policy.over is Over.PLAN,
             }
-            for policy in good
+            for policy in self._of_right_length
         ]
-        numbered = dict(enumerate(good))
-        answers = self._ask("compile", SECONDS, numbered, texts=texts) if good else []
+        if texts:
+            self._running.send("compile", SECONDS, texts=texts)
+
+    @property
+    def _of_right_length(self) -> list[Policy]:
+        return [each for each in self._policies[:MAX_RULES] if len(each.rule) <= MAX_LENGTH]
+
+    def _check(self) -> Iterator[Diagnostic]:
+        if len(self._policies) > MAX_RULES:
+            yield _too_many(self._policies[MAX_RULES])
+        for policy in self._policies[:MAX_RULES]:
+            if len(policy.rule) > MAX_LENGTH:
+                yield _too_long(policy)
+        good = self._of_right_length
+        answers = self._answer("compile", SECONDS, dict(enumerate(good))) if good else []
         for number, (policy, (errors, kind, reads)) in enumerate(zip(good, answers, strict=True)):
             for (line, column), sentence in errors:
                 yield _wrong_rule(policy, kind, sentence, line, column)
@@ -151,16 +158,31 @@ class Engine:
             else:
                 yield Verdict(policy.name, None, Outcome.ERROR, "the rule does not compile")
         if good[Over.CHANGE]:
-            for start in range(0, len(subjects), BATCH):
-                batch = subjects[start : start + BATCH]
-                yield from self._judge_batch(good[Over.CHANGE], judges, batch, start, setting)
+            yield from self._judge_changes(good[Over.CHANGE], judges, subjects, setting)
         if good[Over.PLAN]:
             yield from self._judge_plan(good[Over.PLAN], judges, subjects, setting)
 
-    def _judge_batch(
-        self, rules: _Rules, judges: _Judges, batch: _Subjects, start: int, setting: Setting
+    def _judge_changes(
+        self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
     ) -> Iterator[Verdict]:
-        """Yield verdicts on a part of the changes, which begins at a position."""
+        """Yield verdicts on changes. While a batch is judged, the next one is made ready."""
+        asked: list[int] = []
+        for start in range(0, len(subjects), BATCH):
+            if self._send_batch(rules, judges, subjects[start : start + BATCH], setting):
+                asked.append(start)
+            if len(asked) > 1:
+                yield from self._batch_verdicts(rules, asked.pop(0))
+        for start in asked:
+            yield from self._batch_verdicts(rules, start)
+
+    def _batch_verdicts(self, rules: _Rules, start: int) -> Iterator[Verdict]:
+        for number, place, reason in self._answer("judge", SECONDS, rules):
+            yield _verdict(rules[number], start + place, reason)
+
+    def _send_batch(
+        self, rules: _Rules, judges: _Judges, batch: _Subjects, setting: Setting
+    ) -> bool:
+        """Send a part of the changes, and return whether any rule is about one of them."""
         alike: dict[tuple[str, Kind], list[int]] = {}  # all rules judge these, or do not
         for place, subject in enumerate(batch):
             alike.setdefault((subject.change, subject.ref.kind), []).append(place)
@@ -170,18 +192,16 @@ class Engine:
             if of_group:
                 groups.append((of_group, places))
         if not groups:
-            return
+            return False
         read = _what_is_read(rules.values())
-        answer = self._ask(
+        self._running.send_beside(
             "judge",
             SECONDS,
-            rules,
             subjects=[_sent(subject, read) for subject in batch],
             groups=groups,
             setting=setting._asdict(),
         )
-        for number, place, reason in answer:
-            yield _verdict(rules[number], start + place, reason)
+        return True
 
     def _judge_plan(
         self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
@@ -209,10 +229,18 @@ class Engine:
 
     def _ask(self, do: str, seconds: int, rules: _Rules, **request: Any) -> Any:
         """Return an answer of the child about rules."""
+        self._running.send(do, seconds, **request)
+        return self._answer(do, seconds, rules)
+
+    @property
+    def _running(self) -> Child:
         if self._child is None:
             raise AssertionError("outside of the with block")
+        return self._child
+
+    def _answer(self, do: str, seconds: int, rules: _Rules) -> Any:
         try:
-            return self._child.ask(do, seconds, **request)
+            return self._running.receive(seconds)
         except ChildEndedError as ended:
             if do == "compile" and ended.at is None:
                 raise _cannot_start(f"it {ended}") from None

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, cast
@@ -61,31 +61,55 @@ class Child:
             env=loader_variables(),
             start_new_session=True,  # Ctrl-C is for the parent, which ends the child
         )
+        self._writing: threading.Thread | None = None
         self._requests = cast("IO[bytes]", self._process.stdin)
         self._answers = cast("IO[bytes]", self._process.stdout)
 
-    def ask(self, do: str, seconds: int, **request: Any) -> Any:
-        """Return the answer to a request.
+    def send(self, do: str, seconds: int, **request: Any) -> None:
+        """Send a request, within so many seconds. ``receive`` returns its answer."""
+        with self._limit(seconds):
+            self._write({"do": do, "seconds": seconds, **request})
+
+    def send_beside(self, do: str, seconds: int, **request: Any) -> None:
+        """Send a request while an earlier one may still be answered, which nobody waits for.
+
+        A thread writes it, because the process reads no request before it has answered the last.
+        """
+        if self._writing is not None:
+            self._writing.join()
+        message = {"do": do, "seconds": seconds, **request}
+        self._writing = threading.Thread(target=self._write, args=(message,), daemon=True)
+        self._writing.start()
+
+    def receive(self, seconds: int) -> Any:
+        """Return the answer to the request that was sent.
 
         Raises:
-            ChildEndedError: the process ended, or gave no answer within that time.
+            ChildEndedError: the process ended, or gave no answer within that time from now.
         """
-        timer = threading.Timer(seconds, self._process.kill)
         started = time.monotonic()
-        timer.start()
         at = None
         try:
-            self._write({"do": do, "seconds": seconds, **request})
-            while "done" not in (answer := self._read()):
-                at = answer["at"]
+            with self._limit(seconds):
+                while "done" not in (answer := self._read()):
+                    at = answer["at"]
         except (OSError, ValueError, TypeError, KeyError):  # a closed pipe, or half an answer
             self.end()
             late = time.monotonic() - started >= seconds
             why = f"took more than {seconds} s" if late else self._why()
             raise ChildEndedError(why, at) from None
+        return answer["done"]
+
+    @contextmanager
+    def _limit(self, seconds: int) -> Iterator[None]:
+        """End the process where the block takes longer than so many seconds."""
+        timer = threading.Timer(seconds, self._process.kill)
+        timer.start()
+        try:
+            yield
         finally:
             timer.cancel()
-        return answer["done"]
+            timer.join()  # manifests are read beside a fork only where no thread runs
 
     def end(self) -> None:
         """End the process, whatever it does."""
@@ -96,8 +120,9 @@ class Child:
         self._process.wait()
 
     def _write(self, request: Mapping[str, Any]) -> None:
-        self._requests.write(json.dumps(request).encode() + b"\n")
-        self._requests.flush()
+        with suppress(OSError, ValueError):  # the pipe is closed: there will be no answer
+            self._requests.write(json.dumps(request).encode() + b"\n")
+            self._requests.flush()
 
     def _read(self) -> Any:
         return json.loads(self._answers.readline(_LONGEST))
