@@ -33,7 +33,8 @@ class Selection:
 
     Attributes:
         changes: Keys of the changes that are in it.
-        in_step: Keys of what is in it and in step, with the owners and the like of all in it.
+        in_step: Keys of what is in it and in step, with what all in it names: once that is made,
+            the rest of an approved plan has it in step.
         needed: What the changes need and the scope does not name, in the order of the plan.
         blocks: An error for each change that is needed and excluded.
     """
@@ -61,10 +62,7 @@ class Selection:
         self.needed = tuple(ref for ref in refs if ref.key in self.changes - named)
 
     def __contains__(self, ref: ResourceRef) -> bool:
-        key = ref.key
-        if key in self._planned:
-            return key in self.changes
-        return key in self.in_step or self._names(ref)
+        return ref.key in self.changes if ref.key in self._planned else self._names(ref)
 
     def holds_secret(self, secret: OwedSecret) -> bool:
         """Return whether an owed secret is that of an application in it, renamed or not."""
@@ -170,7 +168,7 @@ def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:
             raise UsageError(
                 f"{flag} names nothing that is declared or held: {named}{more}",
                 remedy="Correct the names, or leave them out. * stands for any part of one name: "
-                "'OidcApplication/acme/*/*'. Nothing was written.",
+                "'Project/acme/*'. Nothing was written.",
             )
 
 

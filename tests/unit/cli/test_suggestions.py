@@ -29,8 +29,8 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("apply --yes", "`reconciler apply` asks before it writes."),
         ("apply -y", "`reconciler apply` asks before it writes."),
         ("apply -auto-approve", "Options have two dashes here: --auto-approve."),
-        ("plan --target=acme", "Name the files or folders to read"),
-        ("plan -target=acme", "Name the files or folders to read"),
+        ("plan -target=acme", "take --target REF for an object and what it needs"),
+        ("apply --skip acme", "take --exclude REF"),
         ("plan --set a=b", "--var NAME=VALUE"),
         ("plan -var a=b", "--var NAME=VALUE"),
         ("workspace", "--env NAME chooses one"),
@@ -86,6 +86,8 @@ def test_no_word_of_another_tool_is_one_of_ours() -> None:
     assert not {word.lstrip("-").replace("-", "_") for word in OPTIONS} & ALL_OPTIONS - {
         "auto_approve",
         "detailed_exitcode",
+        "exclude",
+        "target",
         "lock_timeout",
         "out",
     }
