@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, by_place, cut, error
 from reconciler.errors import PolicyError, UsageError
 from reconciler.kinds.fields import KINDS
+from reconciler.policy.child import MEMORY
 from reconciler.policy.model import Case, Outcome, Over, Policy, Setting, Subject, Verdict
 from reconciler.policy.process import Child, ChildEndedError
 from reconciler.resources.fields import Spec
@@ -151,37 +153,30 @@ class Engine:
             else:
                 yield Verdict(policy.name, None, Outcome.ERROR, "the rule does not compile")
         if good[Over.CHANGE]:
-            for start in range(0, len(subjects), BATCH):
-                batch = subjects[start : start + BATCH]
-                yield from self._judge_batch(good[Over.CHANGE], judges, batch, start, setting)
+            yield from self._judge_changes(good[Over.CHANGE], judges, subjects, setting)
         if good[Over.PLAN]:
             yield from self._judge_plan(good[Over.PLAN], judges, subjects, setting)
 
-    def _judge_batch(
-        self, rules: _Rules, judges: _Judges, batch: _Subjects, start: int, setting: Setting
+    def _judge_changes(
+        self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
     ) -> Iterator[Verdict]:
-        """Yield verdicts on a part of the changes, which begins at a position."""
-        alike: dict[tuple[str, Kind], list[int]] = {}  # all rules judge these, or do not
-        for place, subject in enumerate(batch):
-            alike.setdefault((subject.change, subject.ref.kind), []).append(place)
-        groups = []
-        for places in alike.values():
-            of_group = [at for at, policy in rules.items() if judges(policy, batch[places[0]])]
-            if of_group:
-                groups.append((of_group, places))
-        if not groups:
-            return
         read = _what_is_read(rules.values())
-        answer = self._ask(
-            "judge",
-            SECONDS,
-            rules,
-            subjects=[_sent(subject, read) for subject in batch],
-            groups=groups,
-            setting=setting._asdict(),
-        )
-        for number, place, reason in answer:
-            yield _verdict(rules[number], start + place, reason)
+        starts: list[int] = []
+
+        def requests() -> Iterator[Mapping[str, Any]]:
+            for start in range(0, len(subjects), BATCH):
+                batch = subjects[start : start + BATCH]
+                groups = _groups(rules, judges, batch)
+                if groups:
+                    starts.append(start)
+                    sent = [_sent(subject, read) for subject in batch]
+                    yield {"subjects": sent, "groups": groups, "setting": setting._asdict()}
+
+        with _refusing(rules):
+            answers = self._running().ask_each("judge", SECONDS, requests())
+            for position, answer in enumerate(answers):
+                for number, place, reason in answer:
+                    yield _verdict(rules[number], starts[position] + place, reason)
 
     def _judge_plan(
         self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
@@ -209,20 +204,42 @@ class Engine:
 
     def _ask(self, do: str, seconds: int, rules: _Rules, **request: Any) -> Any:
         """Return an answer of the child about rules."""
+        with _refusing(rules, starting=do == "compile"):
+            return self._running().ask(do, seconds, **request)
+
+    def _running(self) -> Child:
         if self._child is None:
             raise AssertionError("outside of the with block")
-        try:
-            return self._child.ask(do, seconds, **request)
-        except ChildEndedError as ended:
-            if do == "compile" and ended.at is None:
-                raise _cannot_start(f"it {ended}") from None
-            named = f"policy {cut(rules[ended.at].name)}" if ended.at in rules else "the policies"
-            raise PolicyError(
-                f"{named} could not be judged: the process that judges {ended}",
-                remedy="What cannot be judged is refused, and nothing was written. All rules "
-                f"together have 1 GiB of memory, and {SECONDS} s for {BATCH:,} changes: write "
-                "rules with less nesting.",
-            ) from None
+        return self._child
+
+
+@contextmanager
+def _refusing(rules: _Rules, *, starting: bool = False) -> Iterator[None]:
+    """Raise the end of the child as an error that names the rule where it was."""
+    try:
+        yield
+    except ChildEndedError as ended:
+        if starting and ended.at is None:
+            raise _cannot_start(f"it {ended}") from None
+        named = f"policy {cut(rules[ended.at].name)}" if ended.at in rules else "the policies"
+        raise PolicyError(
+            f"{named} could not be judged: the process that judges {ended}",
+            remedy="What cannot be judged is refused, and nothing was written. All rules "
+            f"together have {MEMORY >> 30} GiB of memory, and {SECONDS} s for {BATCH:,} changes: "
+            "write rules with less nesting.",
+        ) from None
+
+
+def _groups(rules: _Rules, judges: _Judges, batch: _Subjects) -> list[tuple[list[int], list[int]]]:
+    """Return the numbers of rules, each time with the places of the changes that they judge."""
+    alike: dict[tuple[str, Kind], list[int]] = {}  # a rule judges all of these, or none
+    for place, subject in enumerate(batch):
+        alike.setdefault((subject.change, subject.ref.kind), []).append(place)
+    groups = [
+        ([number for number, policy in rules.items() if judges(policy, batch[places[0]])], places)
+        for places in alike.values()
+    ]
+    return [(numbers, places) for numbers, places in groups if numbers]
 
 
 def _cannot_start(why: str) -> PolicyError:

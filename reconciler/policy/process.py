@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -62,6 +62,8 @@ class Child:
             start_new_session=True,  # Ctrl-C is for the parent, which ends the child
         )
         self._requests = cast("IO[bytes]", self._process.stdin)
+        self._started = 0.0
+        self._timer = threading.Timer(0, self._process.kill)  # of the request that is under way
         self._answers = cast("IO[bytes]", self._process.stdout)
 
     def ask(self, do: str, seconds: int, **request: Any) -> Any:
@@ -70,37 +72,56 @@ class Child:
         Raises:
             ChildEndedError: the process ended, or gave no answer within that time.
         """
-        timer = threading.Timer(seconds, self._process.kill)
-        started = time.monotonic()
-        timer.start()
-        at = None
-        try:
-            self._write({"do": do, "seconds": seconds, **request})
-            while "done" not in (answer := self._read()):
-                at = answer["at"]
-        except (OSError, ValueError, TypeError, KeyError):  # a closed pipe, or half an answer
-            self.end()
-            late = time.monotonic() - started >= seconds
-            why = f"took more than {seconds} s" if late else self._why()
-            raise ChildEndedError(why, at) from None
-        finally:
-            timer.cancel()
-        return answer["done"]
+        return next(self.ask_each(do, seconds, [request]))
+
+    def ask_each(
+        self, do: str, seconds: int, requests: Iterable[Mapping[str, Any]]
+    ) -> Iterator[Any]:
+        """Yield the answer to each request; the next one is made while the child works on it.
+
+        Raises:
+            ChildEndedError: the process ended, or gave no answer to one within that time.
+        """
+        lines = (_line({"do": do, "seconds": seconds, **request}) for request in requests)
+        line = next(lines, None)
+        while line is not None:
+            self._send(line, seconds)
+            line = next(lines, None)
+            yield self._receive(seconds)
 
     def end(self) -> None:
         """End the process, whatever it does."""
+        self._timer.cancel()
         self._process.kill()
         for pipe in (self._requests, self._answers):
             with suppress(OSError):  # what was not sent yet has no reader
                 pipe.close()
         self._process.wait()
 
-    def _write(self, request: Mapping[str, Any]) -> None:
-        self._requests.write(json.dumps(request).encode() + b"\n")
-        self._requests.flush()
+    def _send(self, line: bytes, seconds: int) -> None:
+        self._started = time.monotonic()
+        self._timer = threading.Timer(seconds, self._process.kill)
+        self._timer.start()
+        try:
+            self._requests.write(line)
+            self._requests.flush()
+        except (OSError, ValueError):  # the pipe is closed
+            raise self._ended(seconds, None) from None
 
-    def _read(self) -> Any:
-        return json.loads(self._answers.readline(_LONGEST))
+    def _receive(self, seconds: int) -> Any:
+        at = None
+        try:
+            while "done" not in (answer := json.loads(self._answers.readline(_LONGEST))):
+                at = answer["at"]
+        except (OSError, ValueError, TypeError, KeyError):  # nothing, or half an answer
+            raise self._ended(seconds, at) from None
+        self._timer.cancel()
+        return answer["done"]
+
+    def _ended(self, seconds: int, at: int | None) -> ChildEndedError:
+        late = time.monotonic() - self._started >= seconds
+        self.end()
+        return ChildEndedError(f"took more than {seconds} s" if late else self._why(), at)
 
     def _why(self) -> str:
         code = self._process.wait()
@@ -109,6 +130,10 @@ class Child:
         if code < 0:
             return f"was ended by {signal.Signals(-code).name}, as when memory is short"
         return f"ended with exit code {code}"
+
+
+def _line(request: Mapping[str, Any]) -> bytes:
+    return json.dumps(request).encode() + b"\n"
 
 
 def _folders() -> list[str]:
