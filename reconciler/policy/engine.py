@@ -49,7 +49,7 @@ def _always(policy: Policy, subject: Subject) -> bool:
 class Engine:
     """The rules of one run, in one child process, which ends with the ``with`` block.
 
-    Without policies there is no process. Every method may raise:
+    Without policies there is no process. Names of policies are unique. Every method may raise:
 
     Raises:
         PolicyError: the process ended: memory, time, or a crash. Refuse.
@@ -57,6 +57,8 @@ class Engine:
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self._policies = tuple(policies)
+        if len({policy.name for policy in policies}) < len(policies):
+            raise AssertionError("two policies of one name: one of them would not be judged")
         self._child: Child | None = None
         self._findings: tuple[Diagnostic, ...] | None = None
         self._reads: dict[str, frozenset[str]] = {}
