@@ -59,13 +59,14 @@ class Engine:
         self._policies = tuple(policies)
         if len({policy.name for policy in policies}) < len(policies):
             raise AssertionError("two policies of one name: one of them would not be judged")
+        self._sent_rules = [each for each in policies[:MAX_RULES] if len(each.rule) <= MAX_LENGTH]
         self._child: Child | None = None
         self._findings: tuple[Diagnostic, ...] | None = None
         self._reads: dict[str, frozenset[str]] = {}
         self._numbers: dict[str, int] = {}  # of the rules in the child, by policy
 
     def __enter__(self) -> Self:
-        """Start the process, which takes the time of an import, and do not wait for it.
+        """Start the process, which compiles the rules, and do not wait for it.
 
         Raises:
             UsageError: the extra ``policy`` is not installed.
@@ -82,6 +83,16 @@ class Engine:
             self._child = Child()
         except OSError as failure:
             raise _cannot_start(failure.strerror or "unknown reason") from failure
+        if self._sent_rules:
+            texts = [
+                {
+                    "text": policy.rule,
+                    "kinds": policy.kinds or [*KINDS],
+                    "over_plan": policy.over is Over.PLAN,
+                }
+                for policy in self._sent_rules
+            ]
+            self._child.send("compile", SECONDS, texts=texts)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -116,23 +127,16 @@ class Engine:
     def _check(self) -> Iterator[Diagnostic]:
         if len(self._policies) > MAX_RULES:
             yield _too_many(self._policies[MAX_RULES])
-        good = []
         for policy in self._policies[:MAX_RULES]:
             if len(policy.rule) > MAX_LENGTH:
                 yield _too_long(policy)
-            else:
-                good.append(policy)
-        texts = [
-            {
-                "text": policy.rule,
-                "kinds": policy.kinds or [*KINDS],
-                "over_plan": policy.over is Over.PLAN,
-            }
-            for policy in good
-        ]
-        numbered = dict(enumerate(good))
-        answers = self._ask("compile", SECONDS, numbered, texts=texts) if good else []
-        for number, (policy, (errors, kind, reads)) in enumerate(zip(good, answers, strict=True)):
+        answers = []
+        if self._sent_rules:
+            with _refusing(dict(enumerate(self._sent_rules)), starting=True):
+                answers = self._running().receive(SECONDS)
+        for number, (policy, (errors, kind, reads)) in enumerate(
+            zip(self._sent_rules, answers, strict=True)
+        ):
             for (line, column), sentence in errors:
                 yield _wrong_rule(policy, kind, sentence, line, column)
             nulls = [_null(policy, name, *reads[name]) for name in _nulls(policy, reads)]
@@ -183,9 +187,6 @@ class Engine:
     def _judge_plan(
         self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
     ) -> Iterator[Verdict]:
-        for start in range(0, len(subjects), BATCH):
-            sent = [_sent(subject) for subject in subjects[start : start + BATCH]]
-            self._ask("keep", SECONDS, rules, subjects=sent)
         counts: dict[Kind, Counter[str]] = {kind: Counter() for kind in KINDS}
         for subject in subjects:
             counts[subject.ref.kind][subject.change] += 1
@@ -193,21 +194,18 @@ class Engine:
             (number, [at for at, subject in enumerate(subjects) if judges(policy, subject)])
             for number, policy in rules.items()
         ]
-        answer = self._ask(
-            "judge_plan",
-            SECONDS * (1 + len(subjects) // BATCH),
-            rules,
-            cases=cases,
-            counts=counts,
-            setting=setting._asdict(),
+        parts = (
+            {"subjects": [_sent(subject) for subject in subjects[start : start + BATCH]]}
+            for start in range(0, len(subjects), BATCH)
         )
+        child, seconds = self._running(), SECONDS * (1 + len(subjects) // BATCH)
+        with _refusing(rules):
+            for _ in child.ask_each("keep", SECONDS, parts):
+                pass
+            child.send("judge_plan", seconds, cases=cases, counts=counts, setting=setting._asdict())
+            answer = child.receive(seconds)
         for number, reason in answer:
             yield _verdict(rules[number], None, reason)
-
-    def _ask(self, do: str, seconds: int, rules: _Rules, **request: Any) -> Any:
-        """Return an answer of the child about rules."""
-        with _refusing(rules, starting=do == "compile"):
-            return self._running().ask(do, seconds, **request)
 
     def _running(self) -> Child:
         if self._child is None:

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, cast
@@ -62,17 +62,36 @@ class Child:
             start_new_session=True,  # Ctrl-C is for the parent, which ends the child
         )
         self._requests = cast("IO[bytes]", self._process.stdin)
-        self._started = 0.0
-        self._timer = threading.Timer(0, self._process.kill)  # of the request that is under way
         self._answers = cast("IO[bytes]", self._process.stdout)
 
-    def ask(self, do: str, seconds: int, **request: Any) -> Any:
-        """Return the answer to a request.
+    def send(self, do: str, seconds: int, **request: Any) -> None:
+        """Send a request, or end the process if it does not read it within that time.
+
+        The answer is that of the next ``receive``; the process has limits of its own until then.
+        """
+        with self._limit(seconds), suppress(OSError, ValueError):  # closed: there is no answer
+            self._requests.write(json.dumps({"do": do, "seconds": seconds, **request}).encode())
+            self._requests.write(b"\n")
+            self._requests.flush()
+
+    def receive(self, seconds: int) -> Any:
+        """Return the answer to the request that was sent.
 
         Raises:
-            ChildEndedError: the process ended, or gave no answer within that time.
+            ChildEndedError: the process ended, or gave no answer within that time from now.
         """
-        return next(self.ask_each(do, seconds, [request]))
+        started = time.monotonic()
+        at = None
+        try:
+            with self._limit(seconds):
+                while "done" not in (answer := json.loads(self._answers.readline(_LONGEST))):
+                    at = answer["at"]
+        except (OSError, ValueError, TypeError, KeyError):  # nothing, or half an answer
+            self.end()
+            late = time.monotonic() - started >= seconds
+            why = f"took more than {seconds} s" if late else self._why()
+            raise ChildEndedError(why, at) from None
+        return answer["done"]
 
     def ask_each(
         self, do: str, seconds: int, requests: Iterable[Mapping[str, Any]]
@@ -80,48 +99,32 @@ class Child:
         """Yield the answer to each request; the next one is made while the child works on it.
 
         Raises:
-            ChildEndedError: the process ended, or gave no answer to one within that time.
+            ChildEndedError: as ``receive``.
         """
-        lines = (_line({"do": do, "seconds": seconds, **request}) for request in requests)
-        line = next(lines, None)
-        while line is not None:
-            self._send(line, seconds)
-            line = next(lines, None)
-            yield self._receive(seconds)
+        waiting = iter(requests)
+        request = next(waiting, None)
+        while request is not None:
+            self.send(do, seconds, **request)
+            request = next(waiting, None)
+            yield self.receive(seconds)
+
+    @contextmanager
+    def _limit(self, seconds: int) -> Iterator[None]:
+        """End the process if the block takes longer."""
+        timer = threading.Timer(seconds, self._process.kill)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def end(self) -> None:
         """End the process, whatever it does."""
-        self._timer.cancel()
         self._process.kill()
         for pipe in (self._requests, self._answers):
             with suppress(OSError):  # what was not sent yet has no reader
                 pipe.close()
         self._process.wait()
-
-    def _send(self, line: bytes, seconds: int) -> None:
-        self._started = time.monotonic()
-        self._timer = threading.Timer(seconds, self._process.kill)
-        self._timer.start()
-        try:
-            self._requests.write(line)
-            self._requests.flush()
-        except (OSError, ValueError):  # the pipe is closed
-            raise self._ended(seconds, None) from None
-
-    def _receive(self, seconds: int) -> Any:
-        at = None
-        try:
-            while "done" not in (answer := json.loads(self._answers.readline(_LONGEST))):
-                at = answer["at"]
-        except (OSError, ValueError, TypeError, KeyError):  # nothing, or half an answer
-            raise self._ended(seconds, at) from None
-        self._timer.cancel()
-        return answer["done"]
-
-    def _ended(self, seconds: int, at: int | None) -> ChildEndedError:
-        late = time.monotonic() - self._started >= seconds
-        self.end()
-        return ChildEndedError(f"took more than {seconds} s" if late else self._why(), at)
 
     def _why(self) -> str:
         code = self._process.wait()
@@ -130,10 +133,6 @@ class Child:
         if code < 0:
             return f"was ended by {signal.Signals(-code).name}, as when memory is short"
         return f"ended with exit code {code}"
-
-
-def _line(request: Mapping[str, Any]) -> bytes:
-    return json.dumps(request).encode() + b"\n"
 
 
 def _folders() -> list[str]:
