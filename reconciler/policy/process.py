@@ -24,6 +24,7 @@ from reconciler.resources.process import loader_variables
 
 _START = "import sys; sys.path += sys.argv[1:]; from reconciler.policy.child import main; main()"
 _LIBRARIES = ("cel_expr_python", "google.protobuf")
+_SIGNALS = {each.value: each.name for each in signal.Signals}
 _LONGEST = 64 * 1024 * 1024  # bytes of an answer
 
 # Isolated, without site-packages and their start-up files, and without a trace on disk.
@@ -69,9 +70,9 @@ class Child:
 
         The answer is that of the next ``receive``; the process has limits of its own until then.
         """
+        line = json.dumps({"do": do, "seconds": seconds, **request}).encode() + b"\n"
         with self._limit(seconds), suppress(OSError, ValueError):  # closed: there is no answer
-            self._requests.write(json.dumps({"do": do, "seconds": seconds, **request}).encode())
-            self._requests.write(b"\n")
+            self._requests.write(line)
             self._requests.flush()
 
     def receive(self, seconds: int) -> Any:
@@ -117,6 +118,7 @@ class Child:
             yield
         finally:
             timer.cancel()
+            timer.join()  # manifests are read ahead only where there is no other thread
 
     def end(self) -> None:
         """End the process, whatever it does."""
@@ -130,8 +132,10 @@ class Child:
         code = self._process.wait()
         if code == OUT_OF_MEMORY:
             return f"used more than {MEMORY >> 30} GiB of memory"
+        if code == -signal.SIGXCPU:
+            return "used more than its time on the processor"
         if code < 0:
-            return f"was ended by {signal.Signals(-code).name}, as when memory is short"
+            return f"was ended by {_SIGNALS.get(-code, -code)}, as when memory is short"
         return f"ended with exit code {code}"
 
 
