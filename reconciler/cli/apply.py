@@ -114,6 +114,7 @@ def apply_command(
         sink = sink_for(connection, secrets_to)
         with judging(folders, chosen) as judge:
             desired, warnings, scope, look = read_whole(paths, scope, chosen)
+            judge.check()
             revision = revision or revision_of(paths or chosen.manifests, os.environ)
             run = Run(
                 desired,

@@ -125,6 +125,7 @@ def plan_command(
     check_partial(chosen, scope)
     with judging(folders, chosen) as judge:
         desired, warnings, scope, look = read_whole(paths, scope, chosen)
+        judge.check()
         blocks, snapshot, service = untrusted(), None, connection.service
         if blocks:
             plan = refused_plan(scope, desired.organizations, blocks)

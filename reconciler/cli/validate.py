@@ -140,8 +140,8 @@ def validate_command(
     checked. The format github writes annotations and, in a workflow, the summary of the step.
     """
     chosen = configured()
-    with sitting(folders, chosen) as (bench, findings):
-        outcome = _judged(paths, shard, chosen, _judge_of(bench, findings))
+    with sitting(folders, chosen) as bench:
+        outcome = _judged(paths, shard, chosen, _judge_of(bench))
     if strict:
         outcome = outcome._replace(findings=tuple(map(_strictly, outcome.findings)))
     draw(_FORMS[form], outcome)
@@ -160,14 +160,18 @@ Judge: TypeAlias = Callable[[Configured, DesiredState], Sequence[Diagnostic]]
 """Returns what the policies find in what the manifests of an environment declare."""
 
 
-def _judge_of(bench: Bench | None, findings: Sequence[Diagnostic]) -> Judge:
+def _judge_of(bench: Bench | None) -> Judge:
     """Return what judges by the policies of a run, and has the findings about them."""
-    if bench is None or any(finding.is_error for finding in findings):
-        return lambda *_: findings
-    from reconciler.policy.judging import judged_declared
-    from reconciler.policy.model import Setting
+    if bench is None:
+        return lambda *_: ()
 
     def judge(chosen: Configured, desired: DesiredState) -> Sequence[Diagnostic]:
+        findings = bench.findings()
+        if any(finding.is_error for finding in findings):
+            return findings
+        from reconciler.policy.judging import judged_declared
+        from reconciler.policy.model import Setting
+
         setting = Setting(chosen.name, chosen.is_protected)
         resources = [*desired.resources.values()]
         found = judged_declared(resources, bench.judges, bench.engine, setting, bench.today)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -788,3 +790,21 @@ def test_a_policy_and_its_code_are_explained(run: Run) -> None:
     assert "severity" in shown.out
     assert run("explain", "Policy.rule").out.startswith("Policy.rule")
     assert run("schema", "Waiver").json["title"] == "Waiver"
+
+
+def test_a_run_without_policies_loads_nothing_of_them(small: Path) -> None:
+    """Who has none pays nothing for them."""
+    script = (
+        "import sys; from reconciler.cli.main import run; run(['plan'], on_command=lambda: None);"
+        "names = [n for n in sys.modules if n.startswith(('reconciler.policy', 'cel_expr'))];"
+        "sys.exit(' '.join(names))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=small.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
