@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, by_place, cut, error
 from reconciler.errors import PolicyError, UsageError
 from reconciler.kinds.fields import KINDS
+from reconciler.policy.child import MEMORY
 from reconciler.policy.model import Case, Outcome, Over, Policy, Setting, Subject, Verdict
 from reconciler.policy.process import Child, ChildEndedError
 from reconciler.resources.fields import Spec
@@ -47,7 +49,7 @@ def _always(policy: Policy, subject: Subject) -> bool:
 class Engine:
     """The rules of one run, in one child process, which ends with the ``with`` block.
 
-    Without policies there is no process. Every method may raise:
+    Without policies there is no process. Names of policies are unique. Every method may raise:
 
     Raises:
         PolicyError: the process ended: memory, time, or a crash. Refuse.
@@ -55,13 +57,16 @@ class Engine:
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self._policies = tuple(policies)
+        if len({policy.name for policy in policies}) < len(policies):
+            raise AssertionError("two policies of one name: one of them would not be judged")
+        self._sent_rules = [each for each in policies[:MAX_RULES] if len(each.rule) <= MAX_LENGTH]
         self._child: Child | None = None
         self._findings: tuple[Diagnostic, ...] | None = None
         self._reads: dict[str, frozenset[str]] = {}
         self._numbers: dict[str, int] = {}  # of the rules in the child, by policy
 
     def __enter__(self) -> Self:
-        """Start the process, which takes the time of an import, and do not wait for it.
+        """Start the process, which compiles the rules, and do not wait for it.
 
         Raises:
             UsageError: the extra ``policy`` is not installed.
@@ -78,7 +83,16 @@ class Engine:
             self._child = Child()
         except OSError as failure:
             raise _cannot_start(failure.strerror or "unknown reason") from failure
-        self._begin_to_check()
+        if self._sent_rules:
+            texts = [
+                {
+                    "text": policy.rule,
+                    "kinds": policy.kinds or [*KINDS],
+                    "over_plan": policy.over is Over.PLAN,
+                }
+                for policy in self._sent_rules
+            ]
+            self._child.send("compile", SECONDS, texts=texts)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -110,32 +124,19 @@ class Engine:
 
     # Checking
 
-    def _begin_to_check(self) -> None:
-        """Send the rules to the child, which compiles them while manifests are read."""
-        texts = [
-            {
-                "text": policy.rule,
-                "kinds": policy.kinds or [*KINDS],
-                "over_plan": policy.over is Over.PLAN,
-            }
-            for policy in self._of_right_length
-        ]
-        if texts:
-            self._running.send("compile", SECONDS, texts=texts)
-
-    @property
-    def _of_right_length(self) -> list[Policy]:
-        return [each for each in self._policies[:MAX_RULES] if len(each.rule) <= MAX_LENGTH]
-
     def _check(self) -> Iterator[Diagnostic]:
         if len(self._policies) > MAX_RULES:
             yield _too_many(self._policies[MAX_RULES])
         for policy in self._policies[:MAX_RULES]:
             if len(policy.rule) > MAX_LENGTH:
                 yield _too_long(policy)
-        good = self._of_right_length
-        answers = self._answer("compile", SECONDS, dict(enumerate(good))) if good else []
-        for number, (policy, (errors, kind, reads)) in enumerate(zip(good, answers, strict=True)):
+        answers = []
+        if self._sent_rules:
+            with _refusing(dict(enumerate(self._sent_rules)), starting=True):
+                answers = self._running().receive(SECONDS)
+        for number, (policy, (errors, kind, reads)) in enumerate(
+            zip(self._sent_rules, answers, strict=True)
+        ):
             for (line, column), sentence in errors:
                 yield _wrong_rule(policy, kind, sentence, line, column)
             nulls = [_null(policy, name, *reads[name]) for name in _nulls(policy, reads)]
@@ -165,50 +166,27 @@ class Engine:
     def _judge_changes(
         self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
     ) -> Iterator[Verdict]:
-        """Yield verdicts on changes. While a batch is judged, the next one is made ready."""
-        asked: list[int] = []
-        for start in range(0, len(subjects), BATCH):
-            if self._send_batch(rules, judges, subjects[start : start + BATCH], setting):
-                asked.append(start)
-            if len(asked) > 1:
-                yield from self._batch_verdicts(rules, asked.pop(0))
-        for start in asked:
-            yield from self._batch_verdicts(rules, start)
-
-    def _batch_verdicts(self, rules: _Rules, start: int) -> Iterator[Verdict]:
-        for number, place, reason in self._answer("judge", SECONDS, rules):
-            yield _verdict(rules[number], start + place, reason)
-
-    def _send_batch(
-        self, rules: _Rules, judges: _Judges, batch: _Subjects, setting: Setting
-    ) -> bool:
-        """Send a part of the changes, and return whether any rule is about one of them."""
-        alike: dict[tuple[str, Kind], list[int]] = {}  # all rules judge these, or do not
-        for place, subject in enumerate(batch):
-            alike.setdefault((subject.change, subject.ref.kind), []).append(place)
-        groups = []
-        for places in alike.values():
-            of_group = [at for at, policy in rules.items() if judges(policy, batch[places[0]])]
-            if of_group:
-                groups.append((of_group, places))
-        if not groups:
-            return False
         read = _what_is_read(rules.values())
-        self._running.send_beside(
-            "judge",
-            SECONDS,
-            subjects=[_sent(subject, read) for subject in batch],
-            groups=groups,
-            setting=setting._asdict(),
-        )
-        return True
+        starts: list[int] = []
+
+        def requests() -> Iterator[Mapping[str, Any]]:
+            for start in range(0, len(subjects), BATCH):
+                batch = subjects[start : start + BATCH]
+                groups = _groups(rules, judges, batch)
+                if groups:
+                    starts.append(start)
+                    sent = [_sent(subject, read) for subject in batch]
+                    yield {"subjects": sent, "groups": groups, "setting": setting._asdict()}
+
+        with _refusing(rules):
+            answers = self._running().ask_each("judge", SECONDS, requests())
+            for position, answer in enumerate(answers):
+                for number, place, reason in answer:
+                    yield _verdict(rules[number], starts[position] + place, reason)
 
     def _judge_plan(
         self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
     ) -> Iterator[Verdict]:
-        for start in range(0, len(subjects), BATCH):
-            sent = [_sent(subject) for subject in subjects[start : start + BATCH]]
-            self._ask("keep", SECONDS, rules, subjects=sent)
         counts: dict[Kind, Counter[str]] = {kind: Counter() for kind in KINDS}
         for subject in subjects:
             counts[subject.ref.kind][subject.change] += 1
@@ -216,41 +194,52 @@ class Engine:
             (number, [at for at, subject in enumerate(subjects) if judges(policy, subject)])
             for number, policy in rules.items()
         ]
-        answer = self._ask(
-            "judge_plan",
-            SECONDS * (1 + len(subjects) // BATCH),
-            rules,
-            cases=cases,
-            counts=counts,
-            setting=setting._asdict(),
+        parts = (
+            {"subjects": [_sent(subject) for subject in subjects[start : start + BATCH]]}
+            for start in range(0, len(subjects), BATCH)
         )
+        child, seconds = self._running(), SECONDS * (1 + len(subjects) // BATCH)
+        with _refusing(rules):
+            for _ in child.ask_each("keep", SECONDS, parts):
+                pass
+            child.send("judge_plan", seconds, cases=cases, counts=counts, setting=setting._asdict())
+            answer = child.receive(seconds)
         for number, reason in answer:
             yield _verdict(rules[number], None, reason)
 
-    def _ask(self, do: str, seconds: int, rules: _Rules, **request: Any) -> Any:
-        """Return an answer of the child about rules."""
-        self._running.send(do, seconds, **request)
-        return self._answer(do, seconds, rules)
-
-    @property
     def _running(self) -> Child:
         if self._child is None:
             raise AssertionError("outside of the with block")
         return self._child
 
-    def _answer(self, do: str, seconds: int, rules: _Rules) -> Any:
-        try:
-            return self._running.receive(seconds)
-        except ChildEndedError as ended:
-            if do == "compile" and ended.at is None:
-                raise _cannot_start(f"it {ended}") from None
-            named = f"policy {cut(rules[ended.at].name)}" if ended.at in rules else "the policies"
-            raise PolicyError(
-                f"{named} could not be judged: the process that judges {ended}",
-                remedy="What cannot be judged is refused, and nothing was written. All rules "
-                f"together have 1 GiB of memory, and {SECONDS} s for {BATCH:,} changes: write "
-                "rules with less nesting.",
-            ) from None
+
+@contextmanager
+def _refusing(rules: _Rules, *, starting: bool = False) -> Iterator[None]:
+    """Raise the end of the child as an error that names the rule where it was."""
+    try:
+        yield
+    except ChildEndedError as ended:
+        if starting and ended.at is None:
+            raise _cannot_start(f"it {ended}") from None
+        named = f"policy {cut(rules[ended.at].name)}" if ended.at in rules else "the policies"
+        raise PolicyError(
+            f"{named} could not be judged: the process that judges {ended}",
+            remedy="What cannot be judged is refused, and nothing was written. All rules "
+            f"together have {MEMORY >> 30} GiB of memory, and {SECONDS} s for {BATCH:,} changes: "
+            "write rules with less nesting.",
+        ) from None
+
+
+def _groups(rules: _Rules, judges: _Judges, batch: _Subjects) -> list[tuple[list[int], list[int]]]:
+    """Return the numbers of rules, each time with the places of the changes that they judge."""
+    alike: dict[tuple[str, Kind], list[int]] = {}  # a rule judges all of these, or none
+    for place, subject in enumerate(batch):
+        alike.setdefault((subject.change, subject.ref.kind), []).append(place)
+    groups = [
+        ([number for number, policy in rules.items() if judges(policy, batch[places[0]])], places)
+        for places in alike.values()
+    ]
+    return [(numbers, places) for numbers, places in groups if numbers]
 
 
 def _cannot_start(why: str) -> PolicyError:

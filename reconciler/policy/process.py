@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +24,7 @@ from reconciler.resources.process import loader_variables
 
 _START = "import sys; sys.path += sys.argv[1:]; from reconciler.policy.child import main; main()"
 _LIBRARIES = ("cel_expr_python", "google.protobuf")
+_SIGNALS = {each.value: each.name for each in signal.Signals}
 _LONGEST = 64 * 1024 * 1024  # bytes of an answer
 
 # Isolated, without site-packages and their start-up files, and without a trace on disk.
@@ -61,25 +62,18 @@ class Child:
             env=loader_variables(),
             start_new_session=True,  # Ctrl-C is for the parent, which ends the child
         )
-        self._writing: threading.Thread | None = None
         self._requests = cast("IO[bytes]", self._process.stdin)
         self._answers = cast("IO[bytes]", self._process.stdout)
 
     def send(self, do: str, seconds: int, **request: Any) -> None:
-        """Send a request, within so many seconds. ``receive`` returns its answer."""
-        with self._limit(seconds):
-            self._write({"do": do, "seconds": seconds, **request})
+        """Send a request, or end the process if it does not read it within that time.
 
-    def send_beside(self, do: str, seconds: int, **request: Any) -> None:
-        """Send a request while an earlier one may still be answered, which nobody waits for.
-
-        A thread writes it, because the process reads no request before it has answered the last.
+        The answer is that of the next ``receive``; the process has limits of its own until then.
         """
-        if self._writing is not None:
-            self._writing.join()
-        message = {"do": do, "seconds": seconds, **request}
-        self._writing = threading.Thread(target=self._write, args=(message,), daemon=True)
-        self._writing.start()
+        line = json.dumps({"do": do, "seconds": seconds, **request}).encode() + b"\n"
+        with self._limit(seconds), suppress(OSError, ValueError):  # closed: there is no answer
+            self._requests.write(line)
+            self._requests.flush()
 
     def receive(self, seconds: int) -> Any:
         """Return the answer to the request that was sent.
@@ -91,25 +85,40 @@ class Child:
         at = None
         try:
             with self._limit(seconds):
-                while "done" not in (answer := self._read()):
+                while "done" not in (answer := json.loads(self._answers.readline(_LONGEST))):
                     at = answer["at"]
-        except (OSError, ValueError, TypeError, KeyError):  # a closed pipe, or half an answer
+        except (OSError, ValueError, TypeError, KeyError):  # nothing, or half an answer
             self.end()
             late = time.monotonic() - started >= seconds
             why = f"took more than {seconds} s" if late else self._why()
             raise ChildEndedError(why, at) from None
         return answer["done"]
 
+    def ask_each(
+        self, do: str, seconds: int, requests: Iterable[Mapping[str, Any]]
+    ) -> Iterator[Any]:
+        """Yield the answer to each request; the next one is made while the child works on it.
+
+        Raises:
+            ChildEndedError: as ``receive``.
+        """
+        waiting = iter(requests)
+        request = next(waiting, None)
+        while request is not None:
+            self.send(do, seconds, **request)
+            request = next(waiting, None)
+            yield self.receive(seconds)
+
     @contextmanager
     def _limit(self, seconds: int) -> Iterator[None]:
-        """End the process where the block takes longer than so many seconds."""
+        """End the process if the block takes longer."""
         timer = threading.Timer(seconds, self._process.kill)
         timer.start()
         try:
             yield
         finally:
             timer.cancel()
-            timer.join()  # manifests are read beside a fork only where no thread runs
+            timer.join()  # manifests are read ahead only where there is no other thread
 
     def end(self) -> None:
         """End the process, whatever it does."""
@@ -119,20 +128,14 @@ class Child:
                 pipe.close()
         self._process.wait()
 
-    def _write(self, request: Mapping[str, Any]) -> None:
-        with suppress(OSError, ValueError):  # the pipe is closed: there will be no answer
-            self._requests.write(json.dumps(request).encode() + b"\n")
-            self._requests.flush()
-
-    def _read(self) -> Any:
-        return json.loads(self._answers.readline(_LONGEST))
-
     def _why(self) -> str:
         code = self._process.wait()
         if code == OUT_OF_MEMORY:
             return f"used more than {MEMORY >> 30} GiB of memory"
+        if code == -signal.SIGXCPU:
+            return "used more than its time on the processor"
         if code < 0:
-            return f"was ended by {signal.Signals(-code).name}, as when memory is short"
+            return f"was ended by {_SIGNALS.get(-code, -code)}, as when memory is short"
         return f"ended with exit code {code}"
 
 

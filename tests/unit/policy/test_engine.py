@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 from typing import Any
 
@@ -224,6 +225,52 @@ def test_an_error_of_one_rule_hides_no_failure_of_another() -> None:
         *[("bad", subject, Outcome.ERROR) for subject in (0, 1)],
         *[("no", subject, Outcome.FAILED) for subject in (0, 1)],
     }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_rules_at_once_and_each_alone_agree(seed: int) -> None:
+    """Whatever is true, false or an error, and however many steps the rules make together."""
+    dice = random.Random(seed)
+    many = f"[{','.join('0' * 90)}]"
+    parts = [
+        "true",
+        "after.devMode",
+        "after.redirectUris[0] == 'https://a.example.com/'",
+        "host(after.redirectUris[1]) != ''",
+        "1 / size(after.redirectUris) == 1",
+        f"{many}.all(a, {many}.all(b, true))",
+        "after.appType == 'OIDC_APP_TYPE_WEB' // the default",
+    ]
+    rules = [
+        f"{dice.choice(('', '!'))}({dice.choice(parts)}\n) {dice.choice(('&&', '||'))} "
+        f"{dice.choice(parts)}"
+        for _ in range(8)
+    ]
+    uris = ["https://a.example.com/", "nowhere", "https://b.example.com/"]
+    subjects = tuple(
+        a_change(
+            after={
+                "devMode": dice.random() < 0.5,
+                "redirectUris": dice.sample(uris, dice.randint(0, 3)),
+            }
+        )
+        for _ in range(20)
+    )
+    policies = [a_policy(rule, str(number)) for number, rule in enumerate(rules)]
+    with Engine(policies) as engine:
+        assert engine.check() == ()
+        at_once = engine.judge(subjects, NOWHERE)
+        alone = {
+            each._replace(subject=position)
+            for policy in policies
+            for position, subject in enumerate(subjects)
+            for verdicts in engine.judge_each([Case(policy, (subject,), NOWHERE)])
+            for each in verdicts
+        }
+
+    assert set(at_once) == alone
+    assert len(at_once) == len(alone)
+    assert {verdict.outcome for verdict in alone} == {*Outcome}
 
 
 def test_rules_that_are_too_much_together_are_judged_one_by_one() -> None:
@@ -487,6 +534,12 @@ def test_a_case_of_another_kind_is_an_error() -> None:
 
     assert {first.outcome, second.outcome} == {Outcome.ERROR}
     assert first.reason == "the policy is not about changes of Project"
+
+
+def test_a_name_is_given_once() -> None:
+    """The rule of the first one would not be judged."""
+    with pytest.raises(AssertionError, match="two policies of one name"):
+        Engine([a_policy("false"), a_policy("true")])
 
 
 def test_without_policies_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:

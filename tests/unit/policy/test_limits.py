@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,24 @@ def test_a_child_that_is_killed_refuses(number: signal.Signals) -> None:
         os.kill(child_of(engine), number)
         with pytest.raises(PolicyError, match=f"was ended by {number.name}"):
             engine.judge([a_change()], NOWHERE)
+
+
+def test_a_child_that_uses_up_its_time_before_it_is_asked_refuses() -> None:
+    """It compiles while the command reads manifests, and no timer runs."""
+    with Engine([a_policy("true")]) as engine:
+        assert engine.check() == ()
+        os.kill(child_of(engine), signal.SIGXCPU)
+        with pytest.raises(PolicyError, match="used more than its time on the processor"):
+            engine.judge([a_change()], NOWHERE)
+
+
+def test_no_thread_stays_behind() -> None:
+    """Manifests are read ahead only where there is no other thread."""
+    before = threading.active_count()
+    with Engine([a_policy("true")]) as engine:
+        assert threading.active_count() == before
+        engine.check()
+        assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("program", ["/bin/false", "/bin/true", "/nowhere/python", "", None])
