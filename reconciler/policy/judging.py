@@ -138,10 +138,10 @@ def judged(plan: Plan, judges: Judges, engine: Engine, setting: Setting, today: 
     verdicts = engine.judge(subjects, setting)
     findings, waived = _told(verdicts, judges, plan.changes, today)
     names = {policy.name for policy in (*judges.policies, *judges.own.policies)}
-    is_part = plan.scope.shard or plan.scope.is_partial
-    idle = () if is_part else _idle(judges, waived, plan, today)
-    findings += [*findings_of(judges.own.waivers, names, today), *idle]
     counted = [policy for policy in judges.policies if policy.holds_in(setting.environment)]
+    findings += findings_of(judges.own.waivers, names, today)
+    if not (plan.scope.shard or plan.scope.is_partial):
+        findings += _idle(counted, judges.waivers, waived, plan, today)
     return replace(
         plan,
         blocks=(*plan.blocks, *(each for each in findings if each.is_error)),
@@ -246,17 +246,25 @@ def _finding(
 
 
 def _idle(
-    judges: Judges, waived: Sequence[tuple[Waived, Waiver]], plan: Plan, today: date
+    policies: Sequence[Policy],
+    waivers: Sequence[Waiver],
+    waived: Sequence[tuple[Waived, Waiver]],
+    plan: Plan,
+    today: date,
 ) -> Iterator[Diagnostic]:
     """Yield a warning for each waiver that waives nothing, as far as the plan can tell.
 
-    What is in step was not judged, so a waiver that covers some of it may be needed.
+    What is in step was not judged, so a waiver that covers some of it may be needed; so may one of
+    a policy of another environment.
     """
     used = {id(waiver) for _, waiver in waived}
-    names = {policy.name for policy in judges.policies}
-    for waiver in judges.waivers:
-        is_known = waiver.policy in names and waiver.counts(today) and id(waiver) not in used
-        if is_known and not any(map(waiver.covers, plan.in_step)):
+    named = {policy.name: policy for policy in policies}
+    for waiver in waivers:
+        policy = named.get(waiver.policy)
+        if policy is None or id(waiver) in used or not waiver.counts(today):
+            continue
+        unjudged = (ref for ref in plan.in_step if not policy.kinds or ref.kind in policy.kinds)
+        if not any(map(waiver.covers, unjudged)):
             yield unused(waiver)
 
 
