@@ -70,8 +70,7 @@ def policies_section(scratch: Path, count: int, rounds: int, aims: list[Aim]) ->
         "",
         "## Policies",
         "",
-        f"| plan of {count:,} | without, s | under {len(RULES)} policies, s | ratio "
-        "| of processor |",
+        f"| plan of {count:,} | without, s | under {len(RULES)}, s | ratio | of processor |",
         "|---|---|---|---|---|",
     ]
     for name, folder, most in (
