@@ -43,6 +43,8 @@ coverage: $(READY)
 # What serve, PostgreSQL and key files need; a command that misses it says so.
 extras: $(RUNS)
 	$(LOCKED) --requirement .ci/extras.txt
+	@$(LOCKED) --requirement .ci/policy.txt || \
+		echo 'Without the extra for policies: it has no wheel for musl (Alpine).'
 
 check: lint types dead wheel
 
@@ -141,8 +143,10 @@ COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-ha
 SAME := --constraint .ci/requirements.txt
 lock:
 	$(COMPILE) --all-extras --group dev pyproject.toml -o .ci/requirements.txt
-	$(COMPILE) $(SAME) --all-extras pyproject.toml -o .ci/extras.txt
+	$(COMPILE) $(SAME) --extra key-file --extra postgres --extra serve pyproject.toml \
+		-o .ci/extras.txt
 	$(COMPILE) $(SAME) pyproject.toml -o .ci/runtime.txt
+	$(COMPILE) $(SAME) --extra policy pyproject.toml -o .ci/policy.txt
 	$(COMPILE) $(SAME) --group build -o .ci/build.txt
 
 clean:

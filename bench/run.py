@@ -26,6 +26,7 @@ from bench.large_store import large_store_section
 from bench.layers import layers_section
 from bench.measure import Job, Series, interleaved
 from bench.peers import octodns, terraform
+from bench.policies import policies_section
 from bench.remote import remote_section
 from bench.service import Effort, service_sections
 
@@ -180,6 +181,10 @@ class Bench:
         if known is None:
             self.lines.append("| terraform plan | not measured: no binary on this machine | |")
 
+    def policies(self) -> None:
+        """Measure a plan under policies against the same plan without."""
+        self.lines += policies_section(self._scratch, MAIN, ROUNDS, self.aims)
+
     def start(self) -> None:
         """Measure the start of the program."""
         jobs = [
@@ -240,8 +245,8 @@ def _slope(points: Sequence[tuple[int, float]]) -> float:
 
 
 PARTS = (
-    Bench.start, Bench.reading, Bench.growth, Bench.layers, Bench.applying, Bench.peers,
-    Bench.remote, Bench.served_applies, Bench.service, Bench.attacks,
+    Bench.start, Bench.reading, Bench.growth, Bench.layers, Bench.applying, Bench.policies,
+    Bench.peers, Bench.remote, Bench.served_applies, Bench.service, Bench.attacks,
     Bench.large_store,
 )  # fmt: skip
 

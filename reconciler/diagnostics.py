@@ -68,6 +68,7 @@ class Diagnostic:
         ref: Which resource it is about, if any.
         environments: Names of the environments in which it was found, where several were judged
             and it was not found in all of them.
+        policy: Name of the policy that found it, if one did.
     """
 
     severity: Severity
@@ -77,6 +78,7 @@ class Diagnostic:
     location: SourceLocation | None = None
     ref: ResourceRef | None = None
     environments: tuple[str, ...] = ()
+    policy: str = ""
 
     @property
     def is_error(self) -> bool:

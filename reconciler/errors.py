@@ -3,9 +3,11 @@
 ReconcilerError
 ├── UsageError                   the command line or the environment is wrong
 ├── InvalidManifestsError        the files are wrong; nothing was sent
-│   └── InvalidConfigurationError    reconciler.yaml, or a value for it, is wrong
+│   ├── InvalidConfigurationError    reconciler.yaml, or a value for it, is wrong
+│   └── InvalidPoliciesError         a policy or a waiver is wrong
 ├── PlanError                    the plan must not be carried out; nothing was sent
 │   ├── BlockedPlanError             a guard says no
+│   │   └── PolicyError                  the policies could not be judged
 │   └── StalePlanError               what was approved is no longer what would be done
 ├── LocalFileError               a file of ours cannot be read or written: journal, sink, backup
 ├── OutputError                  stdout cannot be written
@@ -74,12 +76,22 @@ class InvalidConfigurationError(InvalidManifestsError):
     subject = "configuration"
 
 
+class InvalidPoliciesError(InvalidManifestsError):
+    """The policies or waivers cannot be used as they are."""
+
+    subject = "policies"
+
+
 class PlanError(ReconcilerError):
     """The plan must not be carried out."""
 
 
 class BlockedPlanError(PlanError):
     """A guard does not let the plan pass."""
+
+
+class PolicyError(BlockedPlanError):
+    """The policies could not be judged, so what they would say counts as no."""
 
 
 class StalePlanError(PlanError):

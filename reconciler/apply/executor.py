@@ -72,14 +72,15 @@ class Executor:
     ) -> None:
         """Take what a run works with; the context is kept with everything that is written.
 
-        ``allowed`` has the reasons of changes that a guard would stop; they are kept likewise.
+        ``allowed`` has the reasons of changes that a guard would stop, and what waivers let pass;
+        they are kept likewise.
         """
         self._service = service
         self._journal = journal
         self._sink = sink
         self._watch = watch
         self._context = context
-        self._reason_of = (allowed or Allowances()).reason_for
+        self._allowed = allowed or Allowances()
         self._custody = False  # of the service; known once it was observed
         self._ids: dict[ResourceRef, str] = {}
         # The kinds that this run has removed an object of, each with the id of the organization.
@@ -257,8 +258,16 @@ class Executor:
         return written
 
     def _write(self, orders: Sequence[tuple[ChangeRun, Order]]) -> Sequence[Written | ServiceError]:
-        """Send orders, each with the reason for which a guard let its change pass."""
-        reasoned = [replace(order, reason=self._reason_of(run.change)) for run, order in orders]
+        """Send orders, each with the reason for which a guard or a policy let its change pass."""
+        allowed = self._allowed
+        reasoned = [
+            replace(
+                order,
+                reason=allowed.reason_for(run.change),
+                waived=allowed.waived_for(run.change),
+            )
+            for run, order in orders
+        ]
         return self._service.write(reasoned, self._context)
 
     def _deliver(self, runs: Sequence[ChangeRun]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from reconciler.apply.changes import ApplyReport, Status
@@ -44,6 +44,7 @@ from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import clean_commit, read_whole, revision_of
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import say, timed
+from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.trees import Record, record
 from reconciler.diagnostics import Diagnostic
@@ -53,7 +54,7 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.report.apply_report import ResultDocument, report_as_text
 from reconciler.report.place import Place, place_as_text
-from reconciler.report.plan_document import PlanDocument
+from reconciler.report.plan_document import PlanDocument, blocks_in_words
 from reconciler.resources.process import crashpoint
 from reconciler.service_client.port import ServiceClient
 from reconciler.state import DesiredState, ObservedState, Pause, pauses_of
@@ -72,6 +73,7 @@ class Run:
     connection: Connection
     scope: Scope
     allowed: Allowances
+    judge: Judge
     files: LocalFiles
     approval: Approval
     sink: SecretSink | None
@@ -92,6 +94,7 @@ def apply_command(
     secrets_to: str | None,
     scope: Scope,
     allowed: Allowances,
+    folders: PolicyFolders,
     form: str,
     revision: str,
     digest: str,
@@ -124,30 +127,33 @@ def apply_command(
                 "written.",
             )
         sink = sink_for(connection, secrets_to)
-        desired, warnings, scope, look = read_whole(paths, scope, chosen)
-        revision = revision or revision_of(paths or chosen.manifests, os.environ)
-        run = Run(
-            desired,
-            warnings,
-            connection,
-            scope,
-            allowed,
-            LocalFiles(look, partial(begun, connection, scope)),
-            approval,
-            sink,
-            output,
-            revision,
-            require_secrets,
-            auto_approve,
-            lock_timeout,
-            despite_pause,
-            _commit(paths or chosen.manifests, chosen, desired, scope),
-        )
-        if blocks := untrusted():  # shown, then refused: a service is not asked
-            _approve(run, refused_plan(scope, desired.organizations, blocks))
-        if not holds_anything(connection.service):
-            return _apply_to_new_store(run)
-        return _apply(run)
+        with judging(folders, chosen) as judge:
+            desired, warnings, scope, look = read_whole(paths, scope, chosen)
+            judge.check()
+            revision = revision or revision_of(paths or chosen.manifests, os.environ)
+            run = Run(
+                desired,
+                warnings,
+                connection,
+                scope,
+                allowed,
+                judge,
+                LocalFiles(look, partial(begun, connection, scope)),
+                approval,
+                sink,
+                output,
+                revision,
+                require_secrets,
+                auto_approve,
+                lock_timeout,
+                despite_pause,
+                _commit(paths or chosen.manifests, chosen, desired, scope),
+            )
+            if blocks := untrusted():  # shown, then refused: a service is not asked
+                _approve(run, refused_plan(scope, desired.organizations, blocks))
+            if not holds_anything(connection.service):
+                return _apply_to_new_store(run)
+            return _apply(run)
 
 
 def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, scope: Scope) -> str:
@@ -166,7 +172,7 @@ def _apply(run: Run) -> int:
                 plan, observed = run.approval.preview(
                     run.desired, client, run.scope, run.allowed, run.files
                 )
-                plan = explained(plan, client, observed)
+                plan = _judged(run, explained(plan, client, observed))
             approved = _approve(run, plan, pauses_of(observed, run.scope.tree))
             code = _carry_out(run, approved, observed, client)
             crashpoint("C12")
@@ -178,7 +184,7 @@ def _apply_to_new_store(run: Run) -> int:
     """Plan against a store that does not exist yet; make and lock it once the plan is approved."""
     with open_for_plan(run.connection) as nothing:
         plan, _ = run.approval.preview(run.desired, nothing, run.scope, run.allowed, run.files)
-    approved = _approve(run, plan)
+    approved = _approve(run, _judged(run, plan))
     if not approved.changes:
         return ExitCode.DONE
     organizations = run.desired.organizations
@@ -190,6 +196,13 @@ def _apply_to_new_store(run: Run) -> int:
                 remedy="Run `reconciler plan` again and review the new plan.",
             )
         return _carry_out(run, approved, observed, client)
+
+
+def _judged(run: Run, plan: Plan) -> Plan:
+    """Return a plan with what the policies find; those of a plan file must judge it again."""
+    plan = run.judge(plan)
+    check_judged(run.approval.file.plan if run.approval.file else None, plan)
+    return plan
 
 
 def _approve(run: Run, plan: Plan, paused: Iterable[tuple[str, Pause]] = ()) -> Plan:
@@ -209,8 +222,8 @@ def _approve(run: Run, plan: Plan, paused: Iterable[tuple[str, Pause]] = ()) -> 
         )
     if plan.blocks:
         raise BlockedPlanError(
-            f"the plan is blocked by {len(plan.blocks)} guard(s)",
-            remedy="Each says above how to allow just that. Nothing was written.",
+            f"the plan is blocked by {blocks_in_words(plan.blocks)}",
+            remedy="Each says above what to do. Nothing was written.",
         )
     if (names := [name for name, _ in paused]) and not run.despite_pause:
         raise BlockedPlanError(
@@ -245,7 +258,8 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     )
     with opened as journal:
         with run.output.watch() as watch, timed("apply and observe again"):
-            executor = Executor(client, journal, run.sink, watch, context, run.allowed)
+            allowed = replace(run.allowed, waived=plan.waived_in_words)
+            executor = Executor(client, journal, run.sink, watch, context, allowed)
             required = run.require_secrets
             report = carry_out(plan, observed, desired, client, executor, require_secrets=required)
         result = ResultDocument(report, place)

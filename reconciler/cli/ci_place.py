@@ -25,6 +25,9 @@ _SHARED = "plan|apply|drift|comment|review|secrets"
 _NAME = re.compile(rf"(?<!<!-- )(?<![~:]/)(?<!age:)\breconciler-({_SHARED})\b(?![/?])")
 
 
+# Folders of policies: of the target branch, and among what is checked out of it.
+_POLICIES = re.compile(r"\.\./trusted/(?!reconciler\.yaml)")
+_CHECKED_OUT = re.compile(r"(sparse-checkout: \|\n {12}\.github/reconciler\n)((?: {12}\S+\n)+)")
 _PATHS = re.compile(r"(?<= PATHS: ).*")
 
 
@@ -122,6 +125,8 @@ def _workflow(text: str, place: Place) -> str:
     text = _PATHS.sub(lambda found: _beneath(folder, found[0]), text)
     text = text.replace("working-directory: proposed\n", f"working-directory: proposed/{folder}\n")
     text = text.replace('"manifests/**"', f'"{folder}/manifests/**"')
+    text = _POLICIES.sub(f'"$GITHUB_WORKSPACE"/trusted/{folder}/', text)
+    text = _CHECKED_OUT.sub(lambda found: _in_folder(folder, found), text)
     text = text.replace("../trusted/reconciler.yaml", '"$GITHUB_WORKSPACE"/trusted/reconciler.yaml')
     if "trusted/reconciler.yaml" in text:
         text = text.replace("trusted/reconciler.yaml", f"trusted/{folder}/reconciler.yaml")
@@ -129,6 +134,10 @@ def _workflow(text: str, place: Place) -> str:
         text = text.replace("sparse-checkout: .github/reconciler\n", both)
     text = text.replace("git/trees/main", f"contents/{folder}?ref=main")
     return text.replace("'.tree[] |", "'.[] | {path: .name, sha} |")
+
+
+def _in_folder(folder: str, found: re.Match[str]) -> str:
+    return found[1] + found[2].replace(" " * 12, f"{' ' * 12}{folder}/")
 
 
 def _beneath(folder: str, paths: str) -> str:

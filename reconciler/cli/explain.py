@@ -30,6 +30,9 @@ from reconciler.resources.nearest import nearest
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import (
     DEFAULTS,
+    POLICY,
+    POLICY_KINDS,
+    WAIVER,
     Schema,
     Stage,
     field_schema,
@@ -41,9 +44,11 @@ from reconciler.resources.schemas import (
 _DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     CONFIGURATION: configuration_schema,
     DEFAULTS: partial(schema_for, DEFAULTS, Stage.RESOLVED),
+    POLICY: partial(schema_for, POLICY, Stage.RESOLVED),
+    WAIVER: partial(schema_for, WAIVER, Stage.RESOLVED),
 }
 # Documents that are not manifests of one kind, by the names of their schemas.
-_OTHERS = (CONFIGURATION, DEFAULTS, "Manifest", "Patch")
+_OTHERS = (*_DOCUMENTS, "Manifest", "Patch")
 _KINDS = {kind.value.lower(): kind for kind in Kind}
 
 SECTIONS = ("metadata", "spec")
@@ -89,7 +94,7 @@ def explain_command(path: str | None) -> None:
     FIELD is one of spec or of metadata: OidcApplication.appType, Action.metadata.id. CODE is that
     of a finding, a risk or a problem that the service reports: YAML-SYNTAX, plain-http. KIND can be
     Configuration: reconciler.yaml, with fields such as Configuration.environments.service; or
-    Defaults.
+    Defaults, Policy or Waiver.
 
     Without any of them, the kinds are listed; with --env, or where there is a reconciler.yaml, the
     variables of the environment: their values, and where each value comes from.
@@ -103,8 +108,9 @@ def explain_command(path: str | None) -> None:
     kind, *steps = path.split(".")
     others = {name.lower(): schema for name, schema in _DOCUMENTS.items()}
     lines: Iterable[str] = _code(path, style)
-    if not lines and (schema_of := others.get(kind.lower())):
-        lines = _document(path, schema_of(), steps, style)
+    if schema_of := others.get(kind.lower()):  # a code has the name of a document, Policy
+        shown = _resource if kind.capitalize() in POLICY_KINDS else _document
+        lines = (*lines, *([""] if lines else []), *shown(path, schema_of(), steps, style))
     elif not lines:
         lines = _resource(path, _schema(_kind_named(kind)), steps, style)
     say("\n".join(lines))
@@ -130,7 +136,9 @@ def _meaning(name: str, schema: Schema, style: Style) -> Iterator[str]:
 @command("schema", example="Project")
 @click.argument("kind", default="Manifest", shell_complete=documents)
 def schema_command(kind: str) -> None:
-    """Print the JSON Schema of KIND, of Defaults or a Patch, of any manifest, or of Configuration.
+    """Print the JSON Schema of KIND or another document, or of any manifest.
+
+    Other documents are Defaults, a Patch, a Policy, a Waiver and Configuration.
 
     The schemas are for editors: a value may be a variable, and what Defaults may give may be
     missing. `reconciler validate` judges manifests after resolution.
@@ -209,7 +217,7 @@ def _schema(kind: Kind) -> Schema:
     return schema
 
 
-def _resource(path: str, schema: Schema, steps: list[str], style: Style) -> Iterator[str]:
+def _resource(path: str, schema: Schema, steps: Sequence[str], style: Style) -> Iterator[str]:
     """Yield what a kind means, or one of its fields."""
     sections = [(part, schema["properties"][part]) for part in SECTIONS]
     if steps:
@@ -230,7 +238,7 @@ def _resource(path: str, schema: Schema, steps: list[str], style: Style) -> Iter
             yield from _in_short(name, field, style, need)
 
 
-def _find(schema: Schema, steps: list[str]) -> tuple[str, Schema]:
+def _find(schema: Schema, steps: Sequence[str]) -> tuple[str, Schema]:
     """Return a field by its path; ``spec`` may be left out."""
     tops = schema["properties"]
     if steps[0] in tops and (len(steps) > 1 or "properties" not in tops["spec"]):

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import click
 
 from reconciler.cli.ci_place import FOLDER, Place, at_place, place_here
+from reconciler.cli.ci_policies import policies_of, with_policies
 from reconciler.cli.configured import environment_named
 from reconciler.cli.options import command
 from reconciler.cli.own_wheel import install_files
@@ -128,17 +129,19 @@ def _files_of(folder: Path, target: Path) -> dict[Path, bytes]:
 
 
 def _chosen(
-    answers: Mapping[str, str | None], tool: Callable[[], Mapping[str, bytes]]
+    answers: Mapping[str, str | None], tool: Callable[..., Mapping[str, bytes]]
 ) -> Mapping[Path, bytes]:
     """Return the files of the set-ups that have an answer here, with the tool where jobs run it."""
     files: dict[Path, bytes] = {}
     place = place_here()
     configuration = _configuration(place)
+    has_policies = bool(policies_of(place, configuration))
     for name, answer in answers.items():
         files |= _set_up(name, answer, place, configuration)
         if name != HOOKS_NAME:
             folder = place.top / TARGETS[name] / TOOL
-            files |= {folder / file: content for file, content in tool().items()}
+            installed = tool(has_policies=has_policies)
+            files |= {folder / file: content for file, content in installed.items()}
     return files
 
 
@@ -154,6 +157,7 @@ def _set_up(
         return _hooks(made, configuration, answer, place.folder or ".")
     if configuration is not None and configuration.environments:
         made = for_environments(made, configuration)
+    made = with_policies(made, policies_of(place, configuration), place.folder)
     decided = f"ON_UNREVIEWED: {answer}".encode()
     return {
         place.top / path: content.replace(b"ON_UNREVIEWED: stop", decided)

@@ -51,6 +51,7 @@ COMMANDS = {
     "doctor": "reconciler.cli.doctor:doctor_command",
     "store": "reconciler.cli.store:store_group",
     "serve": "reconciler.cli.serve:serve_command",
+    "policy": "reconciler.cli.policy:policy_group",
     "secret": "reconciler.cli.secret:secret_group",
     "token": "reconciler.cli.store:token_group",
     "login": "reconciler.cli.login:login_command",

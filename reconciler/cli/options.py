@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from reconciler.cli.configured import Need, checked_service, configure, configured
 from reconciler.cli.connection import Connection
+from reconciler.cli.policies import policy_folders
 from reconciler.cli.process import choose, chosen
 from reconciler.cli.settings import GROUPS, Setting, variable, warn_of_misspelt
 from reconciler.errors import ReconcilerError, UsageError
@@ -101,7 +102,7 @@ def _configure(context: click.Context, parameter: click.Parameter, value: Any) -
     given = {**context.params, str(parameter.name): value}
     names = {*CONFIGURING} & {each.name for each in command.params}
     if isinstance(command, Command) and names <= given.keys() and not context.resilient_parsing:
-        configure(context, given["config"], given.get("env"), given["var"], command.need)
+        configure(context, given["config"], given.get("env"), given.get("var", ()), command.need)
     return value
 
 
@@ -397,6 +398,7 @@ def _allowances(given: Mapping[str, Any]) -> Allowances:
 
 MADE: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "connection": _connection,
+    "folders": policy_folders,
     "scope": _scope,
     "allowed": _allowances,
 }

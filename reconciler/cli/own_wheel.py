@@ -9,7 +9,7 @@ import hashlib
 import io
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
@@ -26,8 +26,9 @@ REQUIREMENTS = "requirements.txt"
 SUMS = "SHA256SUMS"
 MAX_WHEEL = 64 * 1024 * 1024  # bytes
 
-# Inside the installed package, or at the top of a checkout.
+# Inside the installed package, or at the top of a checkout: of the core, and with the extra policy.
 _LOCKS = (_PACKAGE / "requirements.txt", CHECKOUT / ".ci" / "runtime.txt")
+_WITH_POLICIES = (_PACKAGE / "requirements-policy.txt", CHECKOUT / ".ci" / "policy.txt")
 
 _HEADING = f"""\
 # What the jobs install: reconciler {__version__} and each library that it needs, by hash.
@@ -50,7 +51,9 @@ class _Wheel(NamedTuple):
     address: str = ""
 
 
-def install_files(source: str | None, *, is_published: bool = False) -> Mapping[str, bytes]:
+def install_files(
+    source: str | None, *, is_published: bool = False, has_policies: bool = False
+) -> Mapping[str, bytes]:
     """Return the files of the folder that CI installs the tool from, by name.
 
     ``requirements.txt`` names each library of the core with exact version and hashes, and the tool
@@ -61,23 +64,25 @@ def install_files(source: str | None, *, is_published: bool = False) -> Mapping[
         source: The wheel of a release: a file, or an address as ``URL#sha256=HASH``. Without one
             it is that of ``make dist`` in the checkout that the tool runs from.
         is_published: Whether the jobs take that wheel from their package index, by name and hash.
+        has_policies: Whether the jobs judge by policies, which need the extra for them.
 
     Raises:
         UsageError: the source is not a wheel of this version, or an address without its hash.
         LocalFileError: there is no wheel, or it is not the one of its SHA256SUMS.
     """
     wheel = _wheel(source)
+    locks = _WITH_POLICIES if has_policies else _LOCKS
     locked = f" \\\n    --hash=sha256:{wheel.digest}"
     if is_published:
-        return {REQUIREMENTS: _requirements(f"{DISTRIBUTION}=={__version__}{locked}")}
+        return {REQUIREMENTS: _requirements(f"{DISTRIBUTION}=={__version__}{locked}", locks)}
     if wheel.address:
-        return {REQUIREMENTS: _requirements(f"{DISTRIBUTION} @ {wheel.address}")}
-    return {WHEEL: wheel.content, REQUIREMENTS: _requirements(f"./{WHEEL}{locked}")}
+        return {REQUIREMENTS: _requirements(f"{DISTRIBUTION} @ {wheel.address}", locks)}
+    return {WHEEL: wheel.content, REQUIREMENTS: _requirements(f"./{WHEEL}{locked}", locks)}
 
 
-def _requirements(tool: str) -> bytes:
-    """Return the tool and the locked requirements of the core, under a heading of their own."""
-    lock = next(path for path in _LOCKS if path.is_file())
+def _requirements(tool: str, locks: Sequence[Path]) -> bytes:
+    """Return the tool and the locked requirements of one lock, under a heading of their own."""
+    lock = next(path for path in locks if path.is_file())
     lines = lock.read_text(encoding="utf-8").splitlines(keepends=True)
     locked = "".join(line for line in lines if not line.startswith("#"))
     return f"{_HEADING}{tool}\n{locked}".encode()

@@ -31,6 +31,7 @@ from reconciler.cli.output import (
     timed,
 )
 from reconciler.cli.parameter_types import declared_environments
+from reconciler.cli.policies import PolicyFolders, judging
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, of_all, warning
 from reconciler.errors import InvalidManifestsError
@@ -108,6 +109,7 @@ def plan_command(
     secrets_to: str | None,
     scope: Scope,
     allowed: Allowances,
+    folders: PolicyFolders,
     form: PlanForm,
     detailed_exitcode: bool,
     out: str,
@@ -121,21 +123,23 @@ def plan_command(
     """
     chosen = configured()
     check_partial(chosen, scope)
-    desired, warnings, scope, look = read_whole(paths, scope, chosen)
-    blocks, snapshot, service = untrusted(), None, connection.service
-    if blocks:
-        plan = refused_plan(scope, desired.organizations, blocks)
-    elif against:
-        from reconciler.cli.plan_files import plan_against
+    with judging(folders, chosen) as judge:
+        desired, warnings, scope, look = read_whole(paths, scope, chosen)
+        judge.check()
+        blocks, snapshot, service = untrusted(), None, connection.service
+        if blocks:
+            plan = refused_plan(scope, desired.organizations, blocks)
+        elif against:
+            from reconciler.cli.plan_files import plan_against
 
-        plan, snapshot = plan_against(against, desired, (scope, allowed, LocalFiles(look)))
-        service = snapshot.service
-    else:
-        with open_for_plan(connection) as reader, timed("observe and plan"):
-            files = LocalFiles(look, partial(begun, connection, scope))
-            plan, observed = preview(desired, reader, scope, allowed, files)
-            plan = explained(plan, reader, observed)
-        keep_until_exit(observed)
+            plan, snapshot = plan_against(against, desired, (scope, allowed, LocalFiles(look)))
+            service, plan = snapshot.service, judge(plan)
+        else:
+            with open_for_plan(connection) as reader, timed("observe and plan"):
+                files = LocalFiles(look, partial(begun, connection, scope))
+                plan, observed = preview(desired, reader, scope, allowed, files)
+                plan = judge(explained(plan, reader, observed))
+            keep_until_exit(observed)
     sink = sink_for(connection, secrets_to) if why_a_sink(plan) else None
     plan = warn_without_sink(plan, sink)
     made = Made(int(time.time()), revision_of(paths or chosen.manifests, os.environ))

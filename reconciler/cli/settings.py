@@ -148,7 +148,7 @@ _WORK = (
     ),
     Setting(
         "--config FILE",
-        f"{_CONFIGURED}, compare",
+        f"{_CONFIGURED}, compare, policy test",
         "Configuration. Default: reconciler.yaml here or above, up to the Git root.",
         Filled(),
     ),
@@ -158,6 +158,20 @@ _WORK = (
         "reconciler.yaml of the target branch. Another service, tree, protection or "
         "allowPartial blocks.",
         Filled(),
+    ),
+    Setting(
+        "--policies DIR",
+        "plan, apply, validate",
+        "Folder of policies, or recommended. Default: policies of reconciler.yaml.",
+        Filled(),
+        multiple=True,
+    ),
+    Setting(
+        "--trusted-policies DIR",
+        "plan, apply",
+        "The policies of the target branch: they and their waivers count until the merge.",
+        Filled(),
+        multiple=True,
     ),
     Setting("--against FILE", "plan", "Compare with a snapshot, not with the service."),
     Setting(
@@ -350,7 +364,7 @@ _OUTPUT = (
     Setting(
         "--format",
         f"{_PLANS}, validate, apply, drift, history, outputs, doctor, secret list, "
-        "store verify, token list",
+        "store verify, token list, policy test",
         "Form of the output.",
         parameter="form",
     ),

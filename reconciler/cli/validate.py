@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from reconciler.cli.configured import (
     Configured,
@@ -18,6 +18,7 @@ from reconciler.cli.configured import (
 )
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import draw, not_quiet
+from reconciler.cli.policies import Bench, PolicyFolders, sitting
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, of_all
 from reconciler.errors import LocalFileError, UsageError
@@ -31,6 +32,7 @@ from reconciler.report.layout import Forms, Layout, fitted, in_json
 from reconciler.report.visible import PLAIN, Style
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Shard
+from reconciler.state import DesiredState
 from reconciler.validation.desired import (
     judge,
     undeclared_owners,
@@ -128,7 +130,7 @@ _FORMS: Forms[Outcome] = {
 @command("validate", example="--strict manifests", formats=(*_FORMS,), need=Need.ALL)
 @paths_argument
 def validate_command(
-    paths: tuple[str, ...], shard: Shard | None, *, strict: bool, form: str
+    paths: tuple[str, ...], shard: Shard | None, folders: PolicyFolders, *, strict: bool, form: str
 ) -> int:
     """Check manifests without a service, and show every finding.
 
@@ -137,7 +139,9 @@ def validate_command(
     stdin, as render writes it. Where reconciler.yaml has environments and none is chosen, all are
     checked. The format github writes annotations and, in a workflow, the summary of the step.
     """
-    outcome = _judged(paths, shard, configured())
+    chosen = configured()
+    with sitting(folders, chosen) as bench:
+        outcome = _judged(paths, shard, chosen, _judge_of(bench))
     if strict:
         outcome = outcome._replace(findings=tuple(map(_strictly, outcome.findings)))
     draw(_FORMS[form], outcome)
@@ -152,7 +156,33 @@ def _strictly(finding: Diagnostic) -> Diagnostic:
     return replace(finding, severity=Severity.ERROR) if is_warning else finding
 
 
-def _judged(paths: Sequence[str], shard: Shard | None, chosen: Configured) -> Outcome:
+Judge: TypeAlias = Callable[[Configured, DesiredState], Sequence[Diagnostic]]
+"""Returns what the policies find in what the manifests of an environment declare."""
+
+
+def _judge_of(bench: Bench | None) -> Judge:
+    """Return what judges by the policies of a run, and has the findings about them."""
+    if bench is None:
+        return lambda *_: ()
+
+    def judge(chosen: Configured, desired: DesiredState) -> Sequence[Diagnostic]:
+        findings = bench.findings()
+        if any(finding.is_error for finding in findings):
+            return findings
+        from reconciler.policy.judging import judged_declared
+        from reconciler.policy.model import Setting
+
+        setting = Setting(chosen.name, chosen.is_protected)
+        resources = [*desired.resources.values()]
+        found = judged_declared(resources, bench.judges, bench.engine, setting, bench.today)
+        return (*findings, *found)
+
+    return judge
+
+
+def _judged(
+    paths: Sequence[str], shard: Shard | None, chosen: Configured, judged: Judge
+) -> Outcome:
     """Judge the manifests in the environment that was chosen, or in each of them."""
     if any(finding.is_error for finding in chosen.findings):
         return Outcome(chosen.findings)
@@ -168,7 +198,8 @@ def _judged(paths: Sequence[str], shard: Shard | None, chosen: Configured) -> Ou
         keep_until_exit((loaded, judgement))
         unmet = unmet_needs(judgement.desired, judging_capabilities(each))
         of_manifests = with_first_step(judgement.diagnostics, paths, chosen)
-        found[each.name] = [*each.findings, *of_manifests, *unmet]
+        by_policies = judged(each, judgement.desired)
+        found[each.name] = [*each.findings, *of_manifests, *unmet, *by_policies]
         if piped and not loaded.manifests and not any(one.is_error for one in found[each.name]):
             found[each.name] = [_NOTHING_PIPED]
         if judgement.named is not None and loaded.whole:

@@ -20,7 +20,7 @@ from reconciler.resources.fields import NO_NUL
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.ref import DEFAULT_TREE
-from reconciler.resources.schemas import DIALECT, Schema, closed
+from reconciler.resources.schemas import DIALECT, RECOMMENDED, Schema, closed
 
 SQLITE = "sqlite:"
 OWN_STORE = "identity.db"
@@ -91,6 +91,7 @@ class Configuration:
             through a link.
         manifests: Folder of the manifests as it is written.
         tree: Name of the tree of environments that name none; empty for the default.
+        policies: Folders of policies as they are written; ``recommended`` is no folder.
         places: Where its fields are written, by name.
     """
 
@@ -99,6 +100,7 @@ class Configuration:
     folder: Path
     manifests: str = "manifests"
     tree: str = ""
+    policies: tuple[str, ...] = ()
     variables: Mapping[str, Variable] = field(default_factory=dict)
     environments: Mapping[str, Environment] = field(default_factory=dict)
     places: Mapping[str, SourceLocation] = field(default_factory=dict)
@@ -114,6 +116,13 @@ class Configuration:
         """
         path = os.path.normpath(self.folder / written)
         return path if Path(self.file).is_absolute() else os.path.relpath(path)
+
+    @property
+    def policy_folders(self) -> tuple[str, ...]:
+        """Return the folders of policies from the current folder; ``recommended`` as it is."""
+        return tuple(
+            written if written == RECOMMENDED else self.path(written) for written in self.policies
+        )
 
     def state_of(self, environment: Environment) -> str:
         """Return the folder of an environment's own state: store, journals, secrets."""
@@ -170,6 +179,13 @@ def configuration_schema() -> Schema:
                 "tree": _text(
                     "Name of the tree of environments that name none.", default=DEFAULT_TREE
                 ),
+                "policies": {
+                    "description": "Folders of policies that judge every plan, from the folder of "
+                    f"this file; {RECOMMENDED} stands for those in the package.",
+                    "type": "array",
+                    "items": _text("A folder of policies.", "policies"),
+                    "maxItems": MAX_NAMES,
+                },
                 "variables": _named(
                     "Variables that manifests may use as ${name}.", VARIABLE_NAME, _variable()
                 ),

@@ -82,6 +82,7 @@ def _configuration(document: Manifest, shown: str, folder: Path) -> Configuratio
         repository=git_root(folder) or folder,
         folder=folder,
         tree=fields.get("tree", ""),
+        policies=tuple(fields.get("policies", ())),
         variables={
             name: _variable(document, name, each)
             for name, each in fields.get("variables", {}).items()
@@ -186,7 +187,7 @@ def _wrong_value(fault: SchemaFault, name: str) -> Diagnostic | None:
         case "maxLength":
             summary = f"{name} is longer than {expected} characters"
             return error("SCHEMA-TOO-LONG", summary, "Shorten it.")
-        case "maxProperties":
+        case "maxProperties" | "maxItems":
             summary = f"{name} has more than {expected} entries"
             return error("SCHEMA-TOO-LONG", summary, f"Keep at most {expected}.")
         case _:

@@ -24,6 +24,7 @@ from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.nearest import nearest
 from reconciler.resources.origin import as_localhost, parse_origin
 from reconciler.resources.ref import DEFAULT_TREE
+from reconciler.resources.schemas import RECOMMENDED
 from reconciler.validation.schema import PatternError, matcher
 
 _ADDRESS = (
@@ -47,6 +48,7 @@ def semantic_findings(configuration: Configuration, document: Manifest) -> Itera
     manifests = _Folder(configuration, configuration.manifests)
     if not manifests.is_inside:
         yield _outside("manifests", document.place("manifests"))
+    yield from _policy_findings(configuration, document, manifests)
     for environment in configuration.environments.values():
         if environment.service:
             yield from _service_findings(configuration, environment)
@@ -169,6 +171,27 @@ def _overlay_findings(
         )
 
 
+def _policy_findings(
+    configuration: Configuration, document: Manifest, manifests: _Folder
+) -> Iterator[Diagnostic]:
+    for at, written in enumerate(configuration.policies):
+        folder, place = _Folder(configuration, written), document.place("policies", at)
+        if written == RECOMMENDED:
+            continue
+        if not folder.is_inside:
+            yield _outside("policies", place)
+        elif folder.path.is_relative_to(manifests.path) or manifests.path.is_relative_to(
+            folder.path
+        ):
+            yield error(
+                "CONFIG-POLICIES",
+                "the policies overlap the folder of the manifests",
+                f"Put them into a folder beside {configuration.manifests}: what is in there is "
+                "applied, and policies are not.",
+                place,
+            )
+
+
 def _nested_overlays(configuration: Configuration) -> Iterator[Diagnostic]:
     """Yield an error for each overlay folder that is in, or around, one of an earlier environment.
 
@@ -249,8 +272,9 @@ class Difference(NamedTuple):
     """One difference between a configuration and the trusted one.
 
     Attributes:
-        name: ``service``, ``tree``, ``protected`` or ``allowPartial``; empty where the whole
-            environment is new or gone.
+        environment: Its name; empty for what holds in all of them.
+        name: ``service``, ``tree``, ``protected``, ``allowPartial`` or ``policies``; empty where
+            the whole environment is new or gone.
         trusted: The value that counts, in words.
         proposed: The value in its place, in words.
         place: Where the proposed value is written, or its environment if it is not.
@@ -265,12 +289,15 @@ class Difference(NamedTuple):
 
 def differences(trusted: Configuration, proposed: Configuration) -> Iterator[Difference]:
     """Yield what a configuration says differently from the trusted one, by environment."""
+    if trusted.policies != proposed.policies:
+        before, after = (", ".join(each.policies) or "none" for each in (trusted, proposed))
+        yield Difference("", "policies", before, after, proposed.place("policies"))
     for name, environment in proposed.environments.items():
-        before = trusted.environments.get(name)
-        if before is None:
+        known = trusted.environments.get(name)
+        if known is None:
             yield Difference(name, "", "missing", "there", environment.location)
             continue
-        values, wanted = _deciding(before), _deciding(environment)
+        values, wanted = _deciding(known), _deciding(environment)
         for field, value in wanted.items():
             if value != values[field]:
                 place = environment.place(field)

@@ -77,6 +77,9 @@ PARTIAL_TREE = "GUARD-PARTIAL-TREE"
 UNTRUSTED_CONFIG = "GUARD-CONFIG"
 """Code of a block: ``reconciler.yaml`` differs from the trusted one, so no service was asked."""
 
+MOST_WAIVED = 8
+"""Waivers of one object that its event names; a context has little room."""
+
 WORDS = {Create: "create", Update: "update", Adopt: "adopt", Delete: "delete"}
 
 
@@ -273,6 +276,35 @@ class IgnoredField(NamedTuple):
     held: SpecValue
 
 
+class JudgedBy(NamedTuple):
+    """A policy that judged a plan.
+
+    Attributes:
+        severity: ``error``, ``warning`` or ``note``.
+        digest: SHA-256 of all that decides its verdicts, in hexadecimal.
+    """
+
+    name: str
+    severity: str
+    digest: str
+
+
+class Waived(NamedTuple):
+    """A refusal of a policy that a waiver takes back.
+
+    Attributes:
+        ref: Address of the object; empty for the whole plan.
+        until: The last day on which the waiver counts, such as ``2026-12-31``.
+    """
+
+    policy: str
+    ref: str
+    waiver: str
+    reason: str
+    owner: str
+    until: str
+
+
 class Summary(NamedTuple):
     """The counts of a plan."""
 
@@ -323,6 +355,8 @@ class Plan:
             plan of a service. The environment of the scope stands for what is declared.
         new_store: Address of the store that it makes, and the only one that it is for; empty where
             there is a service.
+        policies: The policies that judged it. Not covered by the digest.
+        waived: What they would have refused. Not covered by the digest.
         needed: Of a part of the tree, the changes that what is selected needs and that the scope
             does not name.
         left_out: Of a part of the tree, the counts of what is not in it. Blocks are never left out.
@@ -345,8 +379,22 @@ class Plan:
     inactive: tuple[ResourceRef, ...] = ()
     ignored: tuple[IgnoredField, ...] = ()
     new_store: str = ""
+    policies: tuple[JudgedBy, ...] = ()
+    waived: tuple[Waived, ...] = ()
     needed: tuple[ResourceRef, ...] = ()
     left_out: Summary = NONE_LEFT_OUT
+
+    @property
+    def waived_in_words(self) -> Mapping[str, str]:
+        """Return the policies and their waivers that let a change pass, by its object's address."""
+        found: dict[str, list[str]] = {}
+        for each in self.waived:
+            found.setdefault(each.ref, []).append(f"{each.policy} by {each.waiver}")
+        return {
+            ref: ", ".join(said[:MOST_WAIVED])
+            + (f" and {len(said) - MOST_WAIVED} more" if len(said) > MOST_WAIVED else "")
+            for ref, said in found.items()
+        }
 
     @cached_property
     def declared_elsewhere(self) -> Mapping[ResourceRef, SourceLocation]:

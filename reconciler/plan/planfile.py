@@ -22,11 +22,13 @@ from reconciler.plan.model import (
     Create,
     Delete,
     IgnoredField,
+    JudgedBy,
     Plan,
     Scope,
     Summary,
     Unmanaged,
     Update,
+    Waived,
 )
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import ResourceRef, read_shard
@@ -127,6 +129,8 @@ class _PlanDocument(Document):
     inactive: tuple[ResourceRef, ...]
     ignored: tuple[IgnoredField, ...]
     new_store: str
+    policies: tuple[JudgedBy, ...]
+    waived: tuple[Waived, ...]
     needed: tuple[ResourceRef, ...]
     left_out: Summary
 
@@ -206,6 +210,7 @@ class SavedFinding:
     remedy: str
     place: SourceLocation | Nothing
     ref: ResourceRef | Nothing
+    policy: str = ""
 
     @classmethod
     def of(cls, finding: Diagnostic) -> Self:

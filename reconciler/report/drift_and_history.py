@@ -197,6 +197,7 @@ def _drifted_as_json(drifted: DriftedObject) -> JsonObject:
 _CONTEXT = (("tree", "tree"), ("commit", "commit"), ("revision", "revision"), ("plan", "plan"))
 
 _REASON = "reason"  # with --break-glass, and of a pause
+_WAIVED = "waived"  # policies, with their waivers
 
 
 class HistoryDocument(NamedTuple):
@@ -227,6 +228,7 @@ def history_as_json(document: HistoryDocument) -> JsonObject:
                 "by": step.event.writer,
                 **{shown: _said(step, key) or None for key, shown in _CONTEXT},
                 "reason": _said(step, _REASON) or None,
+                "waived": _said(step, _WAIVED) or None,
                 "fields": fields_as_json(step.fields),
                 "secret_changed": step.secret,
                 "removed": step.removed,
@@ -245,6 +247,8 @@ def _step(step: Step, style: Style) -> Iterator[str]:
         yield f"    {style(', '.join(said), 'dim')}"
     if reason := _said(step, _REASON):
         yield f"    reason: {visible(reason)}"
+    if waived := _said(step, _WAIVED):
+        yield f"    waived: {visible(waived)}"
     for field in step.fields:
         shown = field_lines(field, style, is_new=field.before is None)
         yield from (f"    {line}" for line in shown)

@@ -105,6 +105,7 @@ def finding_as_json(finding: Diagnostic) -> JsonObject:
         "summary": finding.summary,
         "remedy": finding.remedy,
         **({"environments": list(finding.environments)} if finding.environments else {}),
+        **({"policy": finding.policy} if finding.policy else {}),
         "file": place.file if place else None,
         "line": place.line if place and place.line else None,
         "column": place.column if place and place.line else None,

@@ -24,6 +24,7 @@ from reconciler.report.plan_document import (
     LEFT_INACTIVE,
     LEFT_TO_OTHERS,
     OWED,
+    WAIVED,
     Left,
     PlanDocument,
     Shown,
@@ -70,7 +71,8 @@ def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIM
         "cut": cut,
         "unmanaged": _unmanaged(document.unmanaged)
         + _lines(LEFT_TO_OTHERS, document.ignored)
-        + _lines(LEFT_INACTIVE, document.inactive),
+        + _lines(LEFT_INACTIVE, document.inactive)
+        + _lines(WAIVED, document.waived),
         "next": _next(document),
     }
     return _SLOT.sub(lambda slot: slots[slot.group(1)], template)
@@ -122,6 +124,7 @@ def _facts(document: PlanDocument) -> str:
         **about,
         "Digest": digest,
         "Untouched": document.untouched,
+        "Policies": document.judged,
         "Made by": f"reconciler {__version__}",
     }
     rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items() if value)

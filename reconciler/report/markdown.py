@@ -91,6 +91,8 @@ def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
     sections += _folded(title, fenced(document.ignored, _line, "text", room))
     title = f"{len(plan.inactive)} inactive, and left so"
     sections += _folded(title, fenced(document.inactive, _line, "text", room))
+    title = f"{len(plan.waived)} refused by policies and waived"
+    sections += _folded(title, fenced(document.waived, _line, "text", room))
     above = "\n".join([*head, *_hidden(hidden, len(shown)), digest])
     return "\n\n".join([above, *sections, after]) + "\n"
 
@@ -171,7 +173,7 @@ def _head(document: PlanDocument) -> list[str]:
     if named := ", ".join(f"{name.lower()} `{value}`" for name, value in facts.items()):
         lines.append(f"- {named[0].upper()}{named[1:]}")
     if document.blocked:
-        lines.append(f"- **{document.blocked}** Each guard says how to allow just that.")
+        lines.append(f"- **{document.blocked}** {document.way_out}")
     if risks := [f"{count} `{name}`" for name, count in document.risk_counts.items()]:
         left = len(risks) - CLASSES_NAMED
         more = f" and {left} more classes" if left > 0 else ""
@@ -182,6 +184,8 @@ def _head(document: PlanDocument) -> list[str]:
     lines += [f"- **{sentence}**" for sentence in document.owed_sentences]
     if document.shard:
         lines.append(f"- Shard {document.shard}")
+    if document.judged:
+        lines.append(f"- {document.judged}")
     if part := document.part:
         lines.append(f"- {PART} {as_code(part.selected, PART_LONGEST)}{part.counts}")
     return [*lines, f"- Digest: `{document.digest}`"] if document.digest else lines

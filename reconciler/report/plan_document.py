@@ -56,6 +56,7 @@ OTHER_SHARDS = "organizations of other shards are not in this plan."
 PART = "Part of the tree:"
 OWED = "Client secrets that are owed"
 LEFT_TO_OTHERS = "Left to others by metadata.ignore, and not compared"
+WAIVED = "Waived: policies refuse this, and a waiver lets it pass"
 LEFT_INACTIVE = "Inactive, and left so: no manifest says metadata.active"
 
 
@@ -373,11 +374,37 @@ class PlanDocument:
 
     @property
     def blocked(self) -> str:
-        """Return that the plan is blocked, and by how many guards, if it is."""
-        count = len(self.plan.blocks)
+        """Return that the plan is blocked, and by how much, if it is."""
+        if not self.plan.blocks:
+            return ""
+        return f"Blocked by {blocks_in_words(self.plan.blocks)}: apply refuses this plan."
+
+    @property
+    def way_out(self) -> str:
+        """Return what the findings say that block the plan."""
+        if any(block.policy for block in self.plan.blocks):
+            return "Each says what to do."
+        return "Each guard says how to allow just that."
+
+    @property
+    def judged(self) -> str:
+        """Return how many policies judged the plan, and how much was waived; empty without any."""
+        count, waived = len(self.plan.policies), len(self.plan.waived)
         if not count:
             return ""
-        return f"Blocked by {count} guard{'' if count == 1 else 's'}: apply refuses this plan."
+        noun = "policy" if count == 1 else "policies"
+        return f"Judged by {count} {noun}{f', {waived} refused and waived' if waived else ''}."
+
+    @property
+    def waived(self) -> list[str]:
+        """Return a line for each refusal of a policy that a waiver takes back."""
+        return [
+            visible(
+                f"{each.ref or 'the whole plan'}: {each.policy} by {each.waiver}, until "
+                f"{each.until} ({each.owner}): {each.reason}"
+            )
+            for each in self.plan.waived
+        ]
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -425,7 +452,8 @@ class PlanDocument:
         if plan.is_refused:
             return "Merge the change of the configuration on its own, then plan again.", ""
         if plan.blocks:
-            return "Change the manifests, or allow what each guard names, and plan again.", ""
+            is_policy = all(block.policy for block in plan.blocks)
+            return (_REFUSED_BY_POLICIES if is_policy else _BLOCKED), ""
         command = f"reconciler apply{f' --env {environment}' if environment else ''}"
         if plan.changes:
             by_digest = f"{command} --digest {self.digest}"
@@ -438,6 +466,10 @@ class PlanDocument:
         return "Nothing to do.", ""
 
 
+_BLOCKED = "Change the manifests, or allow what each guard names, and plan again."
+_REFUSED_BY_POLICIES = "Change what the policies refuse, and plan again."
+
+
 def _compared(plan: Plan) -> Sentence:
     summary, one, other = plan.summary, plan.compared_with, plan.scope.environment
     if not plan.changes:
@@ -447,6 +479,16 @@ def _compared(plan: Plan) -> Sentence:
         f" {summary.create} only in {other}, {summary.update} different, {summary.delete} only in "
         f"{one}, {summary.in_step} the same.",
     )
+
+
+def blocks_in_words(blocks: Sequence[Diagnostic]) -> str:
+    """Return how many findings of guards and of policies block a plan: 1 guard and 2 policies."""
+    by_policies = sum(bool(block.policy) for block in blocks)
+    guards = len(blocks) - by_policies
+    counted = [f"{guards} guard{'' if guards == 1 else 's'}"] if guards else []
+    if by_policies:
+        counted.append(f"{by_policies} finding{'' if by_policies == 1 else 's'} of policies")
+    return " and ".join(counted)
 
 
 def summary_sentence(summary: Summary, no_change: str = IN_STEP) -> Sentence:

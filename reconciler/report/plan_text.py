@@ -17,6 +17,7 @@ from reconciler.report.plan_document import (
     LEFT_TO_OTHERS,
     OWED,
     PART,
+    WAIVED,
     Group,
     PlanDocument,
     Shown,
@@ -61,6 +62,7 @@ def plan_as_text(document: PlanDocument, layout: Layout = BARE) -> str:
     blocks += section("Held, but declared nowhere (left alone):", unmanaged, style)
     blocks += ignored_section(document.ignored, layout)
     blocks += section(f"{LEFT_INACTIVE}:", document.inactive, style)
+    blocks += section(f"{WAIVED}:", document.waived, style, "yellow")
     in_short = len(hidden) + sum(len(group) for group in groups if len(group) > 1)
     ending = _ending(document, layout, in_short)
     return fitted("\n\n".join([*blocks, "\n".join(ending)]), layout.width)
@@ -138,6 +140,8 @@ def _counts(document: PlanDocument, style: Style) -> Iterator[str]:
     if part := document.part:
         yield f"{PART} {part.selected}{part.counts}"
     yield from document.owed_sentences
+    if document.judged:
+        yield document.judged
 
 
 def _digest(document: PlanDocument, style: Style) -> Iterator[str]:

@@ -37,12 +37,16 @@ def schema_path(name: str) -> Path:
     return schema_folder() / f"{name}.schema.json"
 
 
+RECOMMENDED_POLICIES = _PACKAGE / "policy" / "recommended"
+"""The folder of the policies that come with the package."""
+
 DISTRIBUTION = "identity-reconciler"
 WHEEL = f"{DISTRIBUTION.replace('-', '_')}-{__version__}-py3-none-any.whl"
 """The file name of this version's wheel."""
 
 EXTRAS = {
     "key-file": ("cryptography",),
+    "policy": ("cel_expr_python", "google"),
     "postgres": ("psycopg", "psycopg_pool"),
     "serve": ("google", "h2", "hpack", "httptools", "starlette", "uvicorn", "uvloop"),
 }

@@ -51,6 +51,17 @@ def collect_seldom() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
+_LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH")
+
+
+def loader_variables() -> dict[str, str]:
+    """Return the variables of the environment by which the libraries of this Python are found.
+
+    A child process that should get nothing else of the environment needs these.
+    """
+    return {name: os.environ[name] for name in _LOADER if name in os.environ}
+
+
 # Where a test ends the process as a power cut would.
 VARIABLE = "RECONCILER_CRASHPOINT"
 

@@ -33,6 +33,7 @@ class CreateOrder:
         key: The same key and the same fields give the first answer again.
         reason: Why it is done although a guard would stop it; kept with what is written.
         named_ids: Ids of the objects that the spec names, by their folded names.
+        waived: The policies that would refuse it and their waivers; kept likewise.
     """
 
     ref: ResourceRef
@@ -45,6 +46,7 @@ class CreateOrder:
     ignored: frozenset[str] = frozenset()
     reason: str = ""
     named_ids: Mapping[str, str] = field(default_factory=dict)
+    waived: str = ""
 
     @property
     def active(self) -> None:
@@ -89,6 +91,7 @@ class UpdateOrder(_OfHeld):
     named_ids: Mapping[str, str] = field(default_factory=dict)
     is_new: bool = False
     is_moved: bool = False
+    waived: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class DeleteOrder(_OfHeld):
     held: ObservedObject
     reason: str = ""
     is_moved: bool = False
+    waived: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,7 @@ class SecretOrder:
     project_id: str
     client_id: str
     reason: str = ""
+    waived: str = ""
 
 
 Context: TypeAlias = Mapping[str, object]

@@ -19,7 +19,7 @@ from reconciler.resources.normal import normal_form
 from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef, fold, owner_of
 from reconciler.resources.references import references
-from reconciler.resources.schemas import DEFAULTS, Judged, Patch
+from reconciler.resources.schemas import DEFAULTS, POLICY_KINDS, Judged, Patch
 from reconciler.state import DesiredState, Need, Resource
 from reconciler.validation.schema import accepts, faults
 from reconciler.validation.semantics import Semantics
@@ -235,6 +235,15 @@ def _envelope_findings(manifest: Manifest) -> Iterator[Diagnostic]:
         yield error("MANIFEST-KIND", "the manifest has no kind", write, manifest.place())
         return
     kind = document["kind"]
+    if kind in POLICY_KINDS:
+        yield error(
+            "POLICY-PLACE",
+            f"a {kind} stands among the manifests, where it judges nothing",
+            "Move it to a folder of its own beside them, and name that folder: --policies DIR, or "
+            "policies in reconciler.yaml.",
+            manifest.place("kind"),
+        )
+        return
     meant = nearest(kind, KIND_NAMED) if isinstance(kind, str) else None
     yield error(
         "MANIFEST-KIND",

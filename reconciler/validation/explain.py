@@ -22,7 +22,7 @@ from reconciler.resources.fields import (
 from reconciler.resources.nearest import letters, nearest, one_of
 from reconciler.resources.normal import LIMITS
 from reconciler.resources.ref import Kind
-from reconciler.resources.schemas import DEFAULTS, Judged, spellings
+from reconciler.resources.schemas import DEFAULTS, POLICY_NAME, Judged, spellings
 from reconciler.validation.schema import (
     MAX_FAULTS,
     SchemaFault,
@@ -249,7 +249,21 @@ def _wrong_pattern(fault: SchemaFault) -> Diagnostic:
             "the id is not valid",
             "Write the id as the service shows it: letters, digits, - and _, at most 200.",
         )
+    if fault.expected == POLICY_NAME:
+        return error(
+            "SCHEMA-VALUE",
+            f"name cannot be {cut(fault.value)}",
+            "Write 1 to 63 small letters, digits and hyphens, such as no-dev-mode.",
+        )
     return with_nul(fault) if "\0" in fault.value else rule_broken(fault)
+
+
+def _too_many(fault: SchemaFault) -> Diagnostic:
+    return error(
+        "SCHEMA-TOO-LONG",
+        f"{name_of(fault)} has {len(fault.value)} items",
+        f"Keep at most {fault.expected}.",
+    )
 
 
 def with_nul(fault: SchemaFault) -> Diagnostic:
@@ -289,6 +303,8 @@ _WORDS: Mapping[str, Callable[[SchemaFault], Diagnostic]] = {
     "enum": _not_in_enum,
     "const": _not_in_enum,
     "minLength": empty,
+    "minItems": empty,
+    "maxItems": _too_many,
     "maxLength": _too_long,
     "pattern": _wrong_pattern,
 }

@@ -29,7 +29,11 @@ from tests.running import running_server
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 WHEEL = f"identity_reconciler-{__version__}-py3-none-any.whl"
 SDIST = f"identity_reconciler-{__version__}.tar.gz"
-LOCKS = {"requirements.txt": ".ci/runtime.txt", "requirements-extras.txt": ".ci/extras.txt"}
+LOCKS = {
+    "requirements.txt": ".ci/runtime.txt",
+    "requirements-extras.txt": ".ci/extras.txt",
+    "requirements-policy.txt": ".ci/policy.txt",
+}
 
 
 @pytest.fixture(scope="module")

@@ -679,3 +679,38 @@ def test_the_action_installs_itself_from_its_own_checkout(
     assert "## Plan: " in run.jobs["plan"].summary
     tool = tmp_path / "jobs" / "1-1-plan" / "temp" / "reconciler-tool"
     assert list(tool.glob("lib/python*/site-packages/reconciler/cli/main.py"))
+
+
+def a_rule(rule: str) -> str:
+    """Return a policy about applications."""
+    spec = {"kinds": ["OidcApplication"], "rule": rule, "message": "No development mode."}
+    head = {"apiVersion": "reconciler/v1", "kind": "Policy", "metadata": {"name": "no-dev-mode"}}
+    return json.dumps({**head, "spec": spec})
+
+
+def test_a_pull_request_is_judged_by_the_policies_of_its_target_branch(
+    team: Team, tmp_path: Path
+) -> None:
+    """One that loosens a policy is planned and blocked by it; one that keeps it is applied."""
+    made = tmp_path / "made"
+    write(made / "policies" / "all.yaml", a_rule("!after.devMode"))
+    assert program(made)("init", "--github", "--from", str(wheel())).code == 0
+    locked = (made / ".github" / "reconciler" / "requirements.txt").read_text(encoding="utf-8")
+    assert "cel-expr-python==" in locked
+    team.begin(made)
+    write(team.desk / "policies" / "all.yaml", a_rule("true"))
+    team.commit("loose", web=an_application("web", devMode=True))
+
+    refused = team.pull_request("loose")
+
+    (comment,) = team.comments()
+    assert refused.results["validate"] == "success", refused.jobs["validate"].log
+    assert (refused.results["plan"], refused.results["verdict"]) == ("failure", "failure")
+    assert "error POLICY: policy no-dev-mode: No development mode" in comment
+    assert "POLICY-AFTER-MERGE: policy no-dev-mode is changed" in comment
+
+    team.git("checkout", "--quiet", "main", "--", "policies")
+    team.commit("loose", web=an_application("web"))
+    assert set(team.pull_request("loose").results.values()) == {"success"}
+    merged = team.merge("loose")
+    assert set(merged.results.values()) == {"success"}, merged.jobs["apply"].log

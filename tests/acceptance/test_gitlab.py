@@ -508,3 +508,32 @@ def test_the_guide_lists_what_to_set_up_and_the_image_can_be_given_a_digest(writ
     assert {name for name in variables if f"| `{name}` |" not in guide} == set()
     assert image.count(".") == 2
     assert f"imagetools inspect {image} " in text
+
+
+def a_rule(rule: str) -> str:
+    """Return a policy about applications."""
+    spec = {"kinds": ["OidcApplication"], "rule": rule, "message": "No development mode."}
+    head = {"apiVersion": "reconciler/v1", "kind": "Policy", "metadata": {"name": "no-dev-mode"}}
+    return json.dumps({**head, "spec": spec})
+
+
+def test_a_merge_request_is_judged_by_the_policies_of_its_target_branch(
+    team: Team, tmp_path: Path
+) -> None:
+    """One that loosens a policy is planned and blocked by it."""
+    write(tmp_path / "made" / "policies" / "all.yaml", a_rule("!after.devMode"))
+    assert program(tmp_path / "made")("init", "--gitlab", "--from", str(wheel())).code == 0
+    shutil.copytree(tmp_path / "made", team.project.desk, dirs_exist_ok=True)
+    team.project.commit("Policies")
+    team.merge()
+    team.branch()
+    write(team.project.desk / "policies" / "all.yaml", a_rule("true"))
+    write(team.manifests / "web.yaml", an_application("web", devMode=True))
+    team.project.commit("Loosen the policy")
+
+    refused = team.project.merge_request()
+
+    assert statuses(refused) == {"validate": "success", "plan": "failed", "comment": "success"}
+    (note,) = team.our_notes()
+    assert "error POLICY: policy no-dev-mode: No development mode" in note
+    assert "POLICY-AFTER-MERGE: policy no-dev-mode is changed" in note

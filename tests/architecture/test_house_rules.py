@@ -200,7 +200,8 @@ def names_its_schema(manifest: Path) -> bool:
 
 def test_the_reference_for_authors_names_every_field() -> None:
     """A field that is nowhere described does not exist for who writes manifests."""
-    reference = (ROOT / "docs" / "manifests.md").read_text(encoding="utf-8")
+    pages = (ROOT / "docs" / name for name in ("manifests.md", "policies.md"))
+    reference = "".join(page.read_text(encoding="utf-8") for page in pages)
     files = sorted((ROOT / "schemas").glob("*.schema.json"))
     schemas = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in files}
     # A schema that picks by kind holds one for each kind.

@@ -129,6 +129,41 @@ A_SERVER = NotRun("a server does not end by itself; tests/acceptance/test_serve.
 SERVED = {"docs/roles.md"}
 """Documents that are about a server: one runs, and the shell has a token of its viewer."""
 
+A_POLICY = """\
+mkdir policies
+cat > policies/no-dev-mode.yaml <<'END'
+# policies/no-dev-mode.yaml
+apiVersion: reconciler/v1
+kind: Policy
+metadata:
+  name: no-dev-mode
+spec:
+  kinds: [OidcApplication]
+  rule: "!after.devMode"
+  message: Development mode allows plain http redirect URIs.
+  remedy: Remove devMode, or ask the security team for a waiver.
+  examples:
+    pass: [{after: {redirectUris: [https://a.example.com/cb]}}]
+    fail: [{after: {redirectUris: [https://a.example.com/cb], devMode: true}}]
+END
+"""
+A_WAIVER = """\
+cp -r policies trusted
+cat > policies/web-moves.yaml <<'END'
+# policies/web-moves.yaml
+apiVersion: reconciler/v1
+kind: Waiver
+metadata:
+  name: web-moves
+spec:
+  policy: no-dev-mode
+  refs: [OidcApplication/acme/shop/web]
+  reason: The shop moves to its new domain.
+  owner: team-shop
+  until: 2099-12-31
+END
+"""
+
 BLOCKS: Mapping[str, Sequence[Before]] = {
     "README.md": ("",) * 5,
     "docs/doctor.md": ("",),
@@ -145,6 +180,7 @@ BLOCKS: Mapping[str, Sequence[Before]] = {
         f"rm -r .reconciler; {_tree('urgent', 'greet', 'stay')}",
         A_SECOND_TREE,
     ),
+    "docs/policies.md": (_tree("manifests") + A_POLICY, A_WAIVER, ""),
     "docs/remote-services.md": ("reconciler init",),
     "docs/pauses.md": (f"{_tree('manifests', 'greet')}reconciler apply --auto-approve\n",),
     "docs/roles.md": (_tree("manifests", "greet"),),

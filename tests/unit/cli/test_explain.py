@@ -66,7 +66,7 @@ def test_a_shell_is_offered_what_begins_so(typed: str, offered: list[str]) -> No
 
 
 def test_a_shell_is_offered_the_documents_with_a_schema() -> None:
-    assert explain.documents(NOTHING, NOTHING, "p") == ["Project", "ProjectRole", "Patch"]
+    assert explain.documents(NOTHING, NOTHING, "p") == ["Project", "ProjectRole", "Policy", "Patch"]
 
 
 @pytest.mark.parametrize(

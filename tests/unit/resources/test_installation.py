@@ -44,4 +44,4 @@ def test_missing_modules_are_named_without_an_import(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(installation, "find_spec", lambda name: None if name == "h2" else name)
 
     assert missing_modules("serve") == ["h2"]
-    assert [missing_modules(extra) for extra in EXTRAS if extra != "serve"] == [[], []]
+    assert [missing_modules(extra) for extra in EXTRAS if extra != "serve"] == [[], [], []]

@@ -97,7 +97,8 @@ def test_the_schema_of_any_document_picks_by_kind() -> None:
 
 
 def test_each_kind_has_a_public_schema() -> None:
-    names = {*(row.schema for row in KINDS.values()), "manifest", "patch", "defaults"}
+    others = {"manifest", "patch", "defaults", "policy", "waiver"}
+    names = {*(row.schema for row in KINDS.values()), *others}
 
     assert set(public_schemas()) == {f"{name}.schema.json" for name in names}
 

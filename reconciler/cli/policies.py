@@ -1,0 +1,155 @@
+"""The policies of a run: read and checked before anything is planned, then judged by.
+
+Nothing of them is loaded in a run without policies.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconciler.cli.configured import Configured
+from reconciler.diagnostics import Diagnostic, by_place
+from reconciler.errors import InvalidPoliciesError, StalePlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from reconciler.plan.model import Plan
+    from reconciler.policy.engine import Engine
+    from reconciler.policy.judging import Judges
+
+
+class Bench(NamedTuple):
+    """The policies that count in a run, what judges by them, and the day of the run, in UTC.
+
+    Attributes:
+        found: Findings about their files.
+        engines: The first judges. Another one checks what counts only after the merge.
+    """
+
+    judges: Judges
+    engines: Sequence[Engine]
+    found: Sequence[Diagnostic]
+    today: date
+
+    @property
+    def engine(self) -> Engine:
+        """Return what judges by the policies that count."""
+        return self.engines[0]
+
+    def findings(self) -> tuple[Diagnostic, ...]:
+        """Return what is wrong with the policies: with their files, and with their rules."""
+        return by_place([*self.found, *(each for one in self.engines for each in one.check())])
+
+
+class PolicyFolders(NamedTuple):
+    """The folders of policies that the settings of a run name."""
+
+    own: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+
+
+def policy_folders(given: Mapping[str, tuple[str, ...]]) -> PolicyFolders:
+    """Return the folders of policies that settings describe."""
+    return PolicyFolders(given["policies"], given.get("trusted_policies", ()))
+
+
+class Judge:
+    """Judges the plan of a run by its policies, if it has any."""
+
+    def __init__(self, bench: Bench | None, chosen: Configured) -> None:
+        self._bench = bench
+        self._chosen = chosen
+
+    def check(self) -> None:
+        """Refuse policies that are wrong.
+
+        The rules are compiled while manifests are read, so this is asked once they are.
+
+        Raises:
+            InvalidPoliciesError: with every finding about them.
+            PolicyError: the rules could not be compiled.
+        """
+        found = self._bench.findings() if self._bench else ()
+        if any(finding.is_error for finding in found):
+            raise InvalidPoliciesError(found)
+
+    def __call__(self, plan: Plan) -> Plan:
+        """Return a plan with what the policies find.
+
+        Raises:
+            PolicyError: the rules could not be judged.
+        """
+        if self._bench is None:
+            return plan
+        from reconciler.policy.judging import judged
+        from reconciler.policy.model import Setting
+
+        judges, engine, today = self._bench.judges, self._bench.engine, self._bench.today
+        setting = Setting(self._chosen.name, self._chosen.is_protected)
+        return judged(plan, judges, engine, setting, today)
+
+
+@contextmanager
+def judging(folders: PolicyFolders, chosen: Configured) -> Iterator[Judge]:
+    """Read the policies of a run, and lend what judges its plan by them.
+
+    Raises:
+        UsageError: the extra ``policy`` is not installed.
+    """
+    with sitting(folders, chosen) as bench:
+        yield Judge(bench, chosen)
+
+
+@contextmanager
+def sitting(folders: PolicyFolders, chosen: Configured) -> Iterator[Bench | None]:
+    """Read the policies of a run, and lend what judges by them; None for a run without any.
+
+    Raises:
+        UsageError: the extra ``policy`` is not installed.
+    """
+    own = folders.own or (chosen.configuration.policy_folders if chosen.configuration else ())
+    if not (own or folders.trusted):
+        yield None
+        return
+    from reconciler.configuration.policies import read_policies
+    from reconciler.policy.engine import Engine
+    from reconciler.policy.judging import counting
+
+    policies, found = read_policies(own)
+    findings, trusted = [*found], None
+    if folders.trusted:
+        trusted, found = read_policies(folders.trusted, may_be_empty=True)
+        findings += found
+    judges = counting(policies, trusted)
+    today = datetime.fromtimestamp(time.time(), UTC).date()
+    # What counts after the merge would break the next run, if it were wrong.
+    with Engine(judges.policies) as engine, Engine(judges.unjudged) as later:
+        yield Bench(judges, (engine, later), findings, today)
+
+
+def check_judged(approved: Plan | None, plan: Plan) -> None:
+    """Refuse a plan file that was judged by policies which do not judge its apply.
+
+    Raises:
+        StalePlanError: some are missing; the message names them.
+    """
+    if approved is None:
+        return
+    judging_now = {each.name for each in plan.policies}
+    missing = [each.name for each in approved.policies if each.name not in judging_now]
+    if missing:
+        raise StalePlanError(
+            f"the plan was judged by policies that are not given: {_first(missing)}",
+            remedy="Give the same --policies (and --trusted-policies) as to `reconciler plan`. "
+            "Nothing was written.",
+        )
+
+
+def _first(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"

@@ -1,0 +1,344 @@
+"""Reading of policies and waivers: folders become values, or findings that say why not.
+
+The files go through the reader of manifests, with its limits. They hold policies and waivers alone,
+without variables and Defaults: what judges a change does not depend on values that it brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, cut, error
+from reconciler.manifests.discovery import Discovery, FoundFile
+from reconciler.manifests.loader import Reader
+from reconciler.manifests.manifest import Manifest
+from reconciler.policy.model import Example, Over, Policy, Setting, Subject
+from reconciler.policy.waivers import EVERYTHING, PolicySet, Waiver
+from reconciler.resources.fields import Spec
+from reconciler.resources.installation import RECOMMENDED_POLICIES
+from reconciler.resources.kinds import API_VERSION
+from reconciler.resources.nearest import nearest, one_of
+from reconciler.resources.normal import normal_form
+from reconciler.resources.ref import (
+    IN_PROJECT,
+    Kind,
+    RefError,
+    RefSet,
+    ResourceRef,
+    parse_pattern,
+    parse_ref,
+)
+from reconciler.resources.schemas import (
+    JUDGED_CHANGES,
+    POLICY,
+    POLICY_KINDS,
+    RECOMMENDED,
+    WAIVER,
+    example_spec,
+)
+from reconciler.validation.schema import accepts, faults, faults_in
+
+MAX_FILES = 1000
+
+
+def read_policies(
+    folders: Sequence[str], *, may_be_empty: bool = False
+) -> tuple[PolicySet, tuple[Diagnostic, ...]]:
+    """Return the policies and waivers in some folders, and the findings about their files.
+
+    ``recommended`` is no folder: it stands for the policies in the package.
+
+    Args:
+        folders: Paths from the current folder.
+        may_be_empty: Whether a folder without policies is right, as that of a target branch is
+            before the first policy is merged.
+    """
+    reading = _Reading()
+    for folder in dict.fromkeys(folders):
+        reading.read(folder, may_be_empty=may_be_empty)
+    return PolicySet(tuple(reading.policies), tuple(reading.waivers)), tuple(reading.findings)
+
+
+Document = TypeVar("Document", Policy, Waiver)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One reading of all folders. A name is given once, whatever folder it stands in."""
+
+    policies: list[Policy] = field(default_factory=list)
+    waivers: list[Waiver] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
+    _places: dict[tuple[str, str], SourceLocation] = field(default_factory=dict)
+
+    def read(self, folder: str, *, may_be_empty: bool) -> None:
+        """Read the files of one folder."""
+        search, reader = Discovery(), Reader()
+        files = list(islice(_files(folder, search), MAX_FILES + 1))
+        if len(files) > MAX_FILES:
+            self.findings.append(_too_many(folder))
+        for manifest in reader.manifests(files[:MAX_FILES]):
+            self._take(manifest)
+        found = (*search.findings, *reader.findings)
+        self.findings += [
+            each
+            for each in found
+            if not (may_be_empty and each.code in {"FILE-NONE", "FILE-EMPTY"})
+        ]
+
+    def _take(self, manifest: Manifest) -> None:
+        document = manifest.document
+        kind = document.get("kind") if isinstance(document, dict) else None
+        if kind == POLICY:
+            if _is_right(POLICY, manifest, self.findings):
+                policy, wrong = _policy(manifest)
+                self.findings += wrong
+                self._add(POLICY, policy, self.policies)
+        elif kind == WAIVER:
+            if _is_right(WAIVER, manifest, self.findings):
+                waiver, wrong = _waiver(manifest)
+                self.findings += wrong
+                self._add(WAIVER, waiver, self.waivers)
+        else:
+            self.findings.append(_other_kind(manifest, kind))
+
+    def _add(self, kind: str, document: Document | None, known: list[Document]) -> None:
+        if document is None:
+            return
+        place = document.source.place("metadata", "name")
+        first = self._places.setdefault((kind, document.name), place)
+        if first is not place:
+            self.findings.append(
+                error(
+                    "POLICY-DUPLICATE",
+                    f"{kind.lower()} {document.name} is declared twice",
+                    f"Rename or remove one of the two; the first is at {first}.",
+                    place,
+                )
+            )
+            return
+        known.append(document)
+
+
+def _files(folder: str, search: Discovery) -> Iterator[FoundFile]:
+    """Yield the files of a folder; those of the package are shown without their place on disk."""
+    if folder != RECOMMENDED:
+        yield from search.files([folder])
+        return
+    for found in search.files([RECOMMENDED_POLICIES]):
+        yield found._replace(name=f"{RECOMMENDED}/{Path(found.name).name}")
+
+
+def _too_many(folder: str) -> Diagnostic:
+    return error(
+        "POLICY-LIMIT",
+        f"more than {MAX_FILES} files of policies",
+        "Put several policies into one file, with --- between them.",
+        SourceLocation(folder),
+    )
+
+
+def _other_kind(manifest: Manifest, kind: Any) -> Diagnostic:
+    meant = nearest(kind, POLICY_KINDS) if isinstance(kind, str) else None
+    hint = f"Did you mean {meant}? " if meant else ""
+    return error(
+        "POLICY-KIND",
+        f"unknown kind {cut(kind)} in a folder of policies" if kind else "the document has no kind",
+        f"{hint}Write kind: {one_of(POLICY_KINDS)}, and apiVersion: {API_VERSION}. Manifests stand "
+        "in a folder of their own.",
+        manifest.place("kind"),
+    )
+
+
+def _is_right(judged: Any, manifest: Manifest, findings: list[Diagnostic]) -> bool:
+    """Return whether a document fits its schema; otherwise add why not."""
+    if accepts(judged, manifest.document):
+        return True
+    from reconciler.validation.explain import schema_findings
+
+    findings += schema_findings(judged, manifest, faults(judged, manifest.document))
+    return False
+
+
+def _waiver(manifest: Manifest) -> tuple[Waiver | None, Sequence[Diagnostic]]:
+    spec, name = manifest.document["spec"], manifest.document["metadata"]["name"]
+    try:
+        until = date.fromisoformat(spec["until"])
+    except ValueError:
+        summary = f"until is no date: {cut(spec['until'])}"
+        remedy = "Write year, month and day, such as 2026-12-31."
+        return None, [error("WAIVER-DATE", summary, remedy, manifest.place("spec", "until"))]
+    refs: list[str] = []
+    findings: list[Diagnostic] = []
+    for at, text in enumerate(spec["refs"]):
+        try:
+            refs.append(text if text == EVERYTHING else parse_pattern(text))
+        except RefError as fault:
+            place = manifest.place("spec", "refs", at)
+            findings.append(error("WAIVER-REF", str(fault), fault.remedy, place))
+    waiver = Waiver(
+        name=name,
+        policy=spec["policy"],
+        refs=tuple(refs),
+        reason=spec["reason"],
+        owner=spec["owner"],
+        until=until,
+        source=manifest,
+        objects=RefSet(ref for ref in refs if ref != EVERYTHING),
+    )
+    return waiver, findings
+
+
+def _policy(manifest: Manifest) -> tuple[Policy, Sequence[Diagnostic]]:
+    spec = manifest.document["spec"]
+    kinds = tuple(map(Kind, spec.get("kinds", ())))
+    changes = tuple(spec.get("changes", JUDGED_CHANGES))
+    environments = tuple(spec.get("environments", ()))
+    over = Over(spec.get("over", "change"))
+    examples = _Examples(manifest, kinds, changes, environments, over)
+    policy = Policy(
+        name=manifest.document["metadata"]["name"],
+        rule=spec["rule"],
+        message=spec["message"],
+        source=manifest,
+        severity=Severity(spec.get("severity", "error")),
+        kinds=kinds,
+        changes=changes,
+        environments=environments,
+        over=over,
+        remedy=spec.get("remedy", ""),
+        examples=tuple(examples.read(spec.get("examples", {}))),
+    )
+    return policy, examples.findings
+
+
+class _WrongExampleError(ValueError):
+    """An example cannot be judged; its findings were added."""
+
+
+@dataclass(slots=True)
+class _Examples:
+    """The examples of one policy."""
+
+    manifest: Manifest
+    kinds: Sequence[Kind]
+    changes: Sequence[str]
+    environments: Sequence[str]
+    over: Over
+    findings: list[Diagnostic] = field(default_factory=list)
+
+    def read(self, written: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Example]:
+        """Yield the examples that can be judged."""
+        for word in ("pass", "fail"):
+            for at, each in enumerate(written.get(word, ())):
+                path = ("spec", "examples", word, at)
+                try:
+                    subjects = tuple(self._subjects(each, path))
+                except _WrongExampleError:
+                    continue
+                environment = each.get("environment", (*self.environments, "")[0])
+                setting = Setting(environment, each.get("protected", True))
+                place = self.manifest.place(*path)
+                yield Example(word == "pass", subjects, setting, place)
+
+    def _subjects(self, each: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Subject]:
+        if self.over is Over.PLAN:
+            changes = each.get("changes")
+            if changes is None:
+                raise self._wrong(
+                    "an example of a whole plan has no changes", "Write changes.", path
+                )
+            for at, inner in enumerate(changes):
+                yield self._subject(inner, (*path, "changes", at))
+        elif "changes" in each:
+            raise self._wrong(
+                "an example of a rule over one change has several",
+                "Write before and after in the example itself, or over: plan.",
+                (*path, "changes"),
+            )
+        else:
+            yield self._subject(each, path)
+
+    def _subject(self, each: Mapping[str, Any], path: tuple[str | int, ...]) -> Subject:
+        kind = self._kind(each, path)
+        before, after = (self._fields(kind, each, name, path) for name in ("before", "after"))
+        change = each.get("change") or _change(before, after)
+        needs = {"create": (False, True), "delete": (True, False)}.get(change, (True, True))
+        if (before is not None, after is not None) != needs:
+            sides = {(False, True): "after alone", (True, False): "before alone"}
+            raise self._wrong(
+                f"an example of a {change} has other sides",
+                f"Write {sides.get(needs, 'before and after')}.",
+                path,
+            )
+        if self.over is Over.CHANGE and change not in self.changes:
+            named = f"{', '.join(self.changes)}"
+            remedy = f"It judges {named}. Name {change} in changes, or write another example."
+            raise self._wrong(f"the policy does not judge a {change}", remedy, path)
+        names = each.get("fields")
+        if names is None:
+            names = _differing(before or {}, after or {}, each.get("after", {}), change)
+        ref = self._ref(kind, each, path)
+        return Subject(change, ref, before, after, tuple(names), tuple(each.get("risks", ())))
+
+    def _kind(self, each: Mapping[str, Any], path: tuple[str | int, ...]) -> Kind:
+        if "kind" in each:
+            kind = Kind(each["kind"])
+            if self.kinds and kind not in self.kinds and self.over is Over.CHANGE:
+                remedy = f"Write kind: {one_of(self.kinds)}."
+                raise self._wrong(f"the policy does not judge {kind.value}", remedy, path)
+            return kind
+        if len(self.kinds) != 1:
+            remedy = "Write kind beside after or before: the policy is of several kinds."
+            raise self._wrong("the example has no kind", remedy, path)
+        return self.kinds[0]
+
+    def _fields(
+        self, kind: Kind, each: Mapping[str, Any], name: str, path: tuple[str | int, ...]
+    ) -> Spec | None:
+        """Return the fields of one side of a change in normal form; None where it is missing."""
+        if name not in each:
+            return None
+        found = faults_in(example_spec(kind), each[name])
+        if found:
+            from reconciler.validation.explain import schema_findings
+
+            placed = [fault._replace(path=(*path, name, *fault.path)) for fault in found]
+            self.findings += schema_findings(POLICY, self.manifest, placed)
+            raise _WrongExampleError
+        return normal_form(kind, each[name])
+
+    def _ref(self, kind: Kind, each: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceRef:
+        if "ref" not in each:
+            if kind is Kind.ORGANIZATION:
+                return ResourceRef(kind, "example", "", "example")
+            return ResourceRef(kind, "acme", "shop" if kind in IN_PROJECT else "", "example")
+        try:
+            return parse_ref(each["ref"], kind)
+        except RefError as fault:
+            raise self._wrong(str(fault), fault.remedy, (*path, "ref")) from None
+
+    def _wrong(self, summary: str, remedy: str, path: tuple[str | int, ...]) -> _WrongExampleError:
+        place = self.manifest.place(*path)
+        self.findings.append(error("POLICY-EXAMPLE", summary, remedy, place))
+        return _WrongExampleError()
+
+
+def _change(before: Spec | None, after: Spec | None) -> str:
+    if before is None:
+        return "create"
+    return "delete" if after is None else "update"
+
+
+def _differing(before: Spec, after: Spec, written: Spec, change: str) -> Sequence[str]:
+    """Return the names of fields that change; of a create, those that are written."""
+    if change == "create":
+        return [*written]
+    if change == "delete":
+        return ()
+    return [name for name in after if after[name] != before.get(name)]

@@ -1,0 +1,375 @@
+"""Judging changes by rules in CEL, in a child process with limits on memory and time.
+
+A rule that cannot be evaluated gives a verdict of its own, and a child that ends raises an error:
+both refuse. Nothing that goes wrong here counts as a pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self, TypeAlias
+
+from reconciler.diagnostics import Diagnostic, by_place, cut, error
+from reconciler.errors import PolicyError, UsageError
+from reconciler.kinds.fields import KINDS
+from reconciler.policy.child import MEMORY
+from reconciler.policy.model import Case, Outcome, Over, Policy, Setting, Subject, Verdict
+from reconciler.policy.process import Child, ChildEndedError
+from reconciler.resources.fields import Spec
+from reconciler.resources.installation import how_to_install, missing_modules
+from reconciler.resources.nearest import nearest
+from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD, TYPES
+from reconciler.resources.ref import KIND_NAMED, Kind
+
+MAX_RULES = 200
+MAX_LENGTH = 4_000
+"""Characters of a rule."""
+
+SECONDS = 10
+"""Time to compile all rules, and again to judge each batch of changes."""
+
+BATCH = 1_000
+"""Changes that are judged at once, within ``SECONDS``."""
+
+_UNKNOWN_FIELD = re.compile(r"undefined field '([^']+)'")
+_MISSING = {"before": "create", "after": "delete"}  # what a change of that kind does not have
+
+_Judges: TypeAlias = Callable[[Policy, Subject], bool]
+_Rules: TypeAlias = dict[int, Policy]
+_Subjects: TypeAlias = Sequence[Subject]
+
+
+def _always(policy: Policy, subject: Subject) -> bool:
+    return True
+
+
+class Engine:
+    """The rules of one run, in one child process, which ends with the ``with`` block.
+
+    Without policies there is no process. Names of policies are unique. Every method may raise:
+
+    Raises:
+        PolicyError: the process ended: memory, time, or a crash. Refuse.
+    """
+
+    def __init__(self, policies: Sequence[Policy]) -> None:
+        self._policies = tuple(policies)
+        if len({policy.name for policy in policies}) < len(policies):
+            raise AssertionError("two policies of one name: one of them would not be judged")
+        self._sent_rules = [each for each in policies[:MAX_RULES] if len(each.rule) <= MAX_LENGTH]
+        self._child: Child | None = None
+        self._findings: tuple[Diagnostic, ...] | None = None
+        self._reads: dict[str, frozenset[str]] = {}
+        self._numbers: dict[str, int] = {}  # of the rules in the child, by policy
+
+    def __enter__(self) -> Self:
+        """Start the process, which compiles the rules, and do not wait for it.
+
+        Raises:
+            UsageError: the extra ``policy`` is not installed.
+        """
+        if not self._policies:
+            return self
+        if missing_modules("policy"):
+            raise UsageError(
+                "policies need the extra policy, which is not installed",
+                remedy=f"{how_to_install('policy')}. It is not made for musl (Alpine): use an "
+                "image with glibc there.",
+            )
+        try:
+            self._child = Child()
+        except OSError as failure:
+            raise _cannot_start(failure.strerror or "unknown reason") from failure
+        if self._sent_rules:
+            texts = [
+                {
+                    "text": policy.rule,
+                    "kinds": policy.kinds or [*KINDS],
+                    "over_plan": policy.over is Over.PLAN,
+                }
+                for policy in self._sent_rules
+            ]
+            self._child.send("compile", SECONDS, texts=texts)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._child is not None:
+            self._child.end()
+
+    def check(self) -> tuple[Diagnostic, ...]:
+        """Return what is wrong with the rules: syntax, types, unknown fields, limits, nulls."""
+        if self._findings is None:
+            self._findings = by_place(self._check())
+        return self._findings
+
+    def reads(self, policy: Policy) -> frozenset[str]:
+        """Return the variables that a rule reads, such as ``after``; of a wrong rule, none."""
+        self.check()
+        return self._reads.get(policy.name, frozenset())
+
+    def judge(self, subjects: Sequence[Subject], setting: Setting) -> tuple[Verdict, ...]:
+        """Return the verdicts of the policies that are about these changes, in this setting."""
+        policies = [each for each in self._policies if each.holds_in(setting.environment)]
+        return tuple(self._verdicts(policies, Policy.judges, subjects, setting))
+
+    def judge_each(self, cases: Sequence[Case]) -> tuple[tuple[Verdict, ...], ...]:
+        """Return the verdicts of each case, for all its changes and whatever its environment."""
+        return tuple(
+            tuple(self._verdicts([policy], _always, subjects, setting))
+            for policy, subjects, setting in cases
+        )
+
+    # Checking
+
+    def _check(self) -> Iterator[Diagnostic]:
+        if len(self._policies) > MAX_RULES:
+            yield _too_many(self._policies[MAX_RULES])
+        for policy in self._policies[:MAX_RULES]:
+            if len(policy.rule) > MAX_LENGTH:
+                yield _too_long(policy)
+        answers = []
+        if self._sent_rules:
+            with _refusing(dict(enumerate(self._sent_rules)), starting=True):
+                answers = self._running().receive(SECONDS)
+        for number, (policy, (errors, kind, reads)) in enumerate(
+            zip(self._sent_rules, answers, strict=True)
+        ):
+            for (line, column), sentence in errors:
+                yield _wrong_rule(policy, kind, sentence, line, column)
+            nulls = [_null(policy, name, *reads[name]) for name in _nulls(policy, reads)]
+            yield from nulls
+            if not errors and not nulls:
+                self._numbers[policy.name] = number
+                self._reads[policy.name] = frozenset(reads)
+
+    # Judging
+
+    def _verdicts(
+        self, policies: Sequence[Policy], judges: _Judges, subjects: _Subjects, setting: Setting
+    ) -> Iterator[Verdict]:
+        """Yield the verdicts of policies on the changes that they judge."""
+        self.check()
+        good: dict[Over, _Rules] = {over: {} for over in Over}
+        for policy in policies:
+            if policy.name in self._numbers:
+                good[policy.over][self._numbers[policy.name]] = policy
+            else:
+                yield Verdict(policy.name, None, Outcome.ERROR, "the rule does not compile")
+        if good[Over.CHANGE]:
+            yield from self._judge_changes(good[Over.CHANGE], judges, subjects, setting)
+        if good[Over.PLAN]:
+            yield from self._judge_plan(good[Over.PLAN], judges, subjects, setting)
+
+    def _judge_changes(
+        self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
+    ) -> Iterator[Verdict]:
+        read = _what_is_read(rules.values())
+        starts: list[int] = []
+
+        def requests() -> Iterator[Mapping[str, Any]]:
+            for start in range(0, len(subjects), BATCH):
+                batch = subjects[start : start + BATCH]
+                groups = _groups(rules, judges, batch)
+                if groups:
+                    starts.append(start)
+                    sent = [_sent(subject, read) for subject in batch]
+                    yield {"subjects": sent, "groups": groups, "setting": setting._asdict()}
+
+        with _refusing(rules):
+            answers = self._running().ask_each("judge", SECONDS, requests())
+            for position, answer in enumerate(answers):
+                for number, place, reason in answer:
+                    yield _verdict(rules[number], starts[position] + place, reason)
+
+    def _judge_plan(
+        self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
+    ) -> Iterator[Verdict]:
+        counts: dict[Kind, Counter[str]] = {kind: Counter() for kind in KINDS}
+        for subject in subjects:
+            counts[subject.ref.kind][subject.change] += 1
+        cases = [
+            (number, [at for at, subject in enumerate(subjects) if judges(policy, subject)])
+            for number, policy in rules.items()
+        ]
+        parts = (
+            {"subjects": [_sent(subject) for subject in subjects[start : start + BATCH]]}
+            for start in range(0, len(subjects), BATCH)
+        )
+        child, seconds = self._running(), SECONDS * (1 + len(subjects) // BATCH)
+        with _refusing(rules):
+            for _ in child.ask_each("keep", SECONDS, parts):
+                pass
+            child.send("judge_plan", seconds, cases=cases, counts=counts, setting=setting._asdict())
+            answer = child.receive(seconds)
+        for number, reason in answer:
+            yield _verdict(rules[number], None, reason)
+
+    def _running(self) -> Child:
+        if self._child is None:
+            raise AssertionError("outside of the with block")
+        return self._child
+
+
+@contextmanager
+def _refusing(rules: _Rules, *, starting: bool = False) -> Iterator[None]:
+    """Raise the end of the child as an error that names the rule where it was."""
+    try:
+        yield
+    except ChildEndedError as ended:
+        if starting and ended.at is None:
+            raise _cannot_start(f"it {ended}") from None
+        named = f"policy {cut(rules[ended.at].name)}" if ended.at in rules else "the policies"
+        raise PolicyError(
+            f"{named} could not be judged: the process that judges {ended}",
+            remedy="What cannot be judged is refused, and nothing was written. All rules "
+            f"together have {MEMORY >> 30} GiB of memory, and {SECONDS} s for {BATCH:,} changes: "
+            "write rules with less nesting.",
+        ) from None
+
+
+def _groups(rules: _Rules, judges: _Judges, batch: _Subjects) -> list[tuple[list[int], list[int]]]:
+    """Return the numbers of rules, each time with the places of the changes that they judge."""
+    alike: dict[tuple[str, Kind], list[int]] = {}  # a rule judges all of these, or none
+    for place, subject in enumerate(batch):
+        alike.setdefault((subject.change, subject.ref.kind), []).append(place)
+    groups = [
+        ([number for number, policy in rules.items() if judges(policy, batch[places[0]])], places)
+        for places in alike.values()
+    ]
+    return [(numbers, places) for numbers, places in groups if numbers]
+
+
+def _cannot_start(why: str) -> PolicyError:
+    return PolicyError(
+        f"cannot start the process that judges policies: {why}",
+        remedy="Nothing was written. Run the command by its own Python, not inside another "
+        "program, and where a process may have 1 GiB of address space.",
+    )
+
+
+def _verdict(policy: Policy, subject: int | None, reason: str) -> Verdict:
+    return Verdict(policy.name, subject, Outcome.ERROR if reason else Outcome.FAILED, reason)
+
+
+class _Read(NamedTuple):
+    """What of changes is sent, because rules may read it.
+
+    Attributes:
+        names: Words of the rules: variables, fields and more. None stands for all fields.
+    """
+
+    before: bool = True
+    after: bool = True
+    names: frozenset[str] | None = None
+
+
+_WORD = re.compile(r"\w+")
+_WHOLE = re.compile(r"\b(before|after)\b(?!\s*\.\s*\w)")
+
+
+def _what_is_read(policies: Iterable[Policy]) -> _Read:
+    """Return what rules may read: sending all fields takes longer than judging.
+
+    A rule reads a field by its name, unless it uses ``before`` or ``after`` without a dot. Words in
+    texts and comments count too, which does no harm.
+    """
+    text = "\n".join(policy.rule for policy in policies)
+    words = frozenset(_WORD.findall(text))
+    return _Read("before" in words, "after" in words, None if _WHOLE.search(text) else words)
+
+
+_ALL = _Read()
+
+
+def _sent(subject: Subject, read: _Read = _ALL) -> tuple[Any, ...]:
+    """Return a change as the child takes it."""
+    change, ref, before, after, fields, risks = subject
+    kind = ref.kind
+    held = {name: before[name] for name in LEFT_AS_HELD[kind] if name in before} if before else {}
+    return (
+        change,
+        ref.address,
+        kind,
+        _complete(kind, before, {}, read.names) if read.before else None,
+        _complete(kind, after, held, read.names) if read.after else None,
+        fields,
+        risks,
+    )
+
+
+def _complete(
+    kind: Kind, spec: Spec | None, held: Spec, names: frozenset[str] | None
+) -> Spec | None:
+    """Return the fields that are read, and that the kind has, defaults filled in."""
+    if spec is None:
+        return None
+    whole = {**DEFAULTS[kind], **held, **spec}
+    types = TYPES[kind]
+    return {
+        name: value
+        for name, value in whole.items()
+        if name in types and (names is None or name in names)
+    }
+
+
+def _nulls(policy: Policy, reads: Mapping[str, Any]) -> list[str]:
+    """Return the variables that a rule reads and some changes that it judges do not have."""
+    return [name for name, change in _MISSING.items() if name in reads and change in policy.changes]
+
+
+# Findings
+
+
+def _wrong_rule(policy: Policy, kind: str, sentence: str, line: int, column: int) -> Diagnostic:
+    unknown = _UNKNOWN_FIELD.search(sentence)
+    kinds = [KIND_NAMED[kind]] if kind else policy.kinds or [*KINDS]
+    return error(
+        "POLICY-RULE",
+        f"rule of policy {cut(policy.name)} is wrong: {sentence}",
+        _field_remedy(unknown[1], kinds)
+        if unknown
+        else "Fix the rule; docs/policy-rules.md lists what it can read and call.",
+        policy.source.place_within(line, column, "spec", "rule"),
+    )
+
+
+def _field_remedy(written: str, kinds: Sequence[Kind]) -> str:
+    owners = {name: kind for kind in reversed(kinds) for name in TYPES[kind]}
+    meant = nearest(written, owners)
+    where = f"`reconciler explain {owners.get(meant or '', kinds[0]).value}` lists the fields."
+    if meant is None:
+        return f"{where} Name in `kinds` only those that have it."
+    return f"Did you mean {meant}? {where}"
+
+
+def _null(policy: Policy, name: str, line: int, column: int) -> Diagnostic:
+    change = _MISSING[name]
+    article = "an" if change[0] in "aeiou" else "a"
+    return error(
+        "POLICY-NULL",
+        f"rule of policy {cut(policy.name)} reads {name}, which {article} {change} does not have",
+        f"Take {change} out of `changes`, or write a policy of its own for it.",
+        policy.source.place_within(line, column, "spec", "rule"),
+    )
+
+
+def _too_long(policy: Policy) -> Diagnostic:
+    return error(
+        "POLICY-LIMIT",
+        f"rule of policy {cut(policy.name)} has {len(policy.rule):,} characters, more than "
+        f"{MAX_LENGTH:,}",
+        "Write several policies.",
+        policy.source.place("spec", "rule"),
+    )
+
+
+def _too_many(policy: Policy) -> Diagnostic:
+    return error(
+        "POLICY-LIMIT",
+        f"more than {MAX_RULES} policies",
+        "Put rules about the same kinds into one, joined by &&.",
+        policy.source.place("metadata", "name"),
+    )
