@@ -331,9 +331,8 @@ class MemoryEventStore(Transaction):
 
     def expire(self, now: int) -> None:
         """Drop records, seals and short tokens whose time has come."""
-        for short in list(self._passes.values()):
-            if short.kept_until <= now:
-                self._drop(self._passes, short.sha256)
+        for short in [row for row in self._passes.values() if row.kept_until <= now]:
+            self._drop(self._passes, short.sha256)
         for row in list(self._owed.values()):
             if row.seal is not None and row.expires_at <= now:
                 self.remove_seal(row.seal)

@@ -63,6 +63,10 @@ OF_OUR_SERVICE: Mapping[str, tuple[str, ...]] = {
     "AcquireLease": (f"POST {_OWN}/leases",),
     "RenewLease": (f"PUT {_OWN}/leases",),
     "ReleaseLease": (f"DELETE {_OWN}/leases",),
+    "ListTrust": (f"GET {_OWN}/trust",),
+    "GetTrust": (f"GET {_OWN}/trust/{{name}}",),
+    "GrantTrust": (f"POST {_OWN}/trust",),
+    "RevokeTrust": (f"DELETE {_OWN}/trust/{{name}}",),
 }
 
 # Of the values that a call carries beside its fields: the header of each in a request of its own

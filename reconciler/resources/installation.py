@@ -44,7 +44,7 @@ WHEEL = f"{DISTRIBUTION.replace('-', '_')}-{__version__}-py3-none-any.whl"
 EXTRAS = {
     "key-file": ("cryptography",),
     "postgres": ("psycopg", "psycopg_pool"),
-    "serve": ("google", "h2", "hpack", "httptools", "starlette", "uvicorn", "uvloop"),
+    "serve": ("google", "h2", "hpack", "httptools", "joserfc", "starlette", "uvicorn", "uvloop"),
 }
 """The top-level modules that each extra brings."""
 

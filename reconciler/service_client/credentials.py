@@ -1,8 +1,7 @@
 """The reconciler's own token at a service, kept for one origin and sent to no other.
 
 A token is given from outside, or asked of the service with the key file of a service user: the
-JWT profile grant (RFC 7523). Signing needs RSA, which the standard library lacks. ``cryptography``
-does it, and is an extra (``key-file``), because most who use a token never need it.
+JWT profile grant (RFC 7523). ``machine_keys`` signs.
 """
 
 from __future__ import annotations
@@ -246,21 +245,15 @@ def signed(key: ServiceUserKey, audience: str, now: int) -> str:
     Raises:
         AccessDeniedError: the key cannot sign.
     """
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+    from reconciler.service_client.machine_keys import algorithm_of, load_key, sign
 
-    header = {"alg": "RS256", "typ": "JWT", "kid": key.id}
+    private = load_key(key.private)
+    if private is None:
+        raise _refused("the key in the key file cannot be read, or is neither RSA nor of P-256")
+    header = {"alg": algorithm_of(private), "typ": "JWT", "kid": key.id}
     claims = {"iss": key.user, "sub": key.user, "aud": audience, "iat": now, "exp": now + LIFE}
     body = f"{_part(json.dumps(header).encode())}.{_part(json.dumps(claims).encode())}"
-    try:
-        # No password: the key file holds the key in the clear, which is why its mode is checked.
-        private = serialization.load_pem_private_key(key.private.reveal().encode(), password=None)
-    except (ValueError, TypeError):
-        raise _refused("the key in the key file cannot be read") from None
-    if not isinstance(private, rsa.RSAPrivateKey):
-        raise _refused("the key in the key file is not an RSA key")
-    signature = private.sign(body.encode(), padding.PKCS1v15(), hashes.SHA256())
-    return f"{body}.{_part(signature)}"
+    return f"{body}.{_part(sign(private, body.encode()))}"
 
 
 def _part(content: bytes) -> str:

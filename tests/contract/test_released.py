@@ -20,7 +20,7 @@ from reconciler.apply.journal import Intent, Journal, left_open
 from reconciler.plan.planfile import read_plan_file
 from reconciler.plan.snapshot import read_snapshot
 from reconciler.service.eventstore.postgres import PostgresEventStore, PostgresReadOnlyStore
-from reconciler.service.eventstore.postgres_statements import PREFIX
+from reconciler.service.eventstore.postgres_statements import PREFIX, SET_META
 from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
 from reconciler.service.eventstore.sqlite_tables import APPLICATION_ID, VERSION, WORDS
 from reconciler.service.eventstore.tables import SCHEMA_VERSION, TABLES, added_since, script
@@ -123,7 +123,7 @@ def test_a_database_of_an_earlier_release_gets_the_tables_it_lacks(
         with psycopg.connect(address, autocommit=True) as connection:
             for table in added_since(1):
                 connection.execute(f"DROP TABLE {PREFIX}{table.name}")
-            connection.execute(f"UPDATE {PREFIX}meta SET value = '1' WHERE name = 'schema'")
+            connection.execute(SET_META, ("1", "schema"))
         with closing(PostgresReadOnlyStore(address)) as reader, reader.snapshot() as view:
             assert view.meta("schema") == "1"
             assert reader.damage() == []

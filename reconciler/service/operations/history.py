@@ -14,7 +14,7 @@ from heapq import merge
 from reconciler.service.domain.events import side_stream
 from reconciler.service.domain.refusal import not_found
 from reconciler.service.eventstore.rows import EventKey, EventTrace, StoredEvent
-from reconciler.service.operations.answers import Answer, timestamp
+from reconciler.service.operations.answers import Answer, context_view, timestamp
 from reconciler.service.operations.operation import Effect, light_operation
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading
@@ -90,7 +90,7 @@ def _recorded(event: StoredEvent) -> Answer:
         "sequence": str(event.sequence),
         "recordedAt": timestamp(event.sequence),
         "writer": event.writer,
-        "context": json.loads(event.context) if event.context else {},
+        **context_view(event.context),
     }
 
 

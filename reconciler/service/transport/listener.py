@@ -22,6 +22,7 @@ import uvicorn
 import uvloop
 from starlette.types import ASGIApp
 
+from reconciler.service.keyless.exchange import Exchange
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.scheduling.batching import READY_SECONDS, Batcher, StoreCheck
 from reconciler.service.transport.connections import (
@@ -41,6 +42,7 @@ from reconciler.service.transport.limits import MIB, Limits, most_memory
 from reconciler.service.transport.observer import Observer, StoreFigures, metrics_app
 from reconciler.service.transport.pages import State, build_app
 from reconciler.service.transport.protocol import StrictProtocol
+from reconciler.service.transport.token_endpoint import TokenEndpoint
 from reconciler.service.transport.turns import Turns
 
 LOG = logging.getLogger("reconciler.service")
@@ -82,6 +84,7 @@ class Serving:
 
     Attributes:
         listening: See ``bind``; ``metrics`` is another, for the figures alone.
+        exchange: Gives short tokens; None where there is no token endpoint.
         figures: Asks the store for its figures, on a thread; None where it cannot be read.
         is_open: Says, on a thread, whether there is a token, so that anybody could call; None
             where the store gives no answer.
@@ -95,6 +98,7 @@ class Serving:
     listening: socket.socket
     metrics: socket.socket | None = None
     tls: Certificate | None = None
+    exchange: Exchange | None = None
     limits: Limits = field(default_factory=Limits)
     figures: Callable[[], StoreFigures | None]
     is_open: Callable[[], bool | None]
@@ -134,7 +138,9 @@ async def serve(serving: Serving) -> None:
     intake = Intake(batcher.answer, limits)
     streams = GrpcStreams(intake)
     grpc = GrpcCalls(batcher.answer, observer, intake, streams.apps)
-    app = build_app(batcher.answer, observer, State(is_ready, is_open.answer), intake, grpc)
+    tokens = TokenEndpoint(serving.exchange, observer, intake) if serving.exchange else None
+    state = State(is_ready, is_open.answer)
+    app = build_app(batcher.answer, observer, state, intake, grpc, tokens)
     server = _Server(_config(app, observer, limits), serving, draining, streams.end)
     async with _figures_served(serving, server):
         try:
@@ -142,6 +148,8 @@ async def serve(serving: Serving) -> None:
         finally:
             is_open.close()
             await batcher.close()
+            if serving.exchange is not None:
+                serving.exchange.close()
 
 
 def _config(app: ASGIApp, observer: Observer, limits: Limits) -> uvicorn.Config:

@@ -30,6 +30,7 @@ from reconciler.service.transport.intake import Intake
 from reconciler.service.transport.json_http import JsonHttp
 from reconciler.service.transport.observer import Answer, Observer
 from reconciler.service.transport.protobuf import SERVICES
+from reconciler.service.transport.token_endpoint import TOKEN_PATHS
 
 LIVE = frozenset({"/healthz", "/debug/healthz"})
 READY = frozenset({"/readyz", "/debug/ready"})
@@ -130,10 +131,12 @@ def build_app(
     state: State,
     intake: Intake,
     grpc: ASGIApp,
+    tokens: ASGIApp | None = None,
 ) -> ASGIApp:
     """Return the application; ``grpc`` answers at the addresses of its services.
 
     Over HTTP/2 it also answers what says that it is gRPC, so that it is refused in its words.
+    ``tokens``, if any, answers at ``TOKEN_PATHS``.
     """
     rest = JsonHttp(answer, observer, intake)
     pages = Pages(state, observer)
@@ -144,6 +147,8 @@ def build_app(
             await rest(scope, receive, send)
         elif path in PATHS:
             await pages(scope, receive, send)
+        elif tokens is not None and path in TOKEN_PATHS:
+            await tokens(scope, receive, send)
         elif path.split("/", 2)[1] in SERVICES or is_grpc(scope):
             await grpc(scope, receive, send)
         else:

@@ -44,7 +44,7 @@ def test_the_effect_of_an_operation_is_that_of_its_name(row: Operation) -> None:
         r"Add|Create": Effect.CREATES,
         r"Update|Regenerate|Deactivate|Reactivate|Set|Clear|RecordContext": Effect.CHANGES,
         r"Remove|Delete": Effect.REMOVES,
-        r"Acquire|Renew|Release|Claim|Acknowledge|WriteBatch": Effect.COORDINATES,
+        r"Acquire|Renew|Release|Claim|Acknowledge|WriteBatch|Grant|Revoke": Effect.COORDINATES,
     }
     found = [effect for names, effect in effects.items() if re.match(names, row.name)]
 
