@@ -301,6 +301,16 @@ def _own(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield from _owed(call, held["lease"])
     yield call.told("RenewLease", lease=held["lease"], **lease)
     yield call.told("ReleaseLease", organization="acme", lease=held["lease"])
+    yield from _trust(call)
+
+
+def _trust(call: _Caller) -> Iterator[tuple[str, Any]]:
+    rule = {"kind": "issuer", "role": "viewer", "issuer": "https://issuer.example"}
+    admin: dict[str, Any] = {"by": "admin", "name": "ci"}
+    yield call.told("GrantTrust", claims={"sub": ["x"]}, **rule, **admin)
+    yield call.told("ListTrust", by="admin")
+    yield call.told("GetTrust", **admin)
+    yield call.told("RevokeTrust", **admin)
 
 
 def _owed(call: _Caller, lease: str) -> Iterator[tuple[str, Any]]:

@@ -68,6 +68,22 @@ def calls(ask: Asking) -> Mapping[str, dict[str, Any]]:
         "AcquireLease": lease,
         "RenewLease": {"named": "acme", "lease": "x", "seconds": 1},
         "ReleaseLease": {"named": "acme", "lease": "x"},
+        "ListTrust": {},
+        "GetTrust": {"name": "x"},
+        "GrantTrust": {
+            "kind": "issuer",
+            "name": "x",
+            "role": "viewer",
+            "issuer": "https://issuer.example",
+            "organizations": ["acme"],
+            "claims": {"sub": ["x"]},
+            "preset": "",
+            "keys": "",
+            "authority": "",
+            "once": True,
+            "expiresAt": 0,
+        },
+        "RevokeTrust": {"name": "x"},
     }
 
 

@@ -28,6 +28,7 @@ MAX_KEYS_BYTES = 64 * 1024
 MIN_RSA_BITS = 2048
 _ALWAYS_JUDGED = frozenset({"iss", "aud", "exp", "iat", "nbf"})
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_KEPT = ("kty", "alg", "crv", "n", "e", "x", "y")  # all that a signature is checked with
 _CURVES = {"P-256": 32, "P-384": 48}  # with the bytes of a coordinate
 
 
@@ -196,7 +197,7 @@ def role_given(role: str, claims: Mapping[str, object]) -> str:
 
 def is_for_pull_request(claims: Mapping[str, object]) -> bool:
     """Return whether a job runs for a pull or merge request, or with what is not merged yet."""
-    if any(claims.get(name) in values for name, values in _OF_PULL_REQUESTS.items()):
+    if any(str(claims.get(name)) in values for name, values in _OF_PULL_REQUESTS.items()):
         return True
     if any(
         str(claims.get(name) or "").startswith(_REFS_OF_PULL_REQUESTS)
@@ -219,7 +220,7 @@ def verified_facts(rule: str, preset: str, claims: Mapping[str, object]) -> dict
 
 
 def public_keys(content: bytes) -> Mapping[str, Mapping[str, Any]]:
-    """Return the keys of a JSON Web Key Set by their ids: those that signatures are checked with.
+    """Return the keys of a JSON Web Key Set that signatures are checked with, by their ids.
 
     Keys for other uses, and of other types than RSA and elliptic curves, are left out.
 
@@ -236,7 +237,8 @@ def public_keys(content: bytes) -> Mapping[str, Mapping[str, Any]]:
         raise _wrong_keys("must be public keys only: one of them is private")
     found: dict[str, Mapping[str, Any]] = {}
     for key in filter(_is_usable, listed):
-        if found.setdefault(key["kid"], key) != key:
+        kept = {name: key[name] for name in _KEPT if name in key}
+        if found.setdefault(key["kid"], kept) != kept:
             raise _wrong_keys("two keys have the same kid")
     if not found:
         raise _wrong_keys(

@@ -25,7 +25,7 @@ MAX_TOKEN = 16 * 1024  # characters
 SKEW = 60  # seconds by which the clocks of issuer and service may differ
 LATEST = 1 << 40  # seconds; what is later is no time
 LONGEST_ASSERTION = 3600  # seconds that a machine's own statement may count
-# The members that a key of an algorithm has: only these are read of it.
+# Type and curve of the keys of each algorithm.
 _RSA, _P256, _P384 = ("RSA", ""), ("EC", "P-256"), ("EC", "P-384")
 ALGORITHMS: Mapping[str, tuple[str, str]] = {
     "RS256": _RSA,
@@ -36,7 +36,6 @@ ALGORITHMS: Mapping[str, tuple[str, str]] = {
     "ES384": _P384,
 }
 OF_MACHINES = frozenset({"RS256", "ES256"})
-_MEMBERS = ("kty", "crv", "n", "e", "x", "y")
 _PART = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
@@ -76,14 +75,14 @@ def read_signed(text: str, algorithms: Collection[str] = ALGORITHMS) -> SignedTo
         raise SignedTokenError("it is not a signed token in three parts")
     header, claims = _read(parts[0], "header"), _read(parts[1], "claims")
     algorithm, key_id = header.get("alg"), header.get("kid")
-    if algorithm not in algorithms:
+    if not isinstance(algorithm, str) or algorithm not in algorithms:
         raise SignedTokenError(f"its algorithm {algorithm!r:.40} is not accepted")
     if not isinstance(key_id, str) or not key_id:
         raise SignedTokenError("its header names no key (kid)")
     if {"crit", "b64"} & header.keys():
         raise SignedTokenError("its header asks for extensions (crit)")
     signed = ".".join(parts[:2])
-    return SignedToken(text, str(algorithm), key_id, claims, sha256(signed.encode()).hexdigest())
+    return SignedToken(text, algorithm, key_id, claims, sha256(signed.encode()).hexdigest())
 
 
 def _read(part: str, name: str) -> Mapping[str, Any]:
@@ -107,10 +106,9 @@ def check_signature(token: SignedToken, keys: Mapping[str, Mapping[str, Any]]) -
         raise SignedTokenError(f"its key is not of the type that {token.algorithm} needs")
     if key.get("alg", token.algorithm) != token.algorithm:
         raise SignedTokenError("its key is for another algorithm")
-    public = {name: key[name] for name in _MEMBERS if name in key}
     registry = jws.JWSRegistry(algorithms=[token.algorithm], strict_check_header=False)
     try:
-        jws.deserialize_compact(token.text, import_key(public), registry=registry)
+        jws.deserialize_compact(token.text, import_key(dict(key)), registry=registry)
     except (JoseError, ValueError):
         raise SignedTokenError("its signature is wrong") from None
 

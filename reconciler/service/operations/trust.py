@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from reconciler.resources.kinds import MAX_NAME
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.refusal import (
     Code,
@@ -174,7 +175,7 @@ def _organizations(call: Writing, fields: Fields) -> str:
         if call.caller.organizations is not None:
             raise not_allowed("trust.manage", "admin", " of all organizations")
         return ""
-    if len(names) > MAX_ORGANIZATIONS or not all(isinstance(name, str) for name in names):
+    if len(names) > MAX_ORGANIZATIONS or not all(map(_can_be_name, names)):
         raise fields.wrong("organizations", f"must be up to {MAX_ORGANIZATIONS} names")
     found = []
     for name in map(str, names):
@@ -183,6 +184,10 @@ def _organizations(call: Writing, fields: Fields) -> str:
             raise organization_unknown()
         found.append(row.id)
     return json.dumps(sorted(set(found)))
+
+
+def _can_be_name(name: object) -> bool:
+    return isinstance(name, str) and name.isprintable() and 0 < len(name) <= MAX_NAME
 
 
 def _claims(fields: Fields) -> str:

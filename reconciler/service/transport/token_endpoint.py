@@ -17,6 +17,7 @@ from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.keyless.exchange import Exchange, Given
 from reconciler.service.keyless.signatures import MAX_TOKEN, SignedTokenError
+from reconciler.service.operations.dispatch import FAILED
 from reconciler.service.transport.http_messages import (
     HttpAnswer,
     form_answer,
@@ -96,8 +97,14 @@ class TokenEndpoint:
         except SignedTokenError as failure:
             LOG.warning("a token was refused (request_id=%s): %s", request_id.decode(), failure)
             return Code.UNAUTHENTICATED, _refused("invalid_grant", REFUSED, request_id)
-        except Refusal as refusal:
-            return refusal.code, json_answer(refusal, request_id)
+        except CallerLeftError:
+            raise
+        except Refusal as failure:
+            refusal = failure
+        except Exception:  # a defect of ours must not take the connection down
+            LOG.exception("a token request failed (request_id=%s)", request_id.decode())
+            refusal = FAILED
+        return refusal.code, json_answer(refusal, request_id)
 
     async def _taken(self, scope: Scope, receive: Receive) -> JsonObject:
         """Take in a form, and return its answer; see ``_given`` for what is raised."""

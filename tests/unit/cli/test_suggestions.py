@@ -86,6 +86,7 @@ def test_no_word_of_another_tool_is_one_of_ours() -> None:
     assert not {word.lstrip("-").replace("-", "_") for word in OPTIONS} & ALL_OPTIONS - {
         "auto_approve",
         "detailed_exitcode",
+        "issuer",
         "lock_timeout",
         "out",
     }

@@ -11,7 +11,7 @@ import pytest
 from reconciler.kinds.addresses import ADDRESSES
 from reconciler.kinds.operations import OPERATIONS
 from reconciler.resources.call import WRITE_BATCH
-from reconciler.service.operations import custody, history, inventory, leases
+from reconciler.service.operations import custody, history, inventory, leases, trust
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.operation import MANAGEMENT, Effect, Operation
 from reconciler.service.operations.request import Fields
@@ -99,7 +99,7 @@ def test_the_handler_of_a_read_cannot_write(row: Operation) -> None:
 
 def test_no_operation_is_lost_to_another_of_its_name() -> None:
     """The rows of all modules, and that of batches, have names of their own."""
-    modules = (custody, history, inventory, leases)
+    modules = (custody, history, inventory, leases, trust)
     names = [row.name for rows in OPERATIONS.values() for row in rows]
     names += [row.name for module in modules for row in module.ROWS]
 
@@ -116,8 +116,10 @@ def test_no_address_is_given_twice() -> None:
 
 @each_row("row", ROWS)
 def test_reads_are_for_viewers_and_writes_are_not(row: Operation) -> None:
-    """A read-only token stays one."""
-    if row.permission:
+    """A read-only token stays one. Who trusts whom is for admins alone to know."""
+    if row.permission == "trust.manage":
+        assert not Caller("x", Role.EDITOR).may(row.permission)
+    elif row.permission:
         assert Caller("x", Role.VIEWER).may(row.permission) is not row.writes
         assert Caller("x", Role.ADMIN).may(row.permission)
     else:
