@@ -142,6 +142,21 @@ def running_server(folder: Path, *arguments: str) -> Iterator[Server]:
 
 
 @contextmanager
+def another_server(folder: Path, service: str, *arguments: str) -> Iterator[str]:
+    """Run one more server on a store; yield its address."""
+    said = folder / "stderr-of-another.txt"
+    process = start_server(folder, said, service, *ANY_PORT, *arguments)
+    try:
+        scheme, port = _listening(process, said)
+        yield f"{scheme}://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+    text = said.read_text(encoding="utf-8")
+    assert "Traceback" not in text, text
+
+
+@contextmanager
 def dying_server(folder: Path, service: str, point: str) -> Iterator[tuple[str, Copy]]:
     """Run one more server on a store; yield its address and process. It dies at a crash point."""
     said = folder / LOG

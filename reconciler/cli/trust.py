@@ -20,7 +20,14 @@ from reconciler.cli.connection import Connection, is_remote
 from reconciler.cli.options import command, group
 from reconciler.cli.output import print_json, stdout_style
 from reconciler.cli.process import ExitCode
-from reconciler.errors import LocalFileError, ReconcilerError, UsageError, cannot_write
+from reconciler.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    LocalFileError,
+    ReconcilerError,
+    UsageError,
+    cannot_write,
+)
 from reconciler.report.visible import visible
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.files import new_private, read_start, sync, write_whole
@@ -66,7 +73,16 @@ def _operations(connection: Connection) -> Iterator[Wire]:
 def _called(connection: Connection, operation: str, fields: JsonObject) -> JsonObject:
     """Call one operation. Raises as ``_operations``, and where it is refused."""
     with _operations(connection) as wire:
-        (answer,) = answers_of(wire, [Call(operation, fields)])
+        try:
+            (answer,) = answers_of(wire, [Call(operation, fields)])
+        except InvalidArgumentError as failure:
+            raise UsageError(
+                failure.problem, remedy="docs/keyless.md says what a rule must have."
+            ) from None
+        except AlreadyExistsError as failure:
+            raise UsageError(
+                failure.problem, remedy="Choose another name, or remove the other one first."
+            ) from None
     return answer
 
 
