@@ -26,6 +26,7 @@ from reconciler.errors import (
 from reconciler.resources.call import JsonObject
 from reconciler.resources.files import is_open_to_others, read_start
 from reconciler.resources.installation import how_to_install, missing_modules
+from reconciler.resources.origin import as_localhost
 from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.endpoint import Endpoint
@@ -217,7 +218,7 @@ class KeyFileToken:
         return known is not None
 
     def _new_token(self, fetch: Fetch, now: int) -> tuple[Secret, float]:
-        issuer, where = self._token_endpoint(fetch)
+        issuer, where = token_endpoint(fetch, self._endpoint)
         assertion = signed(self._key, issuer, now)
         form = {"grant_type": GRANT, "assertion": assertion, "scope": SCOPE}
         headers = {"content-type": "application/x-www-form-urlencoded"}
@@ -227,16 +228,28 @@ class KeyFileToken:
             raise _refused("the token endpoint answered without a token")
         return Secret(token), float(life) if isinstance(life, int) else float(LIFE)
 
-    def _token_endpoint(self, fetch: Fetch) -> tuple[str, str]:
-        """Return issuer and token endpoint. What signs in here is sent nowhere else."""
-        found = _asked(fetch, "GET", self._endpoint.address + DISCOVERY, {}, None)
-        issuer, where = found.get("issuer"), found.get("token_endpoint")
-        if not isinstance(issuer, str) or not isinstance(where, str):
-            raise _refused("the service does not say where to ask for a token")
-        # The signed statement is as good as a token. A discovery document cannot send it elsewhere.
-        if not where.startswith(f"{self._endpoint.origin}/"):
-            raise _refused("the service's token endpoint is not at the service's own address")
-        return issuer, where
+
+def token_endpoint(fetch: Fetch, endpoint: Endpoint) -> tuple[str, str]:
+    """Return issuer and token endpoint of a service. What signs in there is sent nowhere else.
+
+    Raises:
+        AccessDeniedError: the service names no token endpoint of its own, or another service.
+        ServiceUnavailableError: it does not answer.
+    """
+    found = _asked(fetch, "GET", endpoint.address + DISCOVERY, {}, None)
+    issuer, where = found.get("issuer"), found.get("token_endpoint")
+    if not isinstance(issuer, str) or not isinstance(where, str):
+        raise _refused("the service does not say where to ask for a token")
+    # A signed token is as good as a token. A discovery document cannot send it elsewhere, and
+    # cannot have one made for another service, where it could be used.
+    if not where.startswith(f"{endpoint.origin}/"):
+        raise _refused("the service's token endpoint is not at the service's own address")
+    if as_localhost(issuer.removesuffix("/")) != as_localhost(endpoint.same_origin):
+        raise AccessDeniedError(
+            f"the service calls itself {issuer}, and not {endpoint.same_origin}",
+            remedy="Give --service the address that the service itself names (serve --origin).",
+        )
+    return issuer, where
 
 
 def signed(key: ServiceUserKey, audience: str, now: int) -> str:

@@ -277,9 +277,9 @@ def test_a_service_that_does_not_answer_is_not_one_that_says_no() -> None:
 
 @pytest.mark.parametrize("key", ["nonsense", "elliptic"])
 def test_a_key_that_cannot_sign_is_told(key: str) -> None:
-    """The service knows RSA only."""
+    """A service takes RSA and P-256."""
     if key == "elliptic":
-        key = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        key = ec.generate_private_key(ec.SECP384R1()).private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
