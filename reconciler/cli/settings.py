@@ -37,6 +37,7 @@ from reconciler.resources.ref import DEFAULT_TREE
 
 PREFIX = "RECONCILER_"
 TOKEN = PREFIX + "TOKEN"
+ID_TOKEN = PREFIX + "ID_TOKEN"
 VARIABLE_PREFIX = PREFIX + "VAR_"
 """Begins the name of an environment variable that holds the value of a variable of manifests."""
 
@@ -345,6 +346,17 @@ _SECRETS = (
     ),
     Setting("--key-file FILE", f"{_CONNECTED}, {_TRUST}", "Key file of a service user.", Path),
     Setting(
+        "--keyless",
+        _CONNECTED,
+        "Exchange the signed token of this CI job for a short one: no secret is needed.",
+    ),
+    Setting(
+        "--id-token-file FILE",
+        _CONNECTED,
+        "With --keyless: file of the signed token. Default: RECONCILER_ID_TOKEN, or GitHub's.",
+        Path,
+    ),
+    Setting(
         "--key-out FILE",
         "machine add",
         "New file for the key, which is made once.",
@@ -417,7 +429,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
 }
 
 KNOWN = frozenset(
-    {TOKEN, *(row.variable for rows in GROUPS.values() for row in rows if row.variable)}
+    {TOKEN, ID_TOKEN, *(row.variable for rows in GROUPS.values() for row in rows if row.variable)}
 )
 """Every variable that sets something."""
 

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,17 +189,10 @@ def read_key(path: Path) -> ServiceUserKey:
     return ServiceUserKey(user, key_id, Secret(private))
 
 
-class KeyFileToken:
+class ShortToken(ABC):
     """Credentials that ask the service itself for a token, and for a new one before it ends."""
 
-    def __init__(
-        self,
-        key: ServiceUserKey,
-        endpoint: Endpoint,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._key = key
-        self._endpoint = endpoint
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._token: Secret | None = None
         self._ends = 0.0
@@ -217,16 +211,46 @@ class KeyFileToken:
         known, self._token = self._token, None
         return known is not None
 
+    @abstractmethod
+    def _new_token(self, fetch: Fetch, now: int) -> tuple[Secret, float]:
+        """Return a token, and the seconds for which it counts."""
+
+
+class KeyFileToken(ShortToken):
+    """Credentials of a service user or a machine, by its key file."""
+
+    def __init__(
+        self,
+        key: ServiceUserKey,
+        endpoint: Endpoint,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(clock)
+        self._key = key
+        self._endpoint = endpoint
+
     def _new_token(self, fetch: Fetch, now: int) -> tuple[Secret, float]:
         issuer, where = token_endpoint(fetch, self._endpoint)
         assertion = signed(self._key, issuer, now)
         form = {"grant_type": GRANT, "assertion": assertion, "scope": SCOPE}
-        headers = {"content-type": "application/x-www-form-urlencoded"}
-        answer = _asked(fetch, "POST", where, headers, urlencode(form).encode())
-        token, life = answer.get("access_token"), answer.get("expires_in", LIFE)
-        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise _refused("the token endpoint answered without a token")
-        return Secret(token), float(life) if isinstance(life, int) else float(LIFE)
+        return given_token(fetch, where, form, "this key", _CHECK_KEY)
+
+
+def given_token(
+    fetch: Fetch, where: str, form: Mapping[str, str], whose: str, remedy: str
+) -> tuple[Secret, float]:
+    """Return the token that an endpoint gives for a form, and the seconds for which it counts.
+
+    Raises:
+        AccessDeniedError: it gives none, with this remedy.
+        ServiceUnavailableError: it does not answer.
+    """
+    problem = f"the service gives no token for {whose}"
+    answer = _asked(fetch, "POST", where, urlencode(form).encode(), problem, remedy)
+    token, life = answer.get("access_token"), answer.get("expires_in", LIFE)
+    if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+        raise AccessDeniedError("the token endpoint answered without a token", remedy=remedy)
+    return Secret(token), float(life) if isinstance(life, int) else float(LIFE)
 
 
 def token_endpoint(fetch: Fetch, endpoint: Endpoint) -> tuple[str, str]:
@@ -236,17 +260,21 @@ def token_endpoint(fetch: Fetch, endpoint: Endpoint) -> tuple[str, str]:
         AccessDeniedError: the service names no token endpoint of its own, or another service.
         ServiceUnavailableError: it does not answer.
     """
-    found = _asked(fetch, "GET", endpoint.address + DISCOVERY, {}, None)
+    problem = "the service does not say where to ask for a token"
+    found = _asked(fetch, "GET", endpoint.address + DISCOVERY, None, problem, _NO_ENDPOINT)
     issuer, where = found.get("issuer"), found.get("token_endpoint")
     if not isinstance(issuer, str) or not isinstance(where, str):
-        raise _refused("the service does not say where to ask for a token")
-    # A signed token is as good as a token. A discovery document cannot send it elsewhere, and
-    # cannot have one made for another service, where it could be used.
-    if not where.startswith(f"{endpoint.origin}/"):
-        raise _refused("the service's token endpoint is not at the service's own address")
+        raise AccessDeniedError(problem, remedy=_NO_ENDPOINT)
+    # A signed token is as good as a token. A discovery document cannot have one made for another
+    # service, where it could be used, and cannot send it elsewhere.
     if as_localhost(issuer.removesuffix("/")) != as_localhost(endpoint.same_origin):
         raise AccessDeniedError(
             f"the service calls itself {issuer}, and not {endpoint.same_origin}",
+            remedy="Give --service the address that the service itself names (serve --origin).",
+        )
+    if not where.startswith(f"{endpoint.origin}/"):
+        raise AccessDeniedError(
+            "the service's token endpoint is not at the service's own address",
             remedy="Give --service the address that the service itself names (serve --origin).",
         )
     return issuer, where
@@ -274,8 +302,14 @@ def _part(content: bytes) -> str:
 
 
 def _asked(
-    fetch: Fetch, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
+    fetch: Fetch,
+    verb: str,
+    url: str,
+    body: bytes | None,
+    problem: str,
+    remedy: str,
 ) -> JsonObject:
+    headers = {"content-type": "application/x-www-form-urlencoded"} if body else {}
     response = fetch(verb, url, headers, body)
     if response.status >= 500:
         raise ServiceUnavailableError(
@@ -283,19 +317,27 @@ def _asked(
             remedy="Run the command again; nothing was written.",
         )
     if response.status != 200:
-        raise _refused(f"the service gives no token for this key (status {response.status})")
+        raise AccessDeniedError(f"{problem} (status {response.status})", remedy=remedy)
     try:
         return read_object(response.content)
     except JsonError as failure:
-        raise _refused(f"the answer with the token cannot be read: it {failure}") from None
+        raise AccessDeniedError(
+            f"the answer with the token cannot be read: it {failure}", remedy=remedy
+        ) from None
+
+
+_NO_ENDPOINT = (
+    "Check the address. A service of this project gives tokens where it is started with "
+    "`serve --origin`. Or give a token in RECONCILER_TOKEN."
+)
+_CHECK_KEY = (
+    "Check that the key file is of this service, has not expired, and that the user still exists; "
+    "or give a token in RECONCILER_TOKEN."
+)
 
 
 def _refused(problem: str) -> AccessDeniedError:
-    return AccessDeniedError(
-        problem,
-        remedy="Check that the key file is of this service, has not expired, and that the user "
-        "still exists; or give a token in RECONCILER_TOKEN.",
-    )
+    return AccessDeniedError(problem, remedy=_CHECK_KEY)
 
 
 def _no_key(path: Path) -> LocalFileError:

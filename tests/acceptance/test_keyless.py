@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from tests.node_program import told_by_node
 from tests.program import Run, program
 from tests.rows import each_row
-from tests.running import Server, another_server, running_server
+from tests.running import Server, a_free_port, another_server, running_server
 from tests.signing import GITHUB, GITLAB, ORIGIN, RULE, Forge, github_claims
 
 EXCHANGE = {
@@ -396,11 +395,6 @@ def test_private_keys_are_refused_and_rules_are_named_once(store: Run, tmp_path:
     assert again.code == 0, "the file of a machine that was not made would be in the way"
     assert store("trust", "remove", "twice").code == 1
     assert store("machine", "remove", "twice").code == 0
-
-
-def a_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return int(held.getsockname()[1])
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
