@@ -122,7 +122,8 @@ def test_a_job_elsewhere_has_its_token_in_a_variable_or_a_file(job: Job) -> None
 
     by_variable = job("plan", RECONCILER_ID_TOKEN=token)
     by_file = job("plan", "--id-token-file", "token")
-    both = job("plan", "--id-token-file", "token", RECONCILER_ID_TOKEN="hello")
+    nonsense = {"RECONCILER_ID_TOKEN": "hello"}
+    both = job("plan", "--id-token-file", "token", **nonsense)
 
     assert [by_variable.code, by_file.code, both.code] == [0, 0, 0], by_variable.all + by_file.all
     assert job.runner.asked == []

@@ -33,7 +33,8 @@ FETCH_SECONDS = 5.0  # for discovery and keys together
 KEPT_SECONDS = 3600.0
 AGAIN_SECONDS = 60.0
 MOST_WAITING = 8  # callers of one issuer
-_NAT64 = IPv6Network("64:ff9b::/96")
+_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
+_WITH_IPV4 = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))  # in their last four bytes
 
 Keys: TypeAlias = Mapping[str, Mapping[str, Any]]
 Fetch = Callable[[str, str], Awaitable[bytes]]
@@ -188,13 +189,11 @@ def is_public(text: str) -> bool:
     """Return whether an address is one of the public Internet, also where it holds another one."""
     address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour or _in_nat64(address)
-        if address.teredo or (inner is not None and not is_public(str(inner))):
+        inner = address.ipv4_mapped or address.sixtofour
+        if any(address in network for network in _WITH_IPV4):
+            inner = IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(str(inner))
+        if address.teredo or address in _LOCAL_NAT64:
             return False
-        if address.ipv4_mapped:
-            return True
     return address.is_global and not address.is_multicast
-
-
-def _in_nat64(address: IPv6Address) -> IPv4Address | None:
-    return IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
