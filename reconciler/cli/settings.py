@@ -226,6 +226,13 @@ _WORK = (
         has_variable=False,
     ),
     Setting(
+        "--keyless",
+        "init",
+        "With --github or --gitlab: jobs without a secret of the service, which sign in by signed "
+        "tokens of their own; shows the rules to make.",
+        has_variable=False,
+    ),
+    Setting(
         "--published",
         "init",
         "With --github or --gitlab: the jobs take that wheel from their package index, by "
