@@ -142,7 +142,7 @@ def _show_trust(files: Mapping[Path, bytes], chosen: Iterable[str]) -> None:
     click.echo("Then, where the store is or with an admin's token (docs/keyless.md), run once:")
     for name in TARGETS:
         if name in chosen and name != HOOKS_NAME:
-            for line in trust_lines(name, _of_set_up(name, files)):
+            for line in trust_lines(name, _of_set_up(name, files), place_here().branch):
                 click.echo(f"  {visible(line)}")
 
 

@@ -32,10 +32,10 @@ _GITLAB_SIGNED = (
     "  script:\n"
 )
 _EDITORS = {
-    "github": "--claim ref=refs/heads/main --claim event_name=push "
+    "github": "--claim ref=refs/heads/{branch} --claim event_name=push "
     "--claim event_name=workflow_dispatch "
-    "--claim job_workflow_ref=$repository/.github/workflows/{file}@refs/heads/main",
-    "gitlab": "--claim ref=main --claim ref_protected=true --claim pipeline_source=push",
+    "--claim job_workflow_ref=$repository/.github/workflows/{file}@refs/heads/{branch}",
+    "gitlab": "--claim ref={branch} --claim ref_protected=true --claim pipeline_source=push",
 }
 _VALUES = {
     "github": (
@@ -76,12 +76,12 @@ def _gitlab(text: str) -> str:
     )
 
 
-def trust_lines(name: str, files: Mapping[Path, bytes]) -> Iterator[str]:
-    """Yield the commands that make the rules for the jobs of a set-up, to be run once."""
+def trust_lines(name: str, files: Mapping[Path, bytes], branch: str) -> Iterator[str]:
+    """Yield the commands that make the rules for the jobs of a set-up, which apply a branch."""
     yield from _VALUES[name]
     for environment, file in sorted(_jobs(name, files)):
         role = "editor" if file else "viewer"
-        more = f" {_EDITORS[name].format(file=file)}" if file else ""
+        more = f" {_EDITORS[name].format(file=file, branch=branch)}" if file else ""
         yield (
             f"reconciler trust add {name}-{environment} --preset {name} --role {role} "
             f"--organization NAME $ids --claim environment={environment}{more}"

@@ -245,6 +245,17 @@ def test_no_set_up_names_a_secret_of_the_service(
     assert {(line.split()[3], line.split("--role ")[1].split()[0]) for line in rules} == expected
 
 
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_the_rules_are_for_the_default_branch(tmp_path: Path, forge: str) -> None:
+    """As the jobs are."""
+    subprocess.run(["git", "init", "--quiet", "-b", "trunk"], cwd=tmp_path, check=True)
+    made = program(tmp_path)("init", f"--{forge}", "--keyless", "--from", str(wheel()))
+    (editor,) = [line for line in made.out.splitlines() if "--role editor" in line]
+
+    assert "trunk" in editor
+    assert "main" not in editor
+
+
 def test_keyless_is_for_ci(tmp_path: Path) -> None:
     ran = program(tmp_path)("init", "--keyless")
 

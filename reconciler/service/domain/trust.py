@@ -91,6 +91,7 @@ _OF_PULL_REQUESTS: Mapping[str, frozenset[str]] = {
     ),
     "pipeline_source": frozenset({"merge_request_event", "external_pull_request_event"}),
 }
+_REFS = ("ref", "ref_path", "workflow_ref", "job_workflow_ref")
 _REFS_OF_PULL_REQUESTS = ("refs/pull/", "refs/merge-requests/")
 
 
@@ -199,10 +200,9 @@ def is_for_pull_request(claims: Mapping[str, object]) -> bool:
     """Return whether a job runs for a pull or merge request, or with what is not merged yet."""
     if any(str(claims.get(name)) in values for name, values in _OF_PULL_REQUESTS.items()):
         return True
-    if any(
-        str(claims.get(name) or "").startswith(_REFS_OF_PULL_REQUESTS)
-        for name in ("ref", "ref_path", "job_workflow_ref")
-    ):
+    # The ref of a workflow stands behind an @.
+    refs = (str(claims.get(name) or "").rpartition("@")[2] for name in _REFS)
+    if any(ref.startswith(_REFS_OF_PULL_REQUESTS) for ref in refs):
         return True
     return bool(claims.get("head_ref")) or str(claims.get("sub")).endswith(":pull_request")
 

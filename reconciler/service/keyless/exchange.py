@@ -50,6 +50,7 @@ LOG = logging.getLogger("reconciler.tokens")
 LIFE = 900  # seconds
 THREADS = 4
 TRIES = 3
+LONGEST_REASON = 2000  # characters
 LONGEST_FACT = 500  # characters; each event of the caller has every fact
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class Exchange:
 
     def close(self) -> None:
         """End the threads."""
-        self._threads.shutdown()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def for_issuer(self, text: str) -> Given:
         """Return a token for one that an issuer signed.
@@ -139,16 +140,16 @@ class Exchange:
         return problems(token, rule, self.origin, self._now() // MICROSECONDS)
 
     def _why_none(self, token: SignedToken, rules: Sequence[TrustRow]) -> str:
-        return "; ".join(
-            f"rule {rule.name}: {', '.join(self._problems(token, rule))}" for rule in rules
-        )
+        why = (f"rule {rule.name}: {', '.join(self._problems(token, rule))}" for rule in rules)
+        return "; ".join(why)[:LONGEST_REASON]
 
     async def _check_signature(self, token: SignedToken, rule: TrustRow) -> None:
         if rule.keys:
-            keys = public_keys(rule.keys.encode())
+            own = rule.keys.encode()
+            await self._on_thread(lambda: check_signature(token, public_keys(own)))
         else:
             keys = await self._issuers.keys(rule.issuer, rule.authority, token.key_id)
-        await self._on_thread(partial(check_signature, token, keys))
+            await self._on_thread(partial(check_signature, token, keys))
 
     async def _given(self, token: SignedToken, rule: TrustRow) -> Given:
         """Keep a new short token, unless the signed one was used and may be only once."""
