@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.acceptance import test_github_jobs
 from tests.acceptance.conftest import ORGANIZATION, an_action, write
 from tests.acceptance.test_github_jobs import Team as GitHubTeam
-from tests.acceptance.test_github_jobs import installs, site  # noqa: F401  (fixtures)
 from tests.acceptance.test_gitlab import APPLY, KEY, PLAN, REVIEW, approve, digest_of
 from tests.acceptance.test_gitlab import Team as GitLabTeam
 from tests.listening import listening
@@ -28,6 +28,8 @@ from tests.running import Server, a_free_port, running_server
 from tests.signing import GITHUB, GITLAB
 from tests.warm_client import warm_program
 
+# Fixtures of these names.
+site, installs = test_github_jobs.site, test_github_jobs.installs
 WORDS = ("RECONCILER_TOKEN", "READ_TOKEN", "WRITE_TOKEN", "secrets.RECONCILER")
 
 
@@ -95,9 +97,9 @@ def logs_show_no_token(tokens: IdTokens, logs: str) -> None:
 
 @pytest.fixture
 def github(
-    site: Site,  # noqa: F811
+    site: Site,
     tmp_path: Path,
-    installs: Path,  # noqa: F811
+    installs: Path,
 ) -> Iterator[tuple[GitHubTeam, IdTokens]]:
     """Return a team on GitHub whose environments have no secret."""
     folders = {name: tmp_path / name for name in ("server", "desk", "jobs", "written")}

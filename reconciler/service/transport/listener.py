@@ -16,13 +16,12 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Timer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 import uvloop
 from starlette.types import ASGIApp
 
-from reconciler.service.keyless.exchange import Exchange
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.scheduling.batching import READY_SECONDS, Batcher, StoreCheck
 from reconciler.service.transport.connections import (
@@ -42,8 +41,10 @@ from reconciler.service.transport.limits import MIB, Limits, most_memory
 from reconciler.service.transport.observer import Observer, StoreFigures, metrics_app
 from reconciler.service.transport.pages import State, build_app
 from reconciler.service.transport.protocol import StrictProtocol
-from reconciler.service.transport.token_endpoint import TokenEndpoint
 from reconciler.service.transport.turns import Turns
+
+if TYPE_CHECKING:
+    from reconciler.service.keyless.exchange import Exchange
 
 LOG = logging.getLogger("reconciler.service")
 MAX_SCRAPES = 16
@@ -138,7 +139,7 @@ async def serve(serving: Serving) -> None:
     intake = Intake(batcher.answer, limits)
     streams = GrpcStreams(intake)
     grpc = GrpcCalls(batcher.answer, observer, intake, streams.apps)
-    tokens = TokenEndpoint(serving.exchange, observer, intake) if serving.exchange else None
+    tokens = _token_endpoint(serving, intake)
     state = State(is_ready, is_open.answer)
     app = build_app(batcher.answer, observer, state, intake, grpc, tokens)
     server = _Server(_config(app, observer, limits), serving, draining, streams.end)
@@ -150,6 +151,15 @@ async def serve(serving: Serving) -> None:
             await batcher.close()
             if serving.exchange is not None:
                 serving.exchange.close()
+
+
+def _token_endpoint(serving: Serving, intake: Intake) -> ASGIApp | None:
+    """Return what gives short tokens, if this server does; its libraries are loaded only then."""
+    if serving.exchange is None:
+        return None
+    from reconciler.service.transport.token_endpoint import TokenEndpoint
+
+    return TokenEndpoint(serving.exchange, serving.observer, intake)
 
 
 def _config(app: ASGIApp, observer: Observer, limits: Limits) -> uvicorn.Config:
@@ -230,7 +240,8 @@ class _Server(uvicorn.Server):
             file_limit(),
             limits.connections,
         )
-        most = sum(most_memory(limits).values()) // MIB
+        has_tokens = self._serving.exchange is not None
+        most = sum(most_memory(limits, gives_tokens=has_tokens).values()) // MIB
         LOG.info("memory: at most %d MiB, whatever callers do", most)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -30,7 +30,6 @@ from reconciler.service.transport.intake import Intake
 from reconciler.service.transport.json_http import JsonHttp
 from reconciler.service.transport.observer import Answer, Observer
 from reconciler.service.transport.protobuf import SERVICES
-from reconciler.service.transport.token_endpoint import TOKEN_PATHS
 
 LIVE = frozenset({"/healthz", "/debug/healthz"})
 READY = frozenset({"/readyz", "/debug/ready"})
@@ -38,6 +37,9 @@ OPENAPI = "/openapi.json"
 DOCS = "/docs"
 OF_REST = ("/management/v1/", "/admin/v1/", "/reconciler/v1/")
 PATHS = LIVE | READY | {OPENAPI, DOCS}
+TOKENS = "/oauth/v2/token"
+DISCOVERY = "/.well-known/openid-configuration"
+TOKEN_PATHS = frozenset({TOKENS, DISCOVERY})
 
 _PACKAGE = Path(__file__).parents[2]
 _FOLDERS = (_PACKAGE / "api", _PACKAGE.parent / "docs")

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.keyless.exchange import Exchange, Given
-from reconciler.service.keyless.signatures import MAX_TOKEN, SignedTokenError
+from reconciler.service.keyless.signatures import SignedTokenError
 from reconciler.service.operations.dispatch import FAILED
 from reconciler.service.transport.http_messages import (
     HttpAnswer,
@@ -27,13 +27,11 @@ from reconciler.service.transport.http_messages import (
     wrong_verb,
 )
 from reconciler.service.transport.intake import Body, CallerLeftError, Intake, connection_of
+from reconciler.service.transport.limits import MAX_FORM
 from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.pages import DISCOVERY, TOKENS
 
 LOG = logging.getLogger("reconciler.tokens")
-ADDRESS = "/oauth/v2/token"
-DISCOVERY = "/.well-known/openid-configuration"
-TOKEN_PATHS = frozenset({ADDRESS, DISCOVERY})
-MAX_FORM = MAX_TOKEN + 2048  # bytes
 MAX_FIELDS = 20
 FORM = "application/x-www-form-urlencoded"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -53,7 +51,7 @@ class _OAuthError(Exception):
 
 
 class TokenEndpoint:
-    """The application that answers ``TOKEN_PATHS``."""
+    """The application that answers ``pages.TOKEN_PATHS``."""
 
     def __init__(self, exchange: Exchange, observer: Observer, intake: Intake) -> None:
         self._exchange = exchange
@@ -85,7 +83,7 @@ class TokenEndpoint:
         Raises:
             CallerLeftError: the request has no end.
         """
-        verb = "POST" if path == ADDRESS else "GET"
+        verb = "POST" if path == TOKENS else "GET"
         if scope["method"] not in {verb, verb.replace("GET", "HEAD")}:
             return Code.UNIMPLEMENTED, json_answer(wrong_verb({verb}), request_id)
         if path == DISCOVERY:
@@ -120,7 +118,7 @@ class TokenEndpoint:
         origin = self._exchange.origin
         return {
             "issuer": origin,
-            "token_endpoint": origin + ADDRESS,
+            "token_endpoint": origin + TOKENS,
             "grant_types_supported": list(self._grants),
             "token_endpoint_auth_methods_supported": ["none"],
             "response_types_supported": [],

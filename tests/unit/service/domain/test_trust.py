@@ -152,9 +152,10 @@ def test_an_https_address_may_be_fetched(address: str) -> None:
     "address",
     [
         "", "a.example", "http://a.example", "https://", "https:///x", "https://A.example",
-        "https://a.example?x", "https://a.example/#x", "https://a.example/%2e", "https://a.example/a b",
-        "https://a.example/../x", "https://a.example//x", "https://u@a.example", "https://u:p@a.example",
-        "https://a.example:443", "https://a.example:0", "https://a.example\\@b.example/", "ftp://a.example",
+        "https://a.example?x", "https://a.example/#x", "https://a.example/%2e",
+        "https://a.example/a b", "https://a.example/../x", "https://a.example//x",
+        "https://u@a.example", "https://u:p@a.example", "https://a.example:443",
+        "https://a.example:0", "https://a.example\\@b.example/", "ftp://a.example",
         "https://0x7f.1", "https://127.1", "file:///etc/passwd", "https://a.example/\u00e4",
     ],
 )  # fmt: skip
