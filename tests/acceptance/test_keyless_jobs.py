@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,20 @@ kind: Action
 metadata: {organization: acme, name: greet}
 spec: {script: "function greet() {}"}
 """
+APPLICATION = """\
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {organization: acme, name: shop}
+---
+apiVersion: reconciler/v1
+kind: OidcApplication
+metadata: {organization: acme, project: shop, name: web}
+spec:
+  redirectUris: ["https://web.example.com/cb"]
+  appType: OIDC_APP_TYPE_WEB
+  authMethodType: OIDC_AUTH_METHOD_TYPE_BASIC
+"""
 BEARER = "the-runner-alone-knows-this"
 
 
@@ -37,6 +52,7 @@ class Runner:
 
     forge: Forge
     life: int = 300
+    run_id: str = "4711"
     asked: list[str] = field(default_factory=list)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,7 +61,8 @@ class Runner:
         is_job = headers.get(b"authorization") == f"bearer {BEARER}".encode()
         self.asked += query["audience"]
         now = self.forge.now
-        token = self.forge.token(aud=query["audience"][0], exp=now + self.life, iat=now, nbf=now)
+        claims = {"aud": query["audience"][0], "run_id": self.run_id}
+        token = self.forge.token(**claims, exp=now + self.life, iat=now, nbf=now)
         body = json.dumps({"value": token, "count": 1}) if is_job else "{}"
         head = {
             "status": 200 if is_job else 401,
@@ -186,14 +203,24 @@ def test_an_apply_outlives_its_tokens(job: Job) -> None:
     assert job("plan", "--detailed-exitcode", **job.variables).code == 0
 
 
-def test_an_apply_that_was_killed_goes_on_with_another_token(job: Job) -> None:
-    """The keys of idempotency are of the run of the job, so nothing is made twice."""
-    arguments = ("apply", "--auto-approve")
+@pytest.mark.parametrize("run_id", ["4711", "4712"])
+def test_an_apply_that_was_killed_goes_on_with_another_token(job: Job, run_id: str) -> None:
+    """By a second attempt, or by another run: nothing is made twice, and no secret is lost."""
+    with (job.folder / "manifests" / "all.yaml").open("a", encoding="ascii") as file:
+        file.write(APPLICATION)
+    arguments = ("apply", "--auto-approve", "--secrets-to", "file:secrets")
     killed = job(*arguments, **job.variables, RECONCILER_CRASHPOINT="C6")
+    if run_id == "4712":
+        shutil.rmtree(job.folder / ".reconciler")  # another machine
+    job.runner.run_id = run_id
+
     again = job(*arguments, **job.variables)
 
     assert killed.code != 0
     assert again.code == 0, again.all
+    assert [path for path in job.folder.glob("secrets/**/*web*") if path.is_file()]
+    made = [event.type for event in job.server.events() if event.type.endswith(".added")]
+    assert made.count("application.added") == made.count("action.added") == 1, made
     assert job("plan", "--detailed-exitcode", **job.variables).code == 0
 
 
