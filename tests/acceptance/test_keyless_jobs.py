@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from tests.listening import listening
-from tests.program import Ran, Run, program
+from tests.program import Ran, Run, program, started
 from tests.running import Server, a_free_port, running_server
 from tests.signing import RULE, Forge, github_claims
 
@@ -83,6 +84,7 @@ class Job:
     run: Run
     folder: Path
     variables: Mapping[str, str]
+    rule: tuple[str, ...] = ()
 
     def __call__(self, *arguments: str, **more: str) -> Ran:
         where = ("--service", self.address, "--keyless")
@@ -112,7 +114,8 @@ def job(tmp_path: Path) -> Iterator[Job]:
         made = Job(server, address, runner, forge, run, tmp_path, variables)
         claims = [word for name in RULE for word in ("--claim", f"{name}={RULE[name]}")]
         rule = ("--preset", "github", "--role", "editor", "--keys", "keys.json")
-        made.trust("add", "apply", *rule, "--organization", "acme", *claims)
+        made.rule = (*rule, "--organization", "acme", *claims)
+        made.trust("add", "apply", *made.rule)
         yield made
 
 
@@ -224,11 +227,32 @@ def test_an_apply_that_was_killed_goes_on_with_another_token(job: Job, run_id: s
     assert job("plan", "--detailed-exitcode", **job.variables).code == 0
 
 
-def test_a_rule_that_is_removed_during_an_apply_ends_it(job: Job) -> None:
-    """Its own token stops at once: what was not made yet is not."""
+def test_a_plan_of_a_rule_that_was_removed_is_not_applied(job: Job) -> None:
     signed = job.forge.signed(github_claims(job.forge.now, aud=job.address))
     held = job("plan", "--out", "saved.plan", RECONCILER_ID_TOKEN=signed)
     job.trust("remove", "apply")
     ran = job("apply", "saved.plan", RECONCILER_ID_TOKEN=signed)
 
     assert (held.code, ran.code) == (0, 7), held.all + ran.all
+
+
+@pytest.mark.slow
+def test_a_rule_that_is_removed_during_an_apply_ends_it(job: Job) -> None:
+    """Its token stops at once. The apply waits a second for each request, so it is not over."""
+    arguments = ("--service", job.address, "--keyless", "--auto-approve", "--max-rps", "1")
+    variables = {**job.variables, "CI": "true"}
+    with started(job.folder, "apply", *arguments, **variables) as applying:
+        deadline = time.monotonic() + 60
+        while not job.runner.asked:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        job.trust("remove", "apply")
+        out, err = applying.communicate(120)
+        code = applying.wait()
+    job.trust("add", "apply", *job.rule)
+    again = job("apply", "--auto-approve", **job.variables)
+
+    assert code in {5, 7}, out + err
+    assert "the service gives no token for this job" in err or "was removed" in err, err
+    assert again.code == 0, again.all
+    assert job("plan", "--detailed-exitcode", **job.variables).code == 0
