@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.node_program import told_by_node
+from tests.postgres_server import PostgresServer
 from tests.program import Run, program
 from tests.rows import each_row
 from tests.running import Server, a_free_port, another_server, running_server
@@ -423,3 +424,34 @@ def test_a_machine_signs_in_with_its_key_file(tmp_path: Path, algorithm: str) ->
     assert file.stat().st_mode & 0o777 == 0o600
     assert key.keys() == {"type", "userId", "keyId", "key", "expirationDate"}
     assert ended.code == 7, ended.all
+
+
+def test_two_servers_on_postgresql_share_rules_and_tokens(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    """A token of one counts on the other, ends there with its rule, and is used once for both."""
+    run, forge = program(tmp_path), Forge()
+    (tmp_path / "keys.json").write_text(forge.keys, encoding="ascii")
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+    with postgres.empty_store() as store:
+        arguments = ("--seal-key-file", str(tmp_path / "seal.key"), "--origin", ORIGIN)
+        rule = (*OWN, "--role", "viewer", "--once", "--keys", "keys.json", "--service", store)
+        made = run("trust", "add", "once", *rule)
+        claims = github_claims(forge.now, iss="https://ci.example.com", sub="backup")
+        form = {**EXCHANGE, "subject_token": forge.signed(claims)}
+        with (
+            another_server(folders[0], store, *arguments) as first,
+            another_server(folders[1], store, *arguments) as second,
+        ):
+            given = httpx.post(f"{first}/oauth/v2/token", data=form)
+            again = httpx.post(f"{second}/oauth/v2/token", data=form)
+            headers = {"authorization": f"Bearer {given.json()['access_token']}"}
+            me = httpx.get(f"{second}/reconciler/v1/service", headers=headers)
+            removed = run("trust", "remove", "once", "--service", store)
+            ended = httpx.get(f"{second}/reconciler/v1/service", headers=headers)
+
+    assert (made.code, removed.code) == (0, 0), made.all + removed.all
+    assert (given.status_code, again.status_code) == (200, 400)
+    assert (me.status_code, me.json()["role"], ended.status_code) == (200, "viewer", 401)
