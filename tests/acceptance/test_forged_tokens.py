@@ -291,6 +291,9 @@ FORGED: Mapping[str, Make] = {
     "the issuer in capitals": lambda t: t.forge.token(iss=GITHUB.upper()),
     "an issuer of an enterprise": lambda t: t.forge.token(iss=f"{GITHUB}/acme"),
     "an unknown issuer": lambda t: t.forge.token(iss=t.issuers.closed + "/unknown"),
+    "an issuer that is no text of a store": lambda t: t.forge.token(iss="\ud800"),
+    "an issuer with a NUL": lambda t: t.forge.token(iss=f"{GITHUB}\0"),
+    "claims that are no text of a store": lambda t: t.forge.token(repository_id="\ud800"),
     "issuers in a list": lambda t: t.forge.token(iss=[GITHUB]),
     "a machine as issuer": lambda t: t.forge.token(iss=t.machine["userId"]),
     # Times.

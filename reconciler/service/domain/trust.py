@@ -210,13 +210,18 @@ def is_for_pull_request(claims: Mapping[str, object]) -> bool:
 def verified_facts(rule: str, preset: str, claims: Mapping[str, object]) -> dict[str, str]:
     """Return what was verified of a token, as it is recorded with each write."""
     facts = PRESETS.get(preset, _NO_PRESET).facts
-    found = {name: claims.get(claim) for name, claim in facts.items()}
+    found = {name: claims.get(claim) for name, claim in {"subject": "sub", **facts}.items()}
     return {
         "rule": rule,
         "issuer": str(claims["iss"]),
-        "subject": str(claims.get("sub") or ""),
-        **{name: str(value) for name, value in found.items() if isinstance(value, (str, int))},
+        **{name: _plain(value) for name, value in found.items() if isinstance(value, (str, int))},
     }
+
+
+def _plain(value: str | int) -> str:
+    """Return a value of a claim as it may be stored and shown: no control, no lone surrogate."""
+    text = str(value)
+    return text if text.isprintable() else ascii(text)
 
 
 def public_keys(content: bytes) -> Mapping[str, Mapping[str, Any]]:

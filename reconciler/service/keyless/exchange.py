@@ -231,7 +231,7 @@ def new_pass(token: SignedToken, rule: TrustRow, made: Secret, now: int) -> Pass
     if rule.kind == ISSUER:
         ends = min(ends, signed_until)
     facts = verified_facts(rule.name, rule.preset, token.claims)
-    run = facts.get("run") or facts["subject"]
+    run = facts.get("run") or facts.get("subject", "")
     owner = sha256(json.dumps([rule.id, token.issuer, run]).encode()).hexdigest()
     return PassRow(
         sha256=token_hash(made.reveal()),

@@ -59,9 +59,10 @@ class SignedToken:
 
     @property
     def issuer(self) -> str:
-        """Return the issuer that it names; empty for none."""
+        """Return the issuer that it names; empty for none, and for what no rule could name."""
         issuer = self.claims.get("iss")
-        return issuer if isinstance(issuer, str) else ""
+        is_text = isinstance(issuer, str) and issuer.isascii() and issuer.isprintable()
+        return str(issuer) if is_text else ""
 
 
 def read_signed(text: str, algorithms: Collection[str] = ALGORITHMS) -> SignedToken:

@@ -86,6 +86,14 @@ def test_facts_are_those_of_the_preset() -> None:
     assert verified_facts("r", "", claims) == {"rule": "r", "issuer": "i", "subject": "s"}
 
 
+def test_facts_can_be_stored_and_shown_whatever_a_claim_holds() -> None:
+    claims = {"iss": "i", "sub": "a\0b\ud800\n", "repository": ["x"], "run_id": 7}
+
+    assert verified_facts("r", "github", claims) == {
+        "rule": "r", "issuer": "i", "subject": r"'a\x00b\ud800\n'", "run": "7",
+    }  # fmt: skip
+
+
 def numbers(bits: int) -> str:
     return base64.urlsafe_b64encode((1 << (bits - 1) | 1).to_bytes(bits // 8, "big")).decode()
 
