@@ -168,7 +168,8 @@ def test_what_was_verified_stands_beside_what_is_claimed(keyless: Keyless) -> No
     keyless.add("apply", "--preset", "github", "--role", "editor", *CLAIMS)
     short = keyless.short()
     forged = '{"tree":"web","verified":"repository eve/identity"}'
-    refused = keyless.add_action(short, "greet", context=forged)
+    for token in (short, keyless.first.token("editor")):
+        assert keyless.add_action(token, "greet", context=forged).status_code == 400
     made = keyless.add_action(short, "greet", context='{"tree":"web","actor":"eve"}').json()["id"]
 
     history = keyless.call(short, "GET", f"/reconciler/v1/objects/{made}/history").json()
@@ -182,7 +183,6 @@ def test_what_was_verified_stands_beside_what_is_claimed(keyless: Keyless) -> No
     )
 
     (event,) = history["events"]
-    assert refused.status_code == 400
     assert event["writer"] == "trust:apply"
     assert event["context"] == {"tree": "web", "actor": "eve"}
     assert event["verified"] == {
