@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -323,9 +324,11 @@ def _problems(
 def _row(rule: Shown) -> TrustRow:
     """Return a rule as a store keeps it, as far as it is compared with a token."""
     claims = json.dumps(rule["claims"])
+    expires = datetime.fromisoformat(rule["expires"]).timestamp() if rule["expires"] else 0
     return TrustRow(
         rule["name"], rule["id"], rule["kind"], rule["role"], "", rule["issuer"], claims,
-        rule["preset"], rule["keys"], rule["authority"], int(rule["once"]), 0, "", 0,
+        rule["preset"], rule["keys"], rule["authority"], int(rule["once"]), 0, "",
+        int(expires * MICROSECONDS),
     )  # fmt: skip
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -249,6 +251,29 @@ def test_a_test_of_a_token_says_what_differs(keyless: Keyless) -> None:
     assert (meets.code, meets.out) == (0, "+ meets apply, which gives the role editor\n")
     assert unknown.out == f"No rule is for the issuer {GITLAB}.\n"
     assert "it is not a signed token in three parts" in none.err
+
+
+def test_a_rule_and_its_tokens_end_in_time(keyless: Keyless) -> None:
+    """The row of a rule is moved back, as if its time had come."""
+    keyless.add("apply", "--preset", "github", "--role", "editor", "--expires", "1m", *CLAIMS)
+    short = keyless.short()
+    (keyless.folder / "token.txt").write_text(keyless.forge.token())
+    with closing(sqlite3.connect(keyless.first.store)) as connection, connection:
+        connection.execute("UPDATE trusts SET expires_at = created_at + 1")
+
+    tested = keyless.run(
+        "trust",
+        "test",
+        "token.txt",
+        "--service",
+        f"sqlite:{keyless.first.store}",
+        "--origin",
+        ORIGIN,
+    )
+
+    assert keyless.call(short, "GET", "/reconciler/v1/service").status_code == 401
+    assert keyless.exchange(keyless.forge.token()).status_code == 400
+    assert (tested.code, tested.out) == (1, "- does not meet apply:\n    the rule has ended\n")
 
 
 GITLAB_CLAIMS = {

@@ -162,7 +162,7 @@ def _check_preset(preset: str, role: str, claims: Claims) -> None:
     missing = [name for name in (*known.needed, *of_editors) if name not in claims]
     if missing:
         raise invalid(
-            "claims", f"{' and '.join(missing)} must be named: a rule for {preset} needs it"
+            "claims", f"a rule for {preset} with the role {role} also needs {', '.join(missing)}"
         )
     for name in (*known.needed, *known.of_editors):
         if any(not isinstance(value, str) for value in claims.get(name, ())):

@@ -130,7 +130,7 @@ class Exchange:
         rules = [
             rule
             for rule in (await self._on_thread(look) if token.issuer else ())
-            if rule.kind == kind and not 0 < rule.expires_at <= now
+            if rule.kind == kind and not has_ended(rule, now)
         ]
         if not rules:
             raise SignedTokenError(f"no {kind} is known as {token.issuer!r:.200}")
@@ -186,9 +186,16 @@ class Exchange:
             raise store_unusable() from failure
 
 
+def has_ended(rule: TrustRow, now: int) -> bool:
+    """Return whether a rule has ended at a time in microseconds."""
+    return 0 < rule.expires_at <= now
+
+
 def problems(token: SignedToken, rule: TrustRow, origin: str, now: int) -> Sequence[str]:
     """Return why a token does not meet a rule, its signature apart; ``now`` is in seconds."""
     is_machine = rule.kind == MACHINE
+    if has_ended(rule, now * MICROSECONDS):
+        return ["the rule has ended"]
     names = {"exp", "iat"} if is_machine else {"exp", "iat", "nbf"}
     found = []
     for check in (
