@@ -478,5 +478,7 @@ def test_two_servers_on_postgresql_share_rules_and_tokens(
             ended = httpx.get(f"{second}/reconciler/v1/service", headers=headers)
 
     assert (made.code, removed.code) == (0, 0), made.all + removed.all
+    said = (folders[0] / "stderr-of-another.txt").read_text(encoding="utf-8")
+    assert "has no token yet" not in said, "a rule is enough to be called"
     assert (given.status_code, again.status_code) == (200, 400)
     assert (me.status_code, me.json()["role"], ended.status_code) == (200, "viewer", 401)
