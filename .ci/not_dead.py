@@ -50,5 +50,6 @@ _.project_role_check
 _.has_project_check
 _.private_labeling_setting
 _.recorded_at
+_.kept_until
 _.format_version
 _.integrity

@@ -462,6 +462,8 @@ class ObjectEvent:
         writer: Name of the token that did it.
         context: What came with the write: tree, revision, plan digest; empty for none.
         payload: What it says of the object, above all ``name`` and ``spec``.
+        verified: What the service itself verified of a writer without a long-lived token, such as
+            its repository and run; the context is only claimed. Empty for other writers.
     """
 
     type: str
@@ -470,6 +472,7 @@ class ObjectEvent:
     writer: str
     context: JsonObject
     payload: JsonObject
+    verified: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

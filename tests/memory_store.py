@@ -31,11 +31,13 @@ from reconciler.service.eventstore.rows import (
     ObjectQuery,
     ObjectRow,
     OwedRow,
+    PassRow,
     Record,
     SealRow,
     StoredEvent,
     StreamAt,
     TokenRow,
+    TrustRow,
     first_head,
     length_of_page,
 )
@@ -83,6 +85,8 @@ class MemoryEventStore(Transaction):
         self._owed: dict[str, OwedRow] = {}
         self._leases: dict[str, LeaseRow] = {}
         self._tokens: dict[str, TokenRow] = {}
+        self._trusts: dict[str, TrustRow] = {}
+        self._passes: dict[bytes, PassRow] = {}
         self._meta = {"instance": os.urandom(16).hex(), WRITERS: str(WRITERS_VERSION)}
         self._tables: dict[str, dict[Any, Any]] = {
             tables.RECORDS.name: self._records,
@@ -90,6 +94,8 @@ class MemoryEventStore(Transaction):
             tables.OWED.name: self._owed,
             tables.LEASES.name: self._leases,
             tables.TOKENS.name: self._tokens,
+            tables.TRUSTS.name: self._trusts,
+            tables.PASSES.name: self._passes,
         }
 
     @contextmanager
@@ -277,6 +283,26 @@ class MemoryEventStore(Transaction):
         """Return the token of a hash."""
         return next((token for token in self._tokens.values() if token.sha256 == sha256), None)
 
+    def trusts(self) -> Sequence[TrustRow]:
+        """Return every rule, by name."""
+        return sorted(self._trusts.values())
+
+    def trust(self, name: str) -> TrustRow | None:
+        """Return the rule of a name."""
+        return self._trusts.get(name)
+
+    def trusts_of(self, issuer: str) -> Sequence[TrustRow]:
+        """Return the rules for the tokens of an issuer, by name."""
+        return [row for row in self.trusts() if row.issuer == issuer]
+
+    def short_token(self, sha256: bytes) -> PassRow | None:
+        """Return the short token of a hash."""
+        return self._passes.get(sha256)
+
+    def is_used(self, digest: str) -> bool:
+        """Return whether a signed token was exchanged that is exchanged only once."""
+        return any(row.used == digest for row in self._passes.values())
+
     def meta(self, name: str) -> str:
         """Return a fact about the store itself: ``instance``."""
         return self._meta[name]
@@ -331,7 +357,9 @@ class MemoryEventStore(Transaction):
             self._drop(self._tables[table.name], row[0])
 
     def expire(self, now: int) -> None:
-        """Drop records and seals whose time has come."""
+        """Drop records, seals and short tokens whose time has come."""
+        for short in [row for row in self._passes.values() if row.kept_until <= now]:
+            self._drop(self._passes, short.sha256)
         for row in list(self._owed.values()):
             if row.seal is not None and row.expires_at <= now:
                 self.remove_seal(row.seal)

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import signal
+import socket
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -139,6 +140,27 @@ def running_server(folder: Path, *arguments: str) -> Iterator[Server]:
     text = said.read_text(encoding="utf-8")
     assert "Traceback" not in text, text
     assert code in {0, 143}, text
+
+
+def a_free_port() -> int:
+    """Return a port for a server that has to know its own address before it listens."""
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        return int(held.getsockname()[1])
+
+
+@contextmanager
+def another_server(folder: Path, service: str, *arguments: str) -> Iterator[str]:
+    """Run one more server on a store; yield its address."""
+    said = folder / "stderr-of-another.txt"
+    process = start_server(folder, said, service, *ANY_PORT, *arguments)
+    try:
+        scheme, port = _listening(process, said)
+        yield f"{scheme}://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+    text = said.read_text(encoding="utf-8")
+    assert "Traceback" not in text, text
 
 
 @contextmanager

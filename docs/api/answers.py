@@ -23,6 +23,7 @@ from reconciler.kinds.organization.operations import organization_view
 from reconciler.kinds.project.operations import project_view
 from reconciler.kinds.project_role.operations import role_view
 from reconciler.resources.ref import Kind
+from reconciler.service.domain.trust import EDITOR, ISSUER, MACHINE, VIEWER
 from reconciler.service.operations.form import Form
 from reconciler.service.operations.lists import Listing
 from reconciler.service.operations.models import model_of
@@ -42,6 +43,12 @@ _SECRET: Schema = {
 _CONTEXT: Schema = {
     "type": "object",
     "description": "What the last writer sent as x-reconciler-context.",
+}
+_VERIFIED: Schema = {
+    "type": "object",
+    "additionalProperties": _TEXT,
+    "description": "What the service verified of a caller with a short token: its rule, its issuer"
+    " and what its job is. Empty for other callers.",
 }
 _LOCALIZED: Schema = closed({"key": _TEXT, "localizedMessage": _TEXT})
 
@@ -255,6 +262,7 @@ def _object() -> Schema:
             "ignore": many(_TEXT, "Names of the fields that its manifest leaves to others."),
             "changedBy": {"type": "string", "description": "Name of the last writer's token."},
             "context": _CONTEXT,
+            "verified": _VERIFIED,
         }
     )
 
@@ -268,6 +276,7 @@ def _event() -> Schema:
             "recordedAt": _TIME,
             "writer": _TEXT,
             "context": _CONTEXT,
+            "verified": _VERIFIED,
             "payload": {"type": "object"},
         }
     )
@@ -286,6 +295,7 @@ def _removal() -> Schema:
             "recordedAt": _TIME,
             "writer": _TEXT,
             "context": _CONTEXT,
+            "verified": _VERIFIED,
         }
     )
 
@@ -356,6 +366,26 @@ def _batch() -> Schema:
     views = ({"answer": answer}, {"error": ref("Error")}, {"notTried": needed})
     each: Schema = {"oneOf": [closed(view) for view in views]}
     return closed({"answers": many(each, "One for each order, in the order of the orders.")})
+
+
+def _trust_rule() -> dict[str, Schema]:
+    value: Schema = {"type": ["string", "integer", "boolean"]}
+    return {
+        "name": _TEXT,
+        "id": _ID,
+        "kind": choice((ISSUER, MACHINE)),
+        "role": choice((VIEWER, EDITOR)),
+        "allOrganizations": flag(),
+        "organizations": many(_TEXT, "Names; empty where the rule is for all."),
+        "issuer": _TEXT,
+        "claims": {"type": "object", "additionalProperties": many(value)},
+        "preset": _TEXT,
+        "hasKeys": flag("Whether the rule has the keys; else they are fetched from the issuer."),
+        "once": flag("Whether each token is exchanged only once."),
+        "created": _TIME,
+        "createdBy": _TEXT,
+        "expires": {"type": "string", "description": "RFC 3339 in UTC; empty for never."},
+    }
 
 
 def _nothing() -> Schema:
@@ -452,4 +482,10 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "PauseTree": _changed,
     "ResumeTree": _changed,
     "RecordCommit": _changed,
+    "ListTrust": lambda: closed({"rules": many(closed(_trust_rule()))}),
+    "GetTrust": lambda: closed(
+        {"rule": closed({**_trust_rule(), "keys": _TEXT, "authority": _TEXT})}
+    ),
+    "GrantTrust": lambda: closed({"id": _ID}),
+    "RevokeTrust": _nothing,
 }

@@ -35,6 +35,10 @@ _OF_NO_ORGANIZATION = frozenset(
         "AcquireLease",
         "RenewLease",
         "ReleaseLease",
+        "ListTrust",
+        "GetTrust",
+        "GrantTrust",
+        "RevokeTrust",
     }
 )
 ERROR_STATUSES: Mapping[int, str] = {

@@ -17,6 +17,15 @@ from docs.api.schemas import (
 from reconciler.resources.fields import NO_NUL
 from reconciler.resources.origin import DEFAULT_PORTS
 from reconciler.resources.schemas import or_null
+from reconciler.service.domain.trust import (
+    EDITOR,
+    ISSUER,
+    MACHINE,
+    MAX_CLAIMS,
+    MAX_KEYS_BYTES,
+    PRESETS,
+    VIEWER,
+)
 from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.custody import AT_ONCE
 from reconciler.service.operations.form import Form
@@ -34,6 +43,7 @@ from reconciler.service.operations.request import LARGEST, MAX_TEXTS
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.trees import COMMIT, MAX_PAUSE_SECONDS, OUTCOMES
 
+RULE_NAME = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
 _GROUP = "[0-9a-f]{1,4}"
@@ -281,6 +291,26 @@ def _renew_lease() -> Schema:
     return _lease(lease=text(shortest=1), seconds=_seconds())
 
 
+def _grant_trust() -> Schema:
+    value: Schema = {"type": ["string", "integer", "boolean"]}
+    claim: Schema = {**many(value), "minItems": 1, "maxItems": MAX_CLAIMS}
+    claims: Schema = {"type": "object", "additionalProperties": claim}
+    properties = {
+        "kind": choice((ISSUER, MACHINE)),
+        "name": {"type": "string", "pattern": RULE_NAME},
+        "role": choice((VIEWER, EDITOR)),
+        "organizations": many(text(), "Names; none for all of them."),
+        "issuer": text("Of the tokens; not of a machine."),
+        "claims": {**claims, "description": "Each with the values that are accepted."},
+        "preset": text(f"Empty, or one of {', '.join(PRESETS)}."),
+        "keys": text("JSON Web Key Set; needed for a machine.", longest=MAX_KEYS_BYTES),
+        "authority": text("Certificates in PEM.", longest=MAX_KEYS_BYTES),
+        "once": flag("Whether each token is exchanged only once."),
+        "expiresAt": number("Microseconds since the epoch; 0 for never."),
+    }
+    return closed(properties, ("kind", "name", "role"))
+
+
 def _release_lease() -> Schema:
     return _lease(lease=text(shortest=1))
 
@@ -307,4 +337,8 @@ _READ_BY_HAND: Mapping[str, Callable[[], Schema]] = {
     "PauseTree": _pause_tree,
     "ResumeTree": _of_tree,
     "RecordCommit": _record_commit,
+    "ListTrust": lambda: closed({}),
+    "GetTrust": lambda: closed({"name": text(shortest=1)}),
+    "GrantTrust": _grant_trust,
+    "RevokeTrust": lambda: closed({"name": text(shortest=1)}),
 }

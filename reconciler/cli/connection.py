@@ -30,6 +30,8 @@ class Connection:
     service_kind: str = "auto"
     token_file: Path | None = None
     key_file: Path | None = None
+    keyless: bool = False
+    id_token_file: Path | None = None
     max_rps: float = 0.0
     use_proxy: bool = False
     seal_key_file: Path | None = None

@@ -75,6 +75,7 @@ def init_command(
     environment: str | None,
     source: str | None,
     published: bool,
+    keyless: bool,
 ) -> None:
     """Write a small example organization into DIR.
 
@@ -83,7 +84,12 @@ def init_command(
     With --github, --gitlab or --git-hooks: write those into the current folder, and no manifests.
     Where reconciler.yaml has environments, each has jobs of its own.
     """
-    ci_flags = {"--from": source, "--published": published, "--on-unreviewed": on_unreviewed}
+    ci_flags = {
+        "--from": source,
+        "--published": published,
+        "--on-unreviewed": on_unreviewed,
+        "--keyless": keyless,
+    }
     _check_together(
         ("--github or --gitlab", github or gitlab, ci_flags),
         ("--git-hooks", git_hooks, {"--env": environment}),
@@ -92,11 +98,14 @@ def init_command(
     answers = (unreviewed, unreviewed, environment)
     asked = zip(TARGETS, (github, gitlab, git_hooks), answers, strict=True)
     chosen = {name: answer for name, is_asked, answer in asked if is_asked}
+    made: Mapping[Path, bytes] = {}
     try:
         if environments:
             _write_new(_files_of(TWO, Path()) | _files_of(schema_folder(), Path(SCHEMAS)))
         if chosen:
-            _write_new(_chosen(chosen, partial(install_files, source, is_published=published)))
+            made = _chosen(chosen, partial(install_files, source, is_published=published))
+            made = _keyless(made, chosen) if keyless else made
+            _write_new(made)
         if not (chosen or environments):
             _write_starter(Path(directory))
     except OSError as failure:
@@ -109,6 +118,33 @@ def init_command(
     else:
         shown = "" if directory == "manifests" else f" {visible(directory)}"
         click.echo(f"Next: reconciler validate{shown}, then plan{shown}, then apply{shown}.")
+    if keyless:
+        _show_trust(made, chosen)
+
+
+def _keyless(files: Mapping[Path, bytes], chosen: Iterable[str]) -> dict[Path, bytes]:
+    """Return the files of set-ups without secrets of the service."""
+    from reconciler.cli.keyless_jobs import without_secrets
+
+    made = dict(files)
+    for name in set(chosen) - {HOOKS_NAME}:
+        made |= without_secrets(name, _of_set_up(name, files))
+    return made
+
+
+def _of_set_up(name: str, files: Mapping[Path, bytes]) -> Mapping[Path, bytes]:
+    return {path: content for path, content in files.items() if f".{name}" in path.parts}
+
+
+def _show_trust(files: Mapping[Path, bytes], chosen: Iterable[str]) -> None:
+    """Print the commands that make the rules of the jobs, to be run once."""
+    from reconciler.cli.keyless_jobs import trust_lines
+
+    click.echo("Then, where the store is or with an admin's token (docs/keyless.md), run once:")
+    for name in TARGETS:
+        if name in chosen and name != HOOKS_NAME:
+            for line in trust_lines(name, _of_set_up(name, files), place_here().branch):
+                click.echo(f"  {visible(line)}")
 
 
 def _check_together(*rows: tuple[str, bool, Mapping[str, object]]) -> None:
@@ -170,7 +206,8 @@ class SetUp(NamedTuple):
 
     Attributes:
         target: The folder that its files are in.
-        forms: Its files by path, once for each answer to what its flags ask.
+        forms: Its files by path, once for each answer to what its flags ask, with a secret of the
+            service and without.
     """
 
     name: str
@@ -190,6 +227,7 @@ def set_ups() -> Iterator[SetUp]:
         is_hooks = name == HOOKS_NAME
         answers = environments if is_hooks else ANSWERS
         forms = [_set_up(name, answer, place, configuration) for answer in answers]
+        forms += [_keyless(form, [name]) for form in forms if not is_hooks]
         yield SetUp(name, target if is_hooks else place.top / target, forms)
 
 

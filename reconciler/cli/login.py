@@ -101,8 +101,13 @@ def credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
         UsageError: two files are named, or RECONCILER_TOKEN is set and empty.
         LocalFileError, AccessDeniedError: what was given cannot be used, or must not go there.
     """
-    files = {"--token-file": connection.token_file, "--key-file": connection.key_file}
-    given = [flag for flag, file in files.items() if file]
+    ways = {
+        "--token-file": connection.token_file,
+        "--key-file": connection.key_file,
+        "--keyless": connection.keyless,
+    }
+    given = [flag for flag, way in ways.items() if way]
+    _check_keyless(connection)
     if not connection.is_named_outside:
         stored = stored_token(endpoint.origin, os.environ)
         if stored and not given:
@@ -110,6 +115,10 @@ def credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
         raise _named_by_a_file(connection, endpoint, given)
     if len(given) > 1:
         raise UsageError("there are two ways to sign in", remedy="Give one of the two files.")
+    if connection.keyless:
+        from reconciler.service_client.keyless import KeylessToken, id_tokens
+
+        return KeylessToken(id_tokens(connection.id_token_file, os.environ), endpoint)
     if connection.key_file:
         return KeyFileToken(read_key(connection.key_file), endpoint)
     if file := connection.token_file:
@@ -120,8 +129,33 @@ def credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
     return FixedToken(stored) if stored else NoToken()
 
 
+def _check_keyless(connection: Connection) -> None:
+    """Refuse a token or a key beside keyless login: a job that has both has a secret to lose.
+
+    Raises:
+        UsageError: there is one; or the file of a signed token without keyless login.
+    """
+    if connection.id_token_file and not connection.keyless:
+        raise UsageError("--id-token-file is for keyless login", remedy="Add --keyless.")
+    if not connection.keyless:
+        return
+    beside = {
+        TOKEN: os.environ.get(TOKEN),
+        "--token-file": connection.token_file,
+        "--key-file": connection.key_file,
+    }
+    for name, value in beside.items():
+        if value:
+            raise UsageError(
+                f"--keyless and {name} are two ways to sign in",
+                remedy=f"Leave {name} out: keyless login needs no secret of the service.",
+            )
+
+
 def way_to_sign_in(connection: Connection) -> str:
     """Return where the credentials of a service are from, in words; they are there."""
+    if connection.keyless:
+        return "keyless login"
     if connection.key_file:
         return f"the key file {connection.key_file}"
     if connection.token_file:

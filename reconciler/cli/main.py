@@ -54,6 +54,8 @@ COMMANDS = {
     "policy": "reconciler.cli.policy:policy_group",
     "secret": "reconciler.cli.secret:secret_group",
     "token": "reconciler.cli.store:token_group",
+    "trust": "reconciler.cli.trust:trust_group",
+    "machine": "reconciler.cli.trust:machine_group",
     "login": "reconciler.cli.login:login_command",
     "logout": "reconciler.cli.login:logout_command",
     "completion": "reconciler.cli.about:completion_command",

@@ -7,7 +7,9 @@ first.
 from __future__ import annotations
 
 import logging
+import os
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,17 +24,17 @@ from reconciler.diagnostics import warning
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.installation import how_to_install, missing_modules
-from reconciler.resources.origin import in_url, is_loopback_host
+from reconciler.resources.origin import in_url, is_loopback_host, parse_origin
 from reconciler.resources.process import collect_seldom, return_large_memory
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.port import RemoteStore
 from reconciler.service.operations.answers import MICROSECONDS
-from reconciler.service.operations.callers import all_tokens
 
 if TYPE_CHECKING:
     import socket
 
+    from reconciler.service.keyless.exchange import Exchange
     from reconciler.service.transport.connections import Certificate
     from reconciler.service.transport.observer import StoreFigures
 
@@ -49,6 +51,8 @@ def serve_command(
     tls_key: Path | None,
     metrics_listen: str,
     log_format: str,
+    origin: str,
+    allow_issuer: Sequence[str],
     *,
     behind_proxy: bool,
 ) -> None:
@@ -70,7 +74,8 @@ def serve_command(
     try:  # to listen comes before anything is made or opened
         tls = Certificate(tls_cert, tls_key) if tls_cert and tls_key else None
         calls, metrics = bind(*place), bind(*metrics_place) if metrics_place else None
-        _serve_store(connection, Listening(calls, metrics, tls), log_format)
+        keyless = Keyless(_origin(origin), allow_issuer)
+        _serve_store(connection, Listening(calls, metrics, tls), log_format, keyless)
     except ListenError as failure:
         raise UsageError(failure.problem, remedy=failure.remedy) from failure
 
@@ -94,6 +99,37 @@ def _address(flag: str, text: str) -> Place:
             remedy=f"Write {flag} HOST:PORT, such as 127.0.0.1:8080.",
         )
     return parts["host"].removeprefix("[").removesuffix("]"), int(parts["port"])
+
+
+def _origin(text: str) -> str:
+    """Return the name of the service that tokens must be for; empty for no token endpoint."""
+    if not text:
+        return ""
+    try:
+        origin = parse_origin(text)
+    except ValueError as failure:
+        raise UsageError(
+            f"--origin {visible(text)} is not an origin: {failure}",
+            remedy="Write --origin https://HOST, the address by which callers know this service.",
+        ) from None
+    if origin.scheme != "https" and not (origin.scheme == "http" and origin.is_loopback):
+        raise UsageError(
+            f"--origin {visible(text)} is not encrypted",
+            remedy="Write https://HOST; http:// is for this machine alone.",
+        )
+    return text
+
+
+class Keyless(NamedTuple):
+    """Settings of the token endpoint.
+
+    Attributes:
+        origin: Name of the service; empty for no token endpoint.
+        allowed: Hosts of issuers whose addresses need not be public.
+    """
+
+    origin: str
+    allowed: Sequence[str]
 
 
 class Listening(NamedTuple):
@@ -124,7 +160,20 @@ def _warn_of_plain(place: Place, log_format: str) -> None:
         show_warnings([finding])
 
 
-def _serve_store(connection: Connection, listening: Listening, log_format: str) -> None:
+def _exchange(opened: IdentityService, keyless: Keyless) -> Exchange | None:
+    """Return what gives short tokens; None without a token endpoint."""
+    if not keyless.origin:
+        return None
+    from reconciler.service.keyless.exchange import Exchange
+    from reconciler.service.keyless.issuers import Fetcher, Issuers
+
+    issuers = Issuers(Fetcher(keyless.allowed))
+    return Exchange(opened.store, keyless.origin, issuers, opened.now, os.urandom)
+
+
+def _serve_store(
+    connection: Connection, listening: Listening, log_format: str, keyless: Keyless
+) -> None:
     """Serve the store of a connection until a signal ends it."""
     from reconciler.service.scheduling.batching import Batcher
     from reconciler.service.transport.listener import (
@@ -159,6 +208,7 @@ def _serve_store(connection: Connection, listening: Listening, log_format: str) 
             listening=listening.calls,
             metrics=listening.metrics,
             tls=listening.tls,
+            exchange=_exchange(opened, keyless),
             figures=partial(_figures, opened, service),
             is_open=partial(_is_open, opened),
             # Waits for a file end by themselves.
@@ -170,7 +220,9 @@ def _serve_store(connection: Connection, listening: Listening, log_format: str) 
 
 
 def _has_token(opened: IdentityService) -> bool:
-    return bool(all_tokens(opened.store))
+    """Return whether anybody can call: there is a token, or a rule that gives some."""
+    with opened.store.snapshot() as view:
+        return bool(view.tokens() or view.trusts())
 
 
 def _is_open(opened: IdentityService) -> bool | None:

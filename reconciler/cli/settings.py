@@ -39,6 +39,7 @@ from reconciler.resources.ref import DEFAULT_TREE
 
 PREFIX = "RECONCILER_"
 TOKEN = PREFIX + "TOKEN"
+ID_TOKEN = PREFIX + "ID_TOKEN"
 VARIABLE_PREFIX = PREFIX + "VAR_"
 """Begins the name of an environment variable that holds the value of a variable of manifests."""
 
@@ -98,6 +99,10 @@ _CONNECTED = f"{_WRITERS}, {_TREES}, plan, drift, history, export, outputs, doct
 _CONFIGURED = f"{_CONNECTED}, validate, render, explain"
 _STORES = "store verify, store backup, store restore, store rebuild"
 _TOKENS = "token create, token list, token revoke"
+_TRUST = (
+    "trust add, trust list, trust show, trust remove, trust test, "
+    "machine add, machine list, machine remove"
+)
 _PLANS = "plan, show, compare"
 _COUNT = click.IntRange(min=0)
 
@@ -106,7 +111,7 @@ _WORK = (
     Setting("--env NAME", _CONFIGURED, "Environment of reconciler.yaml.", EnvironmentType()),
     Setting(
         "--service ADDRESS",
-        f"{_CONNECTED}, serve, {_STORES}, {_TOKENS}",
+        f"{_CONNECTED}, serve, {_STORES}, {_TOKENS}, {_TRUST}",
         "Identity service: https://HOST, sqlite:PATH or postgresql://USER@HOST/DATABASE.",
         default=DEFAULT_SERVICE,
         key="service",
@@ -189,7 +194,7 @@ _WORK = (
     ),
     Setting(
         "--organization NAME",
-        "export, token create",
+        "export, token create, trust add, machine add",
         "Only this organization; otherwise all.",
         multiple=True,
     ),
@@ -198,6 +203,27 @@ _WORK = (
         _TREES,
         "Only in this organization; otherwise wherever the tree applied something.",
         multiple=True,
+    ),
+    Setting("--issuer URL", "trust add", "Issuer of the tokens. Default: that of the preset."),
+    Setting(
+        "--preset",
+        "trust add",
+        "Forge whose tokens they are: its rules need certain claims.",
+        ("github", "gitlab"),
+    ),
+    Setting(
+        "--claim NAME=VALUE",
+        "trust add",
+        "Claim that a token must have; NAME:=JSON for a number, true or false. Again for another "
+        "value that is accepted.",
+        multiple=True,
+        has_variable=False,
+    ),
+    Setting(
+        "--keys FILE", "trust add", "Key set of the issuer, which then is not asked for it.", Path
+    ),
+    Setting(
+        "--issuer-ca FILE", "trust add", "Certificates of the issuer's own authority, in PEM.", Path
     ),
     Setting("--with-console", "export", "Include the project of the service's own console."),
     Setting(
@@ -208,6 +234,13 @@ _WORK = (
     ),
     Setting(
         "--metrics-listen HOST:PORT", "serve", "Address of /metrics for Prometheus. Default: none."
+    ),
+    Setting(
+        "--origin ORIGIN",
+        "serve, trust test",
+        "Address by which callers know the service: the aud of signed tokens. Without it, serve "
+        "has no token endpoint.",
+        default="",
     ),
     Setting("--github", "init", "Write GitHub workflows instead: plan, apply and drift."),
     Setting("--gitlab", "init", "Write a GitLab pipeline instead."),
@@ -228,6 +261,13 @@ _WORK = (
         "With --github or --gitlab: wheel of a release for the jobs to install. A file is "
         "copied. Default in a checkout: the wheel that make dist writes.",
         parameter="source",
+        has_variable=False,
+    ),
+    Setting(
+        "--keyless",
+        "init",
+        "With --github or --gitlab: jobs without a secret of the service, which sign in by signed "
+        "tokens of their own; shows the rules to make.",
         has_variable=False,
     ),
     Setting(
@@ -304,8 +344,20 @@ _MAY = (
         required=True,
     ),
     Setting(
-        "--expires DURATION", "token create", "When the token ends: 90d, 12h, 30m.", seconds_of
+        "--role",
+        "trust add, machine add",
+        "A viewer reads, an editor also writes. No rule makes an admin.",
+        ("viewer", "editor"),
+        required=True,
     ),
+    Setting("--once", "trust add", "Each token can be exchanged only once, in all servers."),
+    Setting(
+        "--expires DURATION",
+        "token create, trust add",
+        "When it ends: 90d, 12h, 30m. Default: never.",
+        seconds_of,
+    ),
+    Setting("--expires DURATION", "machine add", "When its key ends.", seconds_of, default="90d"),
     Setting(
         "--on-unreviewed",
         "init",
@@ -322,6 +374,12 @@ _MAY = (
         pause_seconds,
         default="4h",
         parameter="lasting",
+    ),
+    Setting(
+        "--allow-issuer HOST",
+        "serve, trust test",
+        "Issuer whose keys may be fetched although its addresses are not public.",
+        multiple=True,
     ),
     Setting("--behind-proxy", "serve", "No warning without a certificate: a proxy speaks TLS."),
 )
@@ -341,9 +399,37 @@ _SECRETS = (
         multiple=True,
     ),
     Setting(
-        "--token-file FILE", _CONNECTED, "File with the token. Default: RECONCILER_TOKEN.", Path
+        "--token-file FILE",
+        f"{_CONNECTED}, {_TRUST}",
+        "File with the token. Default: RECONCILER_TOKEN.",
+        Path,
     ),
-    Setting("--key-file FILE", _CONNECTED, "Key file of a service user.", Path),
+    Setting("--key-file FILE", f"{_CONNECTED}, {_TRUST}", "Key file of a service user.", Path),
+    Setting(
+        "--keyless",
+        _CONNECTED,
+        "Exchange the signed token of this CI job for a short one: no secret is needed.",
+    ),
+    Setting(
+        "--id-token-file FILE",
+        _CONNECTED,
+        "With --keyless: file of the signed token. Default: RECONCILER_ID_TOKEN, or GitHub's.",
+        Path,
+    ),
+    Setting(
+        "--key-out FILE",
+        "machine add",
+        "New file for the key, which is made once.",
+        Path,
+        required=True,
+    ),
+    Setting(
+        "--algorithm",
+        "machine add",
+        "What the key signs with: RSA of 2048 bits, or the curve P-256.",
+        ("RS256", "ES256"),
+        default="RS256",
+    ),
     Setting(
         "--seal-key-file FILE",
         f"{_WRITERS}, {_TREES}, serve",
@@ -364,7 +450,8 @@ _OUTPUT = (
     Setting(
         "--format",
         f"{_PLANS}, validate, apply, drift, history, outputs, doctor, secret list, "
-        "store verify, token list, policy test",
+        "store verify, token list, policy test, trust list, trust show, trust test, "
+        "machine list",
         "Form of the output.",
         parameter="form",
     ),
@@ -403,7 +490,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
 }
 
 KNOWN = frozenset(
-    {TOKEN, *(row.variable for rows in GROUPS.values() for row in rows if row.variable)}
+    {TOKEN, ID_TOKEN, *(row.variable for rows in GROUPS.values() for row in rows if row.variable)}
 )
 """Every variable that sets something."""
 

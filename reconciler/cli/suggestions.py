@@ -218,7 +218,7 @@ HARMFUL = frozenset(
         *("auto-approve", "digest", "prune", "prune-unmanaged", "allow-updates", "allow-deletes"),
         *("break-glass", "rotate-missing", "take-over", "other-tree", "overwrite", "use-proxy"),
         "despite-pause",
-        *("revoke", "rotate", "restore", "rebuild"),
+        *("revoke", "rotate", "restore", "rebuild", "allow-issuer"),
     }
 )
 """Options and commands that delete, approve or override: never suggested to who misspelt a word."""

@@ -226,6 +226,7 @@ def history_as_json(document: HistoryDocument) -> JsonObject:
                 "sequence": str(step.event.sequence),
                 "at": step.event.at,
                 "by": step.event.writer,
+                "verified": dict(step.event.verified),
                 **{shown: _said(step, key) or None for key, shown in _CONTEXT},
                 "reason": _said(step, _REASON) or None,
                 "waived": _said(step, _WAIVED) or None,
@@ -245,6 +246,9 @@ def _step(step: Step, style: Style) -> Iterator[str]:
     said = [f"{shown} {visible(text)}" for key, shown in _CONTEXT if (text := _said(step, key))]
     if said:
         yield f"    {style(', '.join(said), 'dim')}"
+    if event.verified:
+        facts = ", ".join(f"{name} {visible(str(text))}" for name, text in event.verified.items())
+        yield f"    {style(f'verified: {facts}', 'dim')}"
     if reason := _said(step, _REASON):
         yield f"    reason: {visible(reason)}"
     if waived := _said(step, _WAIVED):

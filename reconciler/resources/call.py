@@ -68,6 +68,10 @@ OF_OUR_SERVICE: Mapping[str, tuple[str, ...]] = {
     "PauseTree": (f"POST {_OWN}/pauses",),
     "ResumeTree": (f"DELETE {_OWN}/pauses",),
     "RecordCommit": (f"POST {_OWN}/commits",),
+    "ListTrust": (f"GET {_OWN}/trust",),
+    "GetTrust": (f"GET {_OWN}/trust/{{name}}",),
+    "GrantTrust": (f"POST {_OWN}/trust",),
+    "RevokeTrust": (f"DELETE {_OWN}/trust/{{name}}",),
 }
 
 # Of the values that a call carries beside its fields: the header of each in a request of its own

@@ -48,7 +48,7 @@ EXTRAS = {
     "key-file": ("cryptography",),
     "policy": ("cel_expr_python", "google"),
     "postgres": ("psycopg", "psycopg_pool"),
-    "serve": ("google", "h2", "hpack", "httptools", "starlette", "uvicorn", "uvloop"),
+    "serve": ("google", "h2", "hpack", "httptools", "joserfc", "starlette", "uvicorn", "uvloop"),
 }
 """The top-level modules that each extra brings."""
 

@@ -1,8 +1,7 @@
 """The reconciler's own token at a service, kept for one origin and sent to no other.
 
 A token is given from outside, or asked of the service with the key file of a service user: the
-JWT profile grant (RFC 7523). Signing needs RSA, which the standard library lacks. ``cryptography``
-does it, and is an extra (``key-file``), because most who use a token never need it.
+JWT profile grant (RFC 7523). ``machine_keys`` signs.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import json
 import os
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from reconciler.errors import (
 from reconciler.resources.call import JsonObject
 from reconciler.resources.files import is_open_to_others, read_start
 from reconciler.resources.installation import how_to_install, missing_modules
+from reconciler.resources.origin import as_localhost
 from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.endpoint import Endpoint
@@ -188,17 +189,10 @@ def read_key(path: Path) -> ServiceUserKey:
     return ServiceUserKey(user, key_id, Secret(private))
 
 
-class KeyFileToken:
+class ShortToken(ABC):
     """Credentials that ask the service itself for a token, and for a new one before it ends."""
 
-    def __init__(
-        self,
-        key: ServiceUserKey,
-        endpoint: Endpoint,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._key = key
-        self._endpoint = endpoint
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._token: Secret | None = None
         self._ends = 0.0
@@ -217,27 +211,73 @@ class KeyFileToken:
         known, self._token = self._token, None
         return known is not None
 
+    @abstractmethod
     def _new_token(self, fetch: Fetch, now: int) -> tuple[Secret, float]:
-        issuer, where = self._token_endpoint(fetch)
+        """Return a token, and the seconds for which it counts."""
+
+
+class KeyFileToken(ShortToken):
+    """Credentials of a service user or a machine, by its key file."""
+
+    def __init__(
+        self,
+        key: ServiceUserKey,
+        endpoint: Endpoint,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(clock)
+        self._key = key
+        self._endpoint = endpoint
+
+    def _new_token(self, fetch: Fetch, now: int) -> tuple[Secret, float]:
+        issuer, where = token_endpoint(fetch, self._endpoint)
         assertion = signed(self._key, issuer, now)
         form = {"grant_type": GRANT, "assertion": assertion, "scope": SCOPE}
-        headers = {"content-type": "application/x-www-form-urlencoded"}
-        answer = _asked(fetch, "POST", where, headers, urlencode(form).encode())
-        token, life = answer.get("access_token"), answer.get("expires_in", LIFE)
-        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise _refused("the token endpoint answered without a token")
-        return Secret(token), float(life) if isinstance(life, int) else float(LIFE)
+        return given_token(fetch, where, form, "this key", _CHECK_KEY)
 
-    def _token_endpoint(self, fetch: Fetch) -> tuple[str, str]:
-        """Return issuer and token endpoint. What signs in here is sent nowhere else."""
-        found = _asked(fetch, "GET", self._endpoint.address + DISCOVERY, {}, None)
-        issuer, where = found.get("issuer"), found.get("token_endpoint")
-        if not isinstance(issuer, str) or not isinstance(where, str):
-            raise _refused("the service does not say where to ask for a token")
-        # The signed statement is as good as a token. A discovery document cannot send it elsewhere.
-        if not where.startswith(f"{self._endpoint.origin}/"):
-            raise _refused("the service's token endpoint is not at the service's own address")
-        return issuer, where
+
+def given_token(
+    fetch: Fetch, where: str, form: Mapping[str, str], whose: str, remedy: str
+) -> tuple[Secret, float]:
+    """Return the token that an endpoint gives for a form, and the seconds for which it counts.
+
+    Raises:
+        AccessDeniedError: it gives none, with this remedy.
+        ServiceUnavailableError: it does not answer.
+    """
+    problem = f"the service gives no token for {whose}"
+    answer = _asked(fetch, "POST", where, urlencode(form).encode(), problem, remedy)
+    token, life = answer.get("access_token"), answer.get("expires_in", LIFE)
+    if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+        raise AccessDeniedError("the token endpoint answered without a token", remedy=remedy)
+    return Secret(token), float(life) if isinstance(life, int) else float(LIFE)
+
+
+def token_endpoint(fetch: Fetch, endpoint: Endpoint) -> tuple[str, str]:
+    """Return issuer and token endpoint of a service. What signs in there is sent nowhere else.
+
+    Raises:
+        AccessDeniedError: the service names no token endpoint of its own, or another service.
+        ServiceUnavailableError: it does not answer.
+    """
+    problem = "the service does not say where to ask for a token"
+    found = _asked(fetch, "GET", endpoint.address + DISCOVERY, None, problem, _NO_ENDPOINT)
+    issuer, where = found.get("issuer"), found.get("token_endpoint")
+    if not isinstance(issuer, str) or not isinstance(where, str):
+        raise AccessDeniedError(problem, remedy=_NO_ENDPOINT)
+    # A signed token is as good as a token. A discovery document cannot have one made for another
+    # service, where it could be used, and cannot send it elsewhere.
+    if as_localhost(issuer.removesuffix("/")) != as_localhost(endpoint.same_origin):
+        raise AccessDeniedError(
+            f"the service calls itself {issuer}, and not {endpoint.same_origin}",
+            remedy="Give --service the address that the service itself names (serve --origin).",
+        )
+    if not where.startswith(f"{endpoint.origin}/"):
+        raise AccessDeniedError(
+            "the service's token endpoint is not at the service's own address",
+            remedy="Give --service the address that the service itself names (serve --origin).",
+        )
+    return issuer, where
 
 
 def signed(key: ServiceUserKey, audience: str, now: int) -> str:
@@ -246,21 +286,15 @@ def signed(key: ServiceUserKey, audience: str, now: int) -> str:
     Raises:
         AccessDeniedError: the key cannot sign.
     """
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+    from reconciler.service_client.machine_keys import algorithm_of, load_key, sign
 
-    header = {"alg": "RS256", "typ": "JWT", "kid": key.id}
+    private = load_key(key.private)
+    if private is None:
+        raise _refused("the key in the key file cannot be read, or is neither RSA nor of P-256")
+    header = {"alg": algorithm_of(private), "typ": "JWT", "kid": key.id}
     claims = {"iss": key.user, "sub": key.user, "aud": audience, "iat": now, "exp": now + LIFE}
     body = f"{_part(json.dumps(header).encode())}.{_part(json.dumps(claims).encode())}"
-    try:
-        # No password: the key file holds the key in the clear, which is why its mode is checked.
-        private = serialization.load_pem_private_key(key.private.reveal().encode(), password=None)
-    except (ValueError, TypeError):
-        raise _refused("the key in the key file cannot be read") from None
-    if not isinstance(private, rsa.RSAPrivateKey):
-        raise _refused("the key in the key file is not an RSA key")
-    signature = private.sign(body.encode(), padding.PKCS1v15(), hashes.SHA256())
-    return f"{body}.{_part(signature)}"
+    return f"{body}.{_part(sign(private, body.encode()))}"
 
 
 def _part(content: bytes) -> str:
@@ -268,8 +302,14 @@ def _part(content: bytes) -> str:
 
 
 def _asked(
-    fetch: Fetch, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
+    fetch: Fetch,
+    verb: str,
+    url: str,
+    body: bytes | None,
+    problem: str,
+    remedy: str,
 ) -> JsonObject:
+    headers = {"content-type": "application/x-www-form-urlencoded"} if body else {}
     response = fetch(verb, url, headers, body)
     if response.status >= 500:
         raise ServiceUnavailableError(
@@ -277,19 +317,27 @@ def _asked(
             remedy="Run the command again; nothing was written.",
         )
     if response.status != 200:
-        raise _refused(f"the service gives no token for this key (status {response.status})")
+        raise AccessDeniedError(f"{problem} (status {response.status})", remedy=remedy)
     try:
         return read_object(response.content)
     except JsonError as failure:
-        raise _refused(f"the answer with the token cannot be read: it {failure}") from None
+        raise AccessDeniedError(
+            f"the answer with the token cannot be read: it {failure}", remedy=remedy
+        ) from None
+
+
+_NO_ENDPOINT = (
+    "Check the address. A service of this project gives tokens where it is started with "
+    "`serve --origin`. Or give a token in RECONCILER_TOKEN."
+)
+_CHECK_KEY = (
+    "Check that the key file is of this service, has not expired, and that the user still exists; "
+    "or give a token in RECONCILER_TOKEN."
+)
 
 
 def _refused(problem: str) -> AccessDeniedError:
-    return AccessDeniedError(
-        problem,
-        remedy="Check that the key file is of this service, has not expired, and that the user "
-        "still exists; or give a token in RECONCILER_TOKEN.",
-    )
+    return AccessDeniedError(problem, remedy=_CHECK_KEY)
 
 
 def _no_key(path: Path) -> LocalFileError:

@@ -232,7 +232,8 @@ def no_history() -> NoHistoryError:
 
 def _event(fields: JsonObject) -> ObjectEvent:
     context, payload = fields.get("context", {}), fields.get("payload", {})
-    if not isinstance(context, dict) or not isinstance(payload, dict):
+    verified = fields.get("verified", {})  # of a service that is newer than its first release
+    if not all(isinstance(each, dict) for each in (context, payload, verified)):
         raise unsound("?", "the context or payload of an event is not an object")
     return ObjectEvent(
         type=text_of(fields, "type"),
@@ -241,6 +242,7 @@ def _event(fields: JsonObject) -> ObjectEvent:
         writer=text_of(fields, "writer"),
         context=context,
         payload=payload,
+        verified=verified,
     )
 
 

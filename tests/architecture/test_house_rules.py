@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from reconciler.cli.main import COMMANDS, cli
-from reconciler.cli.settings import KNOWN, TOKEN
+from reconciler.cli.settings import ID_TOKEN, KNOWN, TOKEN
 from reconciler.service.operations.table import operations
 from tests.architecture.tree import MODULES, PACKAGE, ROOT, nodes_of, tree_of
 from tests.mutation.parts import PARTS
@@ -261,4 +261,4 @@ def variables_of(command: click.Command) -> Iterator[str]:
 
 def test_every_variable_of_an_option_is_in_the_list() -> None:
     """Names that are missing there are not suggested to who misspelt one."""
-    assert {*variables_of(cli), TOKEN} == KNOWN
+    assert {*variables_of(cli), TOKEN, ID_TOKEN} == KNOWN

@@ -308,6 +308,16 @@ def _own(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("ListHeads")
     yield call.told("ListChanges", organizationId=call.known.organization)
     yield call.told("ResumeTree", **tree)
+    yield from _trust(call)
+
+
+def _trust(call: _Caller) -> Iterator[tuple[str, Any]]:
+    rule = {"kind": "issuer", "role": "viewer", "issuer": "https://issuer.example"}
+    admin: dict[str, Any] = {"by": "admin", "name": "ci"}
+    yield call.told("GrantTrust", claims={"sub": ["x"]}, **rule, **admin)
+    yield call.told("ListTrust", by="admin")
+    yield call.told("GetTrust", **admin)
+    yield call.told("RevokeTrust", **admin)
 
 
 def _owed(call: _Caller, lease: str) -> Iterator[tuple[str, Any]]:

@@ -51,6 +51,7 @@ def test_every_object_is_listed_with_all_there_is_to_know(ask: Asking) -> None:
         "ignore": [],
         "changedBy": "admin",
         "context": json.loads(CONTEXT),
+        "verified": {},
     }
 
 

@@ -13,9 +13,10 @@ from reconciler.service.operations.table import operations
 from tests.contract.right_requests import NOTHING, ROLE, Tenant, right_requests
 from tests.unit.service.asking import Asking
 
-ADMINS = {"AddOrg"}
+TRUST = {"ListTrust", "GetTrust", "GrantTrust", "RevokeTrust"}
+ADMINS = {"AddOrg", *TRUST}
 ROLES = {
-    Role.VIEWER: {row.name for row in operations().values() if not row.writes},
+    Role.VIEWER: {row.name for row in operations().values() if not row.writes} - TRUST,
     Role.EDITOR: operations().keys() - ADMINS,
     Role.ADMIN: operations().keys(),
 }

@@ -74,6 +74,22 @@ def calls(ask: Asking) -> Mapping[str, dict[str, Any]]:
         "RecordCommit": {**of_tree, "commit": "x", "outcome": "changed", "lease": "x"},
         "RenewLease": {"named": "acme", "lease": "x", "seconds": 1},
         "ReleaseLease": {"named": "acme", "lease": "x"},
+        "ListTrust": {},
+        "GetTrust": {"name": "x"},
+        "GrantTrust": {
+            "kind": "issuer",
+            "name": "x",
+            "role": "viewer",
+            "issuer": "https://issuer.example",
+            "organizations": ["acme"],
+            "claims": {"sub": ["x"]},
+            "preset": "",
+            "keys": "",
+            "authority": "",
+            "once": True,
+            "expiresAt": 0,
+        },
+        "RevokeTrust": {"name": "x"},
     }
 
 

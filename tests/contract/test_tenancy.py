@@ -132,7 +132,7 @@ def rows(*, needs_token: bool = True) -> Sequence[Any]:
         for row in operations().values()
         for transport in WIRES
         if (row.grpc or transport == "json")
-        and not row.name.endswith("Lease")
+        and not row.name.endswith(("Lease", "Trust"))
         and not (needs_token and row.name in NEEDS_NO_TOKEN)
     ]
 

@@ -122,6 +122,20 @@ END
 python console.py
 """
 )
+SIGNED_BY_OTHERS = """\
+python - <<'END'
+import time
+from tests.signing import Forge
+forge = Forge()
+now = int(time.time())
+claims = {"iss": "https://ci.example.com", "aud": "https://other.example.com", "sub": "eve"}
+claims |= {"exp": now + 300, "iat": now, "nbf": now}
+open("token.txt", "w").write(forge.signed(claims))
+open("keys.json", "w").write(forge.keys)
+END
+reconciler trust add ci --issuer https://ci.example.com --keys keys.json \\
+  --role viewer --claim sub=build
+"""
 NO_GRPCURL = NotRun("needs grpcurl; tests/contract/test_transports.py makes the same call")
 A_PORT = NotRun("needs the port of the page; tests/acceptance/test_serving_docs.py has another")
 A_SERVER = NotRun("a server does not end by itself; tests/acceptance/test_serve.py runs it")
@@ -173,6 +187,12 @@ BLOCKS: Mapping[str, Sequence[Before]] = {
     "docs/install.md": (
         NotRun("needs a core without extras: tests/acceptance/test_distribution.py has one"),
         NotRun("needs the files of a release: tests/acceptance/test_distribution.py makes them"),
+    ),
+    "docs/keyless.md": (
+        f"{_tree('manifests')}reconciler apply --auto-approve\n",
+        "",
+        SIGNED_BY_OTHERS,
+        "",
     ),
     "docs/plans.md": (
         A_MOVED_OBJECT,

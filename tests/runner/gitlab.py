@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -110,6 +110,7 @@ class Project:
 
     Attributes:
         scoped: Values of variables for one environment alone, by its name.
+        id_token: Signs the token of a job, of its claims with their audience.
     """
 
     folder: Path
@@ -123,6 +124,7 @@ class Project:
     merge_requests: list[dict[str, Any]] = field(default_factory=list)
     pipelines: list[dict[str, Any]] = field(default_factory=list)
     artifacts: dict[int, Mapping[str, bytes]] = field(default_factory=dict)
+    id_token: Callable[[Mapping[str, str]], str] | None = None
 
     @property
     def desk(self) -> Path:
@@ -303,6 +305,27 @@ class Pipeline:
         globs = [pattern.replace("**/*", "*") for pattern in patterns]
         return any(fnmatch.fnmatch(name, glob) for name in names for glob in globs)
 
+    def _id_tokens(self, job: Mapping[str, Any]) -> dict[str, str]:
+        """Return the signed tokens that a job asks for."""
+        if self.project.id_token is None:
+            return {}
+        claims = {
+            "project_id": self.given["CI_PROJECT_ID"],
+            "project_path": "acme/identity",
+            "ref": self.given.get("CI_COMMIT_BRANCH", "idea"),
+            "ref_protected": "true" if self.is_protected else "false",
+            "pipeline_source": self.given["CI_PIPELINE_SOURCE"],
+            "pipeline_id": str(self.number),
+            "user_login": "ada",
+            "environment": job.get("environment", {}).get("name", ""),
+            "sub": "project_path:acme/identity:ref_type:branch",
+        }
+        tokens = {}
+        for name, one in job.get("id_tokens", {}).items():
+            origin = self.variables[one["aud"].removeprefix("$")].value
+            tokens[name] = self.project.id_token({**claims, "aud": origin})
+        return tokens
+
     def _execute(self, name: str, **more: str) -> Ran:
         job, number = self._job(name), next(self.project.numbers)
         top = self.project.folder / f"job-{number}"
@@ -326,6 +349,7 @@ class Pipeline:
             "CI_COMMIT_SHA": self.sha, "CI_PROJECT_DIR": str(folder),
             "CI_API_V4_URL": self.project.api, "CI_PIPELINE_ID": str(self.number),
             "CI_JOB_ID": str(number), "HOME": str(home), "TMPDIR": str(top / "tmp"),
+            **self._id_tokens(job),
             **more,
             "PATH": f"{self.project.folder / 'image'}:/usr/bin:/bin",
         }  # fmt: skip

@@ -93,6 +93,7 @@ class Run:
     event: Event
     number: int
     attempt: int = 1
+    file: str = ""
     jobs: dict[str, Job] = field(default_factory=dict)
 
     @property
@@ -109,6 +110,8 @@ class Runner:
         injected: Environment of a step, by the start of its name: how a test kills what it runs.
         cancelled: Starts of the names of steps after which somebody cancels the job.
         before: What happens before a job starts, by its name: how a test lets time pass.
+        id_tokens: Gives the variables by which a job asks for a signed token with these claims;
+            None where there are no such tokens.
         program: A script that is run as the installed tool; without one the installed tool is,
             which loads all its modules each time.
     """
@@ -121,12 +124,13 @@ class Runner:
     before: dict[str, Callable[[], object]] = field(default_factory=dict)
     program: str = ""
     runs: int = 0
+    id_tokens: Callable[[Mapping[str, str]], Mapping[str, str]] | None = None
 
     def start(self, workflow: str, event: Event) -> Run:
         """Run a workflow as the commit of the event has it; a run has the next number."""
         self.runs += 1
         text = self.site.git("show", f"{event.sha}:.github/workflows/{workflow}.yml")
-        run = Run(yaml.safe_load(text), event, self.runs)
+        run = Run(yaml.safe_load(text), event, self.runs, file=f"{workflow}.yml")
         self.site.runs.append(
             {"id": run.number, "run_number": run.number, "event": event.name,
              "path": f".github/workflows/{workflow}.yml", "created_at": self.site.now(),
@@ -190,9 +194,30 @@ class Runner:
                 **self.site.variables.get("", {}),
                 **self.site.variables.get(environment, {}),
             },
-            "env": run.workflow.get("env", {}),
+            "env": {**run.workflow.get("env", {}), **self._id_tokens(run, written)},
             "shell": run.workflow["defaults"]["run"]["shell"],
         }
+
+    def _id_tokens(self, run: Run, written: Mapping[str, Any]) -> Mapping[str, str]:
+        """Return the variables by which a job asks for a signed token, if it has the permission."""
+        asked = written.get("permissions", {}).get("id-token") == "write"
+        if self.id_tokens is None or run.event.is_from_fork or not asked:
+            return {}
+        return self.id_tokens(
+            {
+                "repository": REPOSITORY,
+                "repository_id": "1001",
+                "repository_owner_id": "77",
+                "ref": run.event.ref,
+                "event_name": run.event.name,
+                "environment": written.get("environment", ""),
+                "job_workflow_ref": f"{REPOSITORY}/.github/workflows/{run.file}@{run.event.ref}",
+                "run_id": str(run.number),
+                "run_attempt": str(run.attempt),
+                "actor": "ada",
+                "sub": f"repo:{REPOSITORY}:environment:{written.get('environment', '')}",
+            }
+        )
 
     def _place(self, run: Run, name: str) -> Place:
         """Return the folders of a job: new and empty, as on a machine of its own."""

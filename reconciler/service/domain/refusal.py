@@ -105,6 +105,11 @@ def organization_unnamed() -> Refusal:
     )
 
 
+def organization_unknown() -> Refusal:
+    """Refuse because an organization that is named is missing, or must look so."""
+    return invalid("organizations", "must be names of organizations that there are")
+
+
 def _precondition(reason: str, message: str) -> Refusal:
     return Refusal(Code.PRECONDITION_FAILED, message, reason)
 

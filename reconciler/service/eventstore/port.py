@@ -24,11 +24,13 @@ from reconciler.service.eventstore.rows import (
     NewEvent,
     ObjectRow,
     OwedRow,
+    PassRow,
     Record,
     SealRow,
     StoredEvent,
     StreamAt,
     TokenRow,
+    TrustRow,
     chained,
 )
 from reconciler.service.eventstore.sql import Snapshot, Values
@@ -36,9 +38,11 @@ from reconciler.service.eventstore.tables import (
     LEASES,
     OBJECTS,
     OWED,
+    PASSES,
     RECORDS,
     SEALS,
     TOKENS,
+    TRUSTS,
     Table,
 )
 
@@ -137,7 +141,7 @@ class Transaction(Snapshot, ABC):
 
     @abstractmethod
     def expire(self, now: int) -> None:
-        """Drop records and seals whose time has come.
+        """Drop records, seals and short tokens whose time has come.
 
         A seal that a record needs stays, but for one of owed secrets: their rows stay without it.
         """
@@ -149,6 +153,21 @@ class Transaction(Snapshot, ABC):
     def put_token(self, token: TokenRow) -> None:
         """Insert a token, or change the one of its name."""
         self._put(TOKENS, token)
+
+    def put_trust(self, trust: TrustRow) -> None:
+        """Insert a rule. The caller has seen in ``trusts`` that its name is free."""
+        self._put(TRUSTS, trust)
+
+    def remove_trust(self, name: str) -> None:
+        """Remove a rule; the short tokens that it gave do not count from the commit on."""
+        self._remove(TRUSTS, (name,))
+
+    def put_pass(self, short: PassRow) -> None:
+        """Keep a short token.
+
+        Where another transaction just kept one with the same ``used``, the commit is a conflict.
+        """
+        self._put(PASSES, short)
 
 
 class EventStore(Protocol):

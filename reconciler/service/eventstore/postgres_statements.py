@@ -107,6 +107,12 @@ FIND_INDEXES = (
     " AND pg_catalog.pg_table_is_visible(c.oid)"
 )
 
+# Whether the columns of the tables that are there have the collation: some databases know none.
+HAS_COLLATION = (
+    "SELECT bool_or(collation_name = 'C') FROM information_schema.columns"
+    " WHERE table_name = 'reconciler_meta' AND column_name = 'value'"
+)
+
 BEGIN_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Asked in a transaction that was begun to write: it is "on" on a standby, and by a setting.
@@ -230,7 +236,11 @@ EXPIRE_SEALS = (
     " WHERE expires_at <= %s FOR UPDATE SKIP LOCKED) AND NOT EXISTS"
     " (SELECT 1 FROM reconciler_records WHERE seal = reconciler_seals.id)"
 )
-EXPIRE = (EXPIRE_OWED_SEALS, EXPIRE_OWED, EXPIRE_RECORDS, EXPIRE_SEALS)
+EXPIRE_PASSES = (
+    "DELETE FROM reconciler_passes WHERE sha256 IN (SELECT sha256"
+    " FROM reconciler_passes WHERE kept_until <= %s FOR UPDATE SKIP LOCKED)"
+)
+EXPIRE = (EXPIRE_OWED_SEALS, EXPIRE_OWED, EXPIRE_RECORDS, EXPIRE_SEALS, EXPIRE_PASSES)
 
 # What a name filter asks, by its kind. No pattern, so that no letter means anything else.
 NAME_FILTERS = {

@@ -55,6 +55,7 @@ from reconciler.service.eventstore.rows import (
     StoredEvent,
     StreamAt,
     TokenRow,
+    TrustRow,
     first_head,
 )
 from reconciler.service.eventstore.sql import PAGE, Found, Values
@@ -404,6 +405,11 @@ class PostgresTransaction(Transaction):
         """Return every token, by name. Other transactions that ask this wait for the commit."""
         self._connection.execute(statements.LOCK_META, ("instance",))
         return super().tokens()
+
+    def trusts(self) -> Sequence[TrustRow]:
+        """Return every rule, by name. Other transactions that ask this wait for the commit."""
+        self._connection.execute(statements.LOCK_META, ("instance",))
+        return super().trusts()
 
     # Writing.
 

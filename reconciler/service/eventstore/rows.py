@@ -234,6 +234,64 @@ class TokenRow(NamedTuple):
     revoked_at: int
 
 
+class TrustRow(NamedTuple):
+    """A rule: whose signed tokens are exchanged for a token of this service, and for which one.
+
+    A rule is never changed: another one under its name has another id.
+
+    Attributes:
+        id: Made by the service; of a machine also the issuer and subject of what it signs.
+        kind: ``issuer`` for tokens of somebody else, ``machine`` for a key of its own.
+        issuer: The ``iss`` that tokens must have.
+        organizations: As in ``TokenRow``.
+        claims: As JSON, names of claims with the values that are accepted, at least one each.
+        preset: Name of the preset that the claims were checked by, or empty.
+        keys: JSON Web Key Set, or empty where keys are fetched from the issuer.
+        authority: Certificates of a private authority, in PEM, or empty.
+        once: 1 where a token is exchanged only once.
+        expires_at: 0 where there is no such time, else in microseconds since the epoch.
+    """
+
+    name: str
+    id: str
+    kind: str
+    role: str
+    organizations: str
+    issuer: str
+    claims: str
+    preset: str
+    keys: str
+    authority: str
+    once: int
+    created_at: int
+    created_by: str
+    expires_at: int
+
+
+class PassRow(NamedTuple):
+    """A short token that was given by a rule. It counts while its rule is there.
+
+    Attributes:
+        rule: Name of the rule.
+        rule_id: Its id: a rule that took its name does not make the token count again.
+        account: Owner of the answers that are kept under idempotency keys.
+        verified: What was verified when it was given, as JSON.
+        used: Digest of the signed token where that is exchanged only once, else None.
+        expires_at: When it ends.
+        kept_until: When the row is removed, which is later where ``used`` must be remembered.
+    """
+
+    sha256: bytes
+    rule: str
+    rule_id: str
+    role: str
+    account: str
+    verified: str
+    used: str | None
+    expires_at: int
+    kept_until: int
+
+
 class Lookups(NamedTuple):
     """Lookups that the calls of a batch will probably make. Only speed depends on them.
 

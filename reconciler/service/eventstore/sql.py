@@ -25,10 +25,12 @@ from reconciler.service.eventstore.rows import (
     ObjectQuery,
     ObjectRow,
     OwedRow,
+    PassRow,
     Record,
     SealRow,
     StoredEvent,
     TokenRow,
+    TrustRow,
     first_head,
     length_of_page,
 )
@@ -341,6 +343,26 @@ class Snapshot:
     def token(self, sha256: bytes) -> TokenRow | None:
         """Return the token of a hash."""
         return self._one(TokenRow, "tokens", "WHERE sha256 = ?", sha256)
+
+    def trusts(self) -> Sequence[TrustRow]:
+        """Return every rule, by name. In a transaction, no other can change them until the end."""
+        return self._all(TrustRow, "trusts", "ORDER BY name")
+
+    def trust(self, name: str) -> TrustRow | None:
+        """Return the rule of a name."""
+        return self._one(TrustRow, "trusts", "WHERE name = ?", name)
+
+    def trusts_of(self, issuer: str) -> Sequence[TrustRow]:
+        """Return the rules for the tokens of an issuer, by name."""
+        return self._all(TrustRow, "trusts", "WHERE issuer = ? ORDER BY name", issuer)
+
+    def short_token(self, sha256: bytes) -> PassRow | None:
+        """Return the short token of a hash, whether or not it still counts."""
+        return self._one(PassRow, "passes", "WHERE sha256 = ?", sha256)
+
+    def is_used(self, digest: str) -> bool:
+        """Return whether a signed token that is exchanged only once was exchanged."""
+        return self._value("SELECT 1 FROM passes WHERE used = ?", digest) is not None
 
     def meta(self, name: str) -> str:
         """Return a fact about the store itself: ``instance``, ``seal_key``; empty if not kept."""

@@ -26,9 +26,16 @@ from reconciler.service.eventstore.sqlite_tables import (
     ADD_META,
     APPLICATION_ID,
     SET_VERSION,
+    VERSION,
     WORDS,
 )
-from reconciler.service.eventstore.tables import SCHEMA_VERSION, TABLES, script
+from reconciler.service.eventstore.tables import (
+    SCHEMA_VERSION,
+    TABLES,
+    added_since,
+    script,
+    statements,
+)
 
 BUSY_SECONDS = 10.0
 CACHE_KIB = 16 * 1024  # of the writer: holds a whole batch, which else is written twice
@@ -160,7 +167,7 @@ def _check_version(path: Path, version: int) -> None:
             f"this version knows {SCHEMA_VERSION})",
             "Use that version or a newer one. The file was left as it is.",
         )
-    if version < SCHEMA_VERSION:
+    if version < 1:
         raise _not_ours(path, f"has schema {version}, which no version ever wrote")
 
 
@@ -201,6 +208,30 @@ def connect(path: Path, cache_kib: int = CACHE_KIB) -> sqlite3.Connection:
             connection.close()
             raise
         return connection
+
+
+def upgrade(path: Path, connection: sqlite3.Connection) -> None:
+    """Give a store of an earlier schema the tables that it lacks, in one transaction.
+
+    Raises:
+        StoreError: it cannot be written to, or a newer version has upgraded it meanwhile.
+    """
+    with store_errors(path):
+        if connection.execute(VERSION).fetchone() == (SCHEMA_VERSION,):
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # The log may have a later version than the header of the file, which was read first.
+            (version,) = connection.execute(VERSION).fetchone()
+            _check_version(path, version)
+            if version < SCHEMA_VERSION:
+                for statement in statements(added_since(version), WORDS):
+                    connection.execute(statement)
+                connection.execute(SET_VERSION)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:

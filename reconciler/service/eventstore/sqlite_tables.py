@@ -56,6 +56,7 @@ EXPIRE_OWED_SEALS = (
 )
 EXPIRE_OWED = "UPDATE owed SET seal = NULL WHERE seal IS NOT NULL AND expires_at <= ?"
 EXPIRE_RECORDS = "DELETE FROM records WHERE expires_at <= ?"
+EXPIRE_PASSES = "DELETE FROM passes WHERE kept_until <= ?"
 EXPIRE_SEALS = (
     "DELETE FROM seals WHERE expires_at <= ? AND id NOT IN"
     " (SELECT seal FROM records WHERE seal IS NOT NULL)"
@@ -139,7 +140,8 @@ class SqliteTransaction(Transaction):
         self._write(CLEAR_OBJECTS)
 
     def expire(self, now: int) -> None:
-        """Drop records and seals whose time has come."""
+        """Drop records, seals and short tokens whose time has come."""
+        self._write(EXPIRE_PASSES, (now,))
         # Each step removes what only the one before it can have set free. Most commits do none.
         if self._write(IS_OWED_TOO_LONG, (now,)).fetchone():
             self._write(EXPIRE_OWED_SEALS, (now,))

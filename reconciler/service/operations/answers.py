@@ -33,6 +33,27 @@ def to_the_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
+VERIFIED = "verified"
+"""Member of a stored context that the service itself wrote. No caller may send one."""
+
+
+@lru_cache(maxsize=64)
+def stored_context(claimed: str, verified: str) -> str:
+    """Return the context of an event: what its caller claims, and beside it what was verified."""
+    if not verified:
+        return claimed
+    fields = json.loads(claimed) if claimed else {}
+    return json.dumps({**fields, VERIFIED: json.loads(verified)}, separators=(",", ":"))
+
+
+@lru_cache(maxsize=64)
+def context_view(stored: str) -> Answer:
+    """Return both parts of a stored context. Very many events and objects share very few."""
+    context = json.loads(stored) if stored else {}
+    verified = context.pop(VERIFIED, {})
+    return {"context": context, "verified": verified}
+
+
 def details_read(row: ObjectRow) -> Answer:
     """Return the details of an object that was read, or created: then both dates are the same."""
     return {

@@ -17,8 +17,9 @@ from hashlib import sha256
 
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.domain.trust import MACHINE
 from reconciler.service.eventstore.port import EventStore
-from reconciler.service.eventstore.rows import TokenRow
+from reconciler.service.eventstore.rows import TokenRow, TrustRow
 from reconciler.service.eventstore.sql import Snapshot
 
 
@@ -30,7 +31,7 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-_ADMINS = frozenset({"org.create", "token.write"})
+_ADMINS = frozenset({"org.create", "token.write", "trust.manage"})
 _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
@@ -50,17 +51,23 @@ class Caller:
         organizations: Ids of those it may see, or None for all, also those to come.
         token: SHA-256 of the token, or empty for a caller that needs none. A name can pass to
             another token; this cannot.
+        owner: Owner of the answers that are kept for it, where several tokens share them: a run
+            that renews its token, and tries again, stays the same caller.
+        verified: What was verified of a caller without a long token, as JSON. It is written
+            beside the context of each event.
     """
 
     name: str
     role: Role
     organizations: frozenset[str] | None = None
     token: bytes = b""
+    owner: str = ""
+    verified: str = ""
 
     @property
     def account(self) -> str:
         """Return the name under which answers are kept for this caller alone."""
-        return self.token.hex() or self.name
+        return self.owner or self.token.hex() or self.name
 
     @property
     def only_organization(self) -> str:
@@ -105,31 +112,63 @@ def caller_of(view: Snapshot, token: str, now: int) -> Caller:
     """
     if not _FORM.fullmatch(token):  # it is not looked for
         raise unauthenticated(_UNKNOWN)
-    row = valid_token(view, token_hash(token), now)
-    return _caller(row.name, row.role, row.organizations, row.sha256)
+    return caller_of_hash(view, token_hash(token), now)
 
 
 @lru_cache(maxsize=64)
-def _caller(name: str, role: str, organizations: str, sha256: bytes) -> Caller:
+def _caller(
+    name: str, role: str, organizations: str, sha256: bytes, owner: str = "", verified: str = ""
+) -> Caller:
     """Return the caller of a row's values. Cached: only its validity can change, see above."""
-    seen = frozenset(json.loads(organizations)) if organizations else None
-    return Caller(name, Role(role), seen, sha256)
+    return Caller(name, Role(role), organizations_of(organizations), sha256, owner, verified)
 
 
-def valid_token(view: Snapshot, sha256: bytes, now: int) -> TokenRow:
-    """Return the valid token of a hash.
+def organizations_of(kept: str) -> frozenset[str] | None:
+    """Return the ids of organizations as a row keeps them; None for all."""
+    return frozenset(json.loads(kept)) if kept else None
+
+
+def caller_of_hash(view: Snapshot, sha256: bytes, now: int) -> Caller:
+    """Return the caller of the token of a hash.
 
     Raises:
-        Refusal: there is none, or it was revoked or has expired.
+        Refusal: there is no such token, or it was revoked or has expired.
     """
     row = view.token(sha256)
     if row is None:
-        raise unauthenticated(_UNKNOWN)
+        return _caller_of_rule(view, sha256, now)
     if row.revoked_at:
         raise unauthenticated("the token was revoked", "token.revoked")
     if row.expires_at and row.expires_at <= now:
         raise unauthenticated("the token has expired", "token.expired")
-    return row
+    return _caller(row.name, row.role, row.organizations, row.sha256)
+
+
+def _caller_of_rule(view: Snapshot, sha256: bytes, now: int) -> Caller:
+    """Return the caller of a short token. It ends with its rule, in every server."""
+    short = view.short_token(sha256)
+    if short is None:
+        raise unauthenticated(_UNKNOWN)
+    rule = view.trust(short.rule)
+    if rule is None or rule.id != short.rule_id:
+        raise unauthenticated("the rule of this token was removed", "token.revoked")
+    ends = min(short.expires_at, rule.expires_at or short.expires_at)
+    if ends <= now:
+        raise unauthenticated("the token has expired", "token.expired")
+    name = writer_name(rule)
+    owner, verified = short.account, short.verified
+    return _caller(name, short.role, rule.organizations, sha256, owner, verified)
+
+
+def writer_name(rule: TrustRow) -> str:
+    """Return the name that stands with what a rule's callers write. No token has such a name."""
+    return f"{'machine' if rule.kind == MACHINE else 'trust'}:{rule.name}"
+
+
+def end_of_token(view: Snapshot, sha256: bytes) -> int:
+    """Return when a token ends, in microseconds since the epoch; 0 where it has no end."""
+    row = view.token(sha256) or view.short_token(sha256)
+    return row.expires_at if row else 0
 
 
 def unauthenticated(message: str, reason: str = "token.invalid") -> Refusal:

@@ -32,7 +32,7 @@ from reconciler.service.operations.batch import (
     work_share,
     write_batch,
 )
-from reconciler.service.operations.callers import valid_token
+from reconciler.service.operations.callers import caller_of_hash
 from reconciler.service.operations.commit import TRIES, Commit, answered, in_the_way, permitted
 from reconciler.service.operations.request import Request, is_encodable, is_id
 from reconciler.service.operations.runtime import Batch, Runtime
@@ -240,7 +240,7 @@ class Engine:
         now, before = self._runtime.now(), len(unknown)
         for token in {request.caller.token for request in requests} - unknown.keys() - {b""}:
             try:
-                valid_token(tx, token, now)
+                caller_of_hash(tx, token, now)
             except Refusal as refusal:
                 unknown[token] = refusal
         if len(unknown) > before:

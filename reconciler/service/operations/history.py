@@ -22,7 +22,7 @@ from reconciler.service.eventstore.rows import (
     ObjectRow,
     StoredEvent,
 )
-from reconciler.service.operations.answers import Answer, timestamp
+from reconciler.service.operations.answers import Answer, context_view, timestamp
 from reconciler.service.operations.operation import Effect, light_operation
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading
@@ -98,7 +98,7 @@ def _recorded(event: StoredEvent | EventNote) -> Answer:
         "sequence": str(event.sequence),
         "recordedAt": timestamp(event.sequence),
         "writer": event.writer,
-        "context": json.loads(event.context) if event.context else {},
+        **context_view(event.context),
     }
 
 

@@ -12,8 +12,9 @@ from reconciler.resources.ref import Kind
 from reconciler.service.domain.events import ContextRecorded
 from reconciler.service.domain.refusal import not_found
 from reconciler.service.eventstore.rows import ObjectQuery, ObjectRow, OwedRow
-from reconciler.service.operations.answers import Answer, details_read, timestamp
+from reconciler.service.operations.answers import Answer, context_view, details_read, timestamp
 from reconciler.service.operations.batch import MAX_ORDERS
+from reconciler.service.operations.callers import end_of_token
 from reconciler.service.operations.custody import is_lost
 from reconciler.service.operations.operation import (
     ADMIN,
@@ -42,7 +43,7 @@ def healthz(_: Reading, fields: Fields) -> Answer:
 def get_service_info(call: Reading, fields: Fields) -> Answer:
     """Return which service this is, and what the caller's token permits."""
     fields.end()
-    token = call.view.token(call.caller.token) if call.caller.token else None
+    ends = end_of_token(call.view, call.caller.token)
     return {
         "instance": call.view.meta("instance"),
         "product": "reconciler",
@@ -52,7 +53,7 @@ def get_service_info(call: Reading, fields: Fields) -> Answer:
         "feed": True,
         "allOrganizations": call.caller.organizations is None,
         "role": call.caller.role.value,
-        "expires": timestamp(token.expires_at) if token and token.expires_at else "",
+        "expires": timestamp(ends) if ends else "",
     }
 
 
@@ -130,7 +131,7 @@ def _object_view(row: ObjectRow, spec: Answer | None = None) -> Answer:
         "critical": marks.get("critical", False),
         "ignore": marks.get("ignore", []),
         "changedBy": row.changed_by,
-        "context": _parsed(row.context) if row.context else {},
+        **context_view(row.context),
     }
 
 

@@ -16,6 +16,7 @@ from operator import attrgetter
 from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, Call
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service.domain.refusal import Refusal, invalid
+from reconciler.service.operations.answers import VERIFIED
 from reconciler.service.operations.callers import Caller, token_hash, unauthenticated
 from reconciler.service.operations.texts import Encode
 
@@ -190,6 +191,8 @@ def _context_fault(text: str) -> str:
         fields = read_object(text.encode(), depth=1)
     except (JsonError, UnicodeEncodeError):
         return rule
+    if VERIFIED in fields:
+        return f"must not have {VERIFIED}: the service itself writes that"
     for name, most in MAX_TEXTS.items():
         value = fields.get(name)
         if isinstance(value, str) and len(value) > most:

@@ -28,7 +28,7 @@ from reconciler.service.eventstore.rows import (
     StreamAt,
 )
 from reconciler.service.eventstore.sql import Snapshot
-from reconciler.service.operations.answers import Answer, details_changed
+from reconciler.service.operations.answers import Answer, details_changed, stored_context
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.texts import (
@@ -152,7 +152,9 @@ class Writing(Reading):
         super().__init__(tx, request, runtime, batch)
         self.tx = tx
         self._expected = request.expected_sequence
-        self._author = Author(request.caller.name, request.context)
+        self._author = Author(
+            request.caller.name, stored_context(request.context, request.caller.verified)
+        )
 
     def expect(self, row: ObjectRow) -> None:
         """Refuse if the object is at another sequence than the caller expects."""

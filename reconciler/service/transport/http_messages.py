@@ -101,6 +101,14 @@ def json_answer(
     return made
 
 
+def form_answer(status: int, fields: JsonObject, request_id: bytes) -> HttpAnswer:
+    """Return an answer in a form that is not of the operations, such as that of OAuth."""
+    answer = _with_headers(status, json_bytes(fields), request_id)
+    if status in _FURTHER:
+        answer.headers.append(_FURTHER[status])
+    return answer
+
+
 def wrong_verb(verbs: Iterable[str]) -> Refusal:
     """Refuse a verb that an address does not have; one with GET has HEAD, too."""
     allow = {*verbs, "HEAD"} if "GET" in verbs else verbs

@@ -127,6 +127,7 @@ class Intake:
         self._budget = Budget.of(limits)
         self._known = Shares(limits.http2_known, limits.http2_known_of_one)
         self._open = Shares(limits.http2_open, limits.http2_open_of_one)
+        self._forms = Shares(limits.http2_open, limits.http2_open_of_one)
 
     async def take(
         self,
@@ -158,6 +159,21 @@ class Intake:
         reader = _Reader(receive, SMALL_MESSAGE, self.limits.body_seconds)
         with self._known.place(caller):
             return await self._take(body, reader, go_on)
+
+    async def take_form(
+        self, body: Body, receive: Receive, connection: Connection, go_on: GoOn[T]
+    ) -> T:
+        """Take in a short body of a caller that has no token yet; otherwise as ``take``.
+
+        The call is counted until ``go_on`` has ended, for its address and for all.
+        """
+        if connection.is_shared:
+            connection.judged(is_known=False)
+        reader = _Reader(receive, body.longest, self.limits.head_seconds)
+        with self._forms.place(connection.address.encode()):
+            is_whole = body.length <= body.longest and await reader.read(body, body.longest)
+            is_taken = is_whole and len(body.read) <= body.longest
+            return await go_on(bytes(body.read) if is_taken else None)
 
     async def _take(self, body: Body, reader: _Reader, go_on: GoOn[T]) -> T:
         length = body.length

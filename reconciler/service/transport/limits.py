@@ -23,6 +23,7 @@ KIB = 1024
 MIB = 1024 * KIB
 MAX_JSON = MIB
 MAX_MESSAGE = MIB  # of gRPC, without its head
+MAX_FORM = 18 * KIB  # that asks for a token: a signed token of 16 KiB, and the rest
 # What the system keeps of a connection until it is read; it doubles the number for its own needs,
 # and would let it grow to megabytes.
 RECEIVE_BYTES = 32 * KIB
@@ -32,6 +33,7 @@ CONNECTION_WINDOW = 64 * KIB - 1  # bytes of all calls of a connection that are 
 STREAM_WINDOW = 16 * KIB  # bytes of one call over HTTP/2 that may come before its body is asked for
 
 PROGRAM = 72 * MIB  # code, models, descriptors and threads; 65 were measured
+TOKENS = 16 * MIB  # code of the token endpoint; 14 were measured
 STORE = 32 * MIB  # pages that the writer of a SQLite store and its readers keep
 CONNECTION = 8 * KIB  # objects of the event loop and of HTTP/1.1
 HTTP2 = 48 * KIB  # objects of a connection over HTTP/2, closed streams and tables included
@@ -105,13 +107,16 @@ class Limits:
     stream_seconds: float = 1800
 
 
-def most_memory(limits: Limits) -> Mapping[str, int]:
+def most_memory(limits: Limits, *, gives_tokens: bool = False) -> Mapping[str, int]:
     """Return the bytes that each part of a server takes at most, by a name for it.
+
+    A server that ``gives_tokens`` has a token endpoint.
 
     A connection is counted as what takes more, one over HTTP/1.1 or one over HTTP/2.
     """
     received = DOUBLED * RECEIVE_BYTES
     http1 = CONNECTION + limits.head_bytes + received + SMALL_BODY * JSON_FACTOR
+    forms = limits.http2_open * MAX_FORM * JSON_FACTOR
     http2 = HTTP2 + CONNECTION_WINDOW + received + STREAMS_OF_STRANGER * CALL
     return {
         "program": PROGRAM,
@@ -126,5 +131,6 @@ def most_memory(limits: Limits) -> Mapping[str, int]:
         "calls that wait": WAITING * WAITING_CALL,
         "pages of lists": (READERS + JOINED) * MAX_PAGE_BYTES,
         "answers not read": UNREAD,
+        **({"tokens": TOKENS + forms} if gives_tokens else {}),
         "short answers not read": (limits.connections * 2 + limits.http2_calls) * UNCOUNTED,
     }

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Timer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 import uvloop
@@ -42,6 +42,9 @@ from reconciler.service.transport.observer import Observer, StoreFigures, metric
 from reconciler.service.transport.pages import State, build_app
 from reconciler.service.transport.protocol import StrictProtocol
 from reconciler.service.transport.turns import Turns
+
+if TYPE_CHECKING:
+    from reconciler.service.keyless.exchange import Exchange
 
 LOG = logging.getLogger("reconciler.service")
 MAX_SCRAPES = 16
@@ -82,6 +85,7 @@ class Serving:
 
     Attributes:
         listening: See ``bind``; ``metrics`` is another, for the figures alone.
+        exchange: Gives short tokens; None where there is no token endpoint.
         figures: Asks the store for its figures, on a thread; None where it cannot be read.
         is_open: Says, on a thread, whether there is a token, so that anybody could call; None
             where the store gives no answer.
@@ -95,6 +99,7 @@ class Serving:
     listening: socket.socket
     metrics: socket.socket | None = None
     tls: Certificate | None = None
+    exchange: Exchange | None = None
     limits: Limits = field(default_factory=Limits)
     figures: Callable[[], StoreFigures | None]
     is_open: Callable[[], bool | None]
@@ -134,7 +139,9 @@ async def serve(serving: Serving) -> None:
     intake = Intake(batcher.answer, limits)
     streams = GrpcStreams(intake)
     grpc = GrpcCalls(batcher.answer, observer, intake, streams.apps)
-    app = build_app(batcher.answer, observer, State(is_ready, is_open.answer), intake, grpc)
+    tokens = _token_endpoint(serving, intake)
+    state = State(is_ready, is_open.answer)
+    app = build_app(batcher.answer, observer, state, intake, grpc, tokens)
     server = _Server(_config(app, observer, limits), serving, draining, streams.end)
     async with _figures_served(serving, server):
         try:
@@ -142,6 +149,17 @@ async def serve(serving: Serving) -> None:
         finally:
             is_open.close()
             await batcher.close()
+            if serving.exchange is not None:
+                serving.exchange.close()
+
+
+def _token_endpoint(serving: Serving, intake: Intake) -> ASGIApp | None:
+    """Return what gives short tokens, if this server does; its libraries are loaded only then."""
+    if serving.exchange is None:
+        return None
+    from reconciler.service.transport.token_endpoint import TokenEndpoint
+
+    return TokenEndpoint(serving.exchange, serving.observer, intake)
 
 
 def _config(app: ASGIApp, observer: Observer, limits: Limits) -> uvicorn.Config:
@@ -222,7 +240,8 @@ class _Server(uvicorn.Server):
             file_limit(),
             limits.connections,
         )
-        most = sum(most_memory(limits).values()) // MIB
+        has_tokens = self._serving.exchange is not None
+        most = sum(most_memory(limits, gives_tokens=has_tokens).values()) // MIB
         LOG.info("memory: at most %d MiB, whatever callers do", most)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

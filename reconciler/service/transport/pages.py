@@ -37,6 +37,9 @@ OPENAPI = "/openapi.json"
 DOCS = "/docs"
 OF_REST = ("/management/v1/", "/admin/v1/", "/reconciler/v1/")
 PATHS = LIVE | READY | {OPENAPI, DOCS}
+TOKENS = "/oauth/v2/token"
+DISCOVERY = "/.well-known/openid-configuration"
+TOKEN_PATHS = frozenset({TOKENS, DISCOVERY})
 
 _PACKAGE = Path(__file__).parents[2]
 _FOLDERS = (_PACKAGE / "api", _PACKAGE.parent / "docs")
@@ -130,10 +133,12 @@ def build_app(
     state: State,
     intake: Intake,
     grpc: ASGIApp,
+    tokens: ASGIApp | None = None,
 ) -> ASGIApp:
     """Return the application; ``grpc`` answers at the addresses of its services.
 
     Over HTTP/2 it also answers what says that it is gRPC, so that it is refused in its words.
+    ``tokens``, if any, answers at ``TOKEN_PATHS``.
     """
     rest = JsonHttp(answer, observer, intake)
     pages = Pages(state, observer)
@@ -144,6 +149,8 @@ def build_app(
             await rest(scope, receive, send)
         elif path in PATHS:
             await pages(scope, receive, send)
+        elif tokens is not None and path in TOKEN_PATHS:
+            await tokens(scope, receive, send)
         elif path.split("/", 2)[1] in SERVICES or is_grpc(scope):
             await grpc(scope, receive, send)
         else:

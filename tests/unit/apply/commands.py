@@ -14,7 +14,12 @@ from reconciler.errors import LocalFileError
 from reconciler.resources.secret import Secret
 from tests.builders import a_ref
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "RECONCILER_TOKEN": "token", "RECONCILER_TREE": "t"}
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "RECONCILER_TOKEN": "token",
+    "RECONCILER_ID_TOKEN": "token",
+    "RECONCILER_TREE": "t",
+}
 
 
 def deliveries(count: int) -> list[Delivery]:
@@ -84,7 +89,7 @@ def is_kept(results: Sequence[Kept | LocalFileError]) -> list[bool]:
 TAKER = """
 import os, sys, time
 name, kept = os.environ['RECONCILER_SECRET_NAME'], sys.argv[1]
-assert 'RECONCILER_TOKEN' not in os.environ
+assert not {'RECONCILER_TOKEN', 'RECONCILER_ID_TOKEN'} & os.environ.keys()
 began = time.time()
 time.sleep(float(sys.argv[2]))
 open(os.path.join(kept, name), 'w').write(f'{began} {time.time()} {sys.stdin.read()}')

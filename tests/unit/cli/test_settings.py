@@ -30,6 +30,7 @@ from reconciler.cli.suggestions import HARMFUL
 from reconciler.configuration.model import configuration_schema
 from reconciler.errors import UsageError
 from reconciler.report.plan_document import ON_MERGE
+from reconciler.service.domain.trust import EDITOR, VIEWER
 from reconciler.service.operations.callers import Role
 from tests.docs.test_console_blocks import PAGES
 from tests.docs.test_what_is_named import unknown_in
@@ -91,7 +92,9 @@ def test_choices_are_those_of_the_code_that_takes_them() -> None:
 
     assert row("on-merge").type == (*ON_MERGE,)
     assert row("on-unreviewed").type == ANSWERS
-    assert row("role").type == tuple(role.value for role in Role)
+    of_tokens, of_rules = (each.type for each in ROWS if each.name == "role")
+    assert of_tokens == tuple(role.value for role in Role)
+    assert of_rules == (VIEWER, EDITOR)
     assert {*re.findall(r"[\w-]+(?=:)", KINDS)} < {*re.findall(r"[\w-]+(?=:)", sink)}
 
 

@@ -264,7 +264,7 @@ def test_a_service_that_gives_no_token_denies_access(found: Any, given: Any, sta
     with pytest.raises(AccessDeniedError) as refused:
         KeyFileToken(user(), HERE).bearer(issuer)
 
-    assert "key file" in refused.value.remedy
+    assert any(words in refused.value.remedy for words in ("key file", "serve --origin"))
     assert "BEGIN" not in refused.value.problem
 
 
@@ -277,9 +277,9 @@ def test_a_service_that_does_not_answer_is_not_one_that_says_no() -> None:
 
 @pytest.mark.parametrize("key", ["nonsense", "elliptic"])
 def test_a_key_that_cannot_sign_is_told(key: str) -> None:
-    """The service knows RSA only."""
+    """A service takes RSA and P-256."""
     if key == "elliptic":
-        key = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        key = ec.generate_private_key(ec.SECP384R1()).private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
@@ -302,3 +302,14 @@ def test_without_the_library_that_signs_its_name_is_told(
 
     assert "the extra key-file" in refused.value.problem
     assert "make extras" in refused.value.remedy
+
+
+@each_row("issuer", ["https://other.example", f"{HERE.origin}.evil.example", "http://x"])
+def test_no_statement_is_made_for_another_service(issuer: str) -> None:
+    """A service could have one made for another, and use it there."""
+    found = Issuer()
+    found.found = {**found.found, "issuer": issuer}
+
+    with pytest.raises(AccessDeniedError, match="calls itself"):
+        KeyFileToken(user(), HERE).bearer(found)
+    assert [verb for verb, *_ in found.asked] == ["GET"]

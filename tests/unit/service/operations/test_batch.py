@@ -123,8 +123,8 @@ def test_a_refusal_of_an_order_names_a_key_of_the_order(order: Any, where: str) 
 def test_what_has_no_place_in_a_batch_is_refused() -> None:
     """It would wait for itself, or for what the batch depends on; nothing else is left out."""
     left_out = {"AcquireLease", "RenewLease", "ReleaseLease", "WriteBatch"}
-    left_out |= {"ClaimSecrets", "AcknowledgeSecrets"}
     left_out |= {"PauseTree", "ResumeTree", "RecordCommit"}
+    left_out |= {"ClaimSecrets", "AcknowledgeSecrets", "GrantTrust", "RevokeTrust"}
     assert {
         row.name for row in operations().values() if row.writes and not row.is_of_an_object
     } == (left_out)

@@ -11,7 +11,14 @@ import pytest
 from reconciler.kinds.addresses import ADDRESSES
 from reconciler.kinds.operations import OPERATIONS
 from reconciler.resources.call import WRITE_BATCH
-from reconciler.service.operations import custody, history, inventory, leases, trees
+from reconciler.service.operations import (
+    custody,
+    history,
+    inventory,
+    leases,
+    trees,
+    trust,
+)
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.operation import MANAGEMENT, Effect, Operation
 from reconciler.service.operations.request import Fields
@@ -44,8 +51,8 @@ def test_the_effect_of_an_operation_is_that_of_its_name(row: Operation) -> None:
         r"Add|Create": Effect.CREATES,
         r"Update|Regenerate|Deactivate|Reactivate|Set|Clear|RecordContext": Effect.CHANGES,
         r"Remove|Delete": Effect.REMOVES,
-        r"Acquire|Renew|Release|Claim|Acknowledge|WriteBatch": Effect.COORDINATES,
         r"Pause|Resume|RecordCommit": Effect.COORDINATES,
+        r"Acquire|Renew|Release|Claim|Acknowledge|WriteBatch|Grant|Revoke": Effect.COORDINATES,
     }
     found = [effect for names, effect in effects.items() if re.match(names, row.name)]
 
@@ -100,7 +107,7 @@ def test_the_handler_of_a_read_cannot_write(row: Operation) -> None:
 
 def test_no_operation_is_lost_to_another_of_its_name() -> None:
     """The rows of all modules, and that of batches, have names of their own."""
-    modules = (custody, history, inventory, leases, trees)
+    modules = (custody, history, inventory, leases, trees, trust)
     names = [row.name for rows in OPERATIONS.values() for row in rows]
     names += [row.name for module in modules for row in module.ROWS]
 
@@ -117,8 +124,10 @@ def test_no_address_is_given_twice() -> None:
 
 @each_row("row", ROWS)
 def test_reads_are_for_viewers_and_writes_are_not(row: Operation) -> None:
-    """A read-only token stays one."""
-    if row.permission:
+    """A read-only token stays one. Who trusts whom is for admins alone to know."""
+    if row.permission == "trust.manage":
+        assert not Caller("x", Role.EDITOR).may(row.permission)
+    elif row.permission:
         assert Caller("x", Role.VIEWER).may(row.permission) is not row.writes
         assert Caller("x", Role.ADMIN).may(row.permission)
     else:

@@ -281,6 +281,41 @@ def test_only_so_many_calls_without_a_token_are_taken_in_of_one_address_and_of_a
     asyncio.run(main())
 
 
+@each_row("is_shared", [True, False])
+def test_only_so_many_forms_are_taken_in_of_one_address_and_of_all(*, is_shared: bool) -> None:
+    """Over HTTP/1.1 too, for as long as they are being answered; and none that is too long."""
+
+    async def main() -> None:
+        intake, held = Intake(answer, LIMITS), asyncio.Event()
+
+        async def go_on(content: bytes | None) -> bytes | None:
+            if content == b"wait":
+                await held.wait()
+            return content
+
+        async def asked(content: bytes, address: str) -> object:
+            line = Line(content, address=address, is_shared=is_shared)
+            body = Body({}, 4)
+            try:
+                return await intake.take_form(body, line.receive, line, go_on)
+            except Refusal as refusal:
+                return refusal.reason
+
+        assert await asked(b"12345", "1") is None
+        first = asyncio.ensure_future(asked(b"wait", "1"))
+        await asyncio.sleep(0)
+        assert await asked(b"x", "1") == "service.busy"
+        assert await asked(b"x", "2") == b"x"
+        second = asyncio.ensure_future(asked(b"wait", "2"))
+        await asyncio.sleep(0)
+        assert await asked(b"x", "3") == "service.busy"
+        held.set()
+        assert list(await asyncio.gather(first, second)) == [b"wait", b"wait"]
+        assert await asked(b"x", "1") == b"x"
+
+    asyncio.run(main())
+
+
 def test_a_request_over_no_connection_has_one_that_says_nothing() -> None:
     """Such as one of a test."""
     line = Line()

@@ -97,3 +97,11 @@ def test_the_readers_of_a_store_and_its_writer_keep_what_the_sum_says() -> None:
     readers = max(READERS, READERS_KEPT)
 
     assert (CACHE_KIB + readers * READER_CACHE_KIB) * KIB == STORE
+
+
+def test_a_token_endpoint_is_counted_where_there_is_one() -> None:
+    """Its forms, as objects, and its code."""
+    plain, more = most_memory(Limits()), most_memory(Limits(), gives_tokens=True)
+
+    assert more.keys() - plain.keys() == {"tokens"}
+    assert (sum(more.values()) - sum(plain.values())) // MIB == 38

@@ -1,0 +1,105 @@
+"""Rules and short tokens in each store: what ends with what, and what only one writer can have."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from reconciler.service.domain.refusal import Refusal
+from reconciler.service.eventstore.errors import ConflictError
+from reconciler.service.eventstore.port import EventStore
+from reconciler.service.eventstore.postgres import PostgresEventStore
+from reconciler.service.eventstore.rows import PassRow, TrustRow
+from reconciler.service.operations.callers import caller_of_hash
+from tests.examples import NOON, Clock
+from tests.postgres_server import PostgresServer
+
+HASH = bytes(range(32))
+RULE = TrustRow(
+    "apply", "7", "issuer", "editor", '["1"]', "https://a.example", '{"sub":["x"]}', "", "", "", 1,
+    NOON, "admin", 0,
+)  # fmt: skip
+MINUTES = 60_000_000
+SHORT = PassRow(
+    HASH, "apply", "7", "viewer", "run:1", "{}", "digest", NOON + 2 * MINUTES, NOON + 9 * MINUTES
+)
+
+
+def test_a_rule_and_its_token_are_found(store: EventStore) -> None:
+    with store.transaction() as tx:
+        tx.put_trust(RULE)
+        tx.put_pass(SHORT)
+
+    with store.snapshot() as view:
+        assert view.trusts() == [RULE]
+        assert view.trust("apply") == RULE
+        assert view.trusts_of("https://a.example") == [RULE]
+        assert view.trusts_of("https://a.example/") == []
+        assert view.short_token(HASH) == SHORT
+        assert view.is_used("digest")
+        assert not view.is_used("other")
+        caller = caller_of_hash(view, HASH, NOON)
+    assert (caller.name, caller.role, caller.account) == ("trust:apply", "viewer", "run:1")
+    assert caller.organizations == frozenset({"1"})
+
+
+def test_a_token_ends_with_its_rule(store: EventStore) -> None:
+    """Also where another one has the name of its rule."""
+    with store.transaction() as tx:
+        tx.put_trust(RULE)
+        tx.put_pass(SHORT)
+    with store.transaction() as tx:
+        tx.remove_trust("apply")
+
+    for rule in (None, RULE._replace(id="8")):
+        with store.transaction() as tx:
+            if rule:
+                tx.put_trust(rule)
+        with store.snapshot() as view, pytest.raises(Refusal) as refused:
+            caller_of_hash(view, HASH, NOON)
+        assert refused.value.reason == "token.revoked"
+
+
+def test_a_token_ends_in_time_and_is_remembered_as_used(store: EventStore) -> None:
+    """Its row stays until the signed token would not be accepted any more."""
+    with store.transaction() as tx:
+        tx.put_trust(RULE)
+        tx.put_pass(SHORT)
+    for minute, remembered in ((2, True), (5, True), (9, False)):
+        time = NOON + minute * MINUTES
+        with store.transaction() as tx:
+            tx.expire(time)
+        with store.snapshot() as view:
+            with pytest.raises(Refusal):
+                caller_of_hash(view, HASH, time)
+            assert view.is_used("digest") is remembered
+
+
+def test_two_servers_cannot_use_a_token_at_the_same_time(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Neither sees the row of the other; the constraint decides."""
+    clock = Clock(NOON)
+    with (
+        postgres.empty_store() as address,
+        closing(PostgresEventStore(address, clock)) as first,
+        closing(PostgresEventStore(address, clock)) as second,
+    ):
+        with first.transaction() as tx:
+            tx.put_trust(RULE)
+
+        def too_late() -> None:
+            with second.transaction() as later:
+                assert not later.is_used("digest")
+                with first.transaction() as tx:
+                    tx.put_pass(SHORT)
+                later.put_pass(SHORT._replace(sha256=HASH[::-1]))
+
+        with pytest.raises(ConflictError):
+            too_late()
+
+        with second.transaction() as tx:
+            assert tx.is_used("digest")
+            assert tx.short_token(HASH[::-1]) is None
