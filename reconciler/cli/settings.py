@@ -140,7 +140,7 @@ _WORK = (
     Setting(
         "--exclude REF",
         "plan, apply, drift",
-        "Leave out this object. * in it is a glob, @FILE a list.",
+        "Not this object; written as in --target.",
         RefsType(),
         multiple=True,
     ),
@@ -408,12 +408,12 @@ _SECRETS = (
     Setting(
         "--keyless",
         _CONNECTED,
-        "Exchange the signed token of this CI job for a short one: no secret is needed.",
+        "Sign in with the signed token of this CI job.",
     ),
     Setting(
         "--id-token-file FILE",
         _CONNECTED,
-        "With --keyless: file of the signed token. Default: RECONCILER_ID_TOKEN, or GitHub's.",
+        "That token. Default: RECONCILER_ID_TOKEN, GitHub's.",
         Path,
     ),
     Setting(

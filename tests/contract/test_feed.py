@@ -119,6 +119,7 @@ def test_a_change_says_of_what_by_whom_when_and_why(ask: Asking) -> None:
         "recordedAt": action["details"]["creationDate"],
         "writer": "admin",
         "context": {"tree": "shop", "revision": "c0ffee"},
+        "verified": {},
     }
     assert (changed["type"], changed["writer"], changed["context"]) == ("action.changed", "ana", {})
     assert changes(ask, changed["sequence"]) == []
@@ -143,7 +144,7 @@ def test_a_change_has_no_secret_and_no_hash(ask: Asking) -> None:
     assert (claimed["kind"], claimed["id"], claimed["name"]) == (
         "OidcApplication", made_at["id"], "web",
     )  # fmt: skip
-    names = "kind id projectId name type sequence recordedAt writer context"
+    names = "kind id projectId name type sequence recordedAt writer context verified"
     assert {" ".join(each) for each in found} == {names}
 
 
