@@ -189,10 +189,21 @@ def look_for_drift(
         InvalidManifestsError: the manifests contradict what is held.
         ServiceError: the service cannot be read.
     """
-    from reconciler.plan.drift import find_drift, owners_to_ask, replaced, suspects
-
     reading = Scope(tree=scope.tree, shard=scope.shard)
     plan, observed = preview(desired, service, reading, Allowances(), all_flows=True)
+    return drift_in(plan, observed, service), observed
+
+
+def drift_in(plan: Plan, observed: ObservedState, service: HistoryReader) -> Drift:
+    """Return what of a plan's differences was made on the service.
+
+    The plan deletes nothing, and was made with all flows.
+
+    Raises:
+        ServiceError: the service cannot be read.
+    """
+    from reconciler.plan.drift import find_drift, owners_to_ask, replaced, suspects
+
     names = names_by_id(observed)
     histories = {
         held.id: history_of(service, held.id, held.organization_id, names)
@@ -202,7 +213,7 @@ def look_for_drift(
     removals = [removal for owner in owners for removal in service.removals(owner)]
     for gone, held in replaced(plan, observed, removals):
         histories[gone.id] = history_of(service, gone.id, held.organization_id, names)
-    return find_drift(plan, observed, histories, removals), observed
+    return find_drift(plan, observed, histories, removals)
 
 
 def carry_out(
