@@ -247,6 +247,96 @@ class OwedSecret:
     lost: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A tree that is not to be applied to an organization for a while.
+
+    Attributes:
+        until: When it ends by itself, RFC 3339; ``since`` and ``writer`` are of its beginning.
+        writer: Name of the token.
+    """
+
+    tree: str
+    reason: str
+    until: str
+    since: str
+    writer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The record that all manifests of a commit were applied to an organization.
+
+    Attributes:
+        outcome: ``changed``, or ``unchanged`` where it was in step already.
+        at: When it was recorded, RFC 3339.
+        writer: Name of the token.
+    """
+
+    tree: str
+    commit: str
+    outcome: str
+    at: str
+    writer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the log of an organization ends, and what its trees are at.
+
+    Attributes:
+        id: Of the organization.
+        sequence: Of its last event.
+        owed: How many client secrets are owed and still kept.
+        pauses: Those that are not over.
+        applied: The last record of each tree that has one.
+    """
+
+    id: str
+    name: str
+    sequence: SequenceNumber
+    owed: int
+    pauses: tuple[Pause, ...]
+    applied: tuple[Applied, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The heads of all organizations that the caller sees, by their folded names.
+
+    Attributes:
+        instance: Id of the service. Another one, or a sequence that went back, is a restore.
+    """
+
+    instance: str
+    organizations: Mapping[str, Head]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEvent:
+    """An event of an organization, without what it says of its object.
+
+    Attributes:
+        kind: Of the object, as the service names it; it may be one that is not known here.
+        id: Of the object.
+        project_id: Of the project that owns it; empty where an organization does.
+        name: That it has now, or had when it was removed.
+        at: When, RFC 3339.
+        writer: Name of the token.
+        context: What the writer claimed: tree, revision, plan digest; empty for none.
+    """
+
+    kind: str
+    id: str
+    project_id: str
+    name: str
+    type: str
+    sequence: SequenceNumber
+    at: str
+    writer: str
+    context: JsonObject
+
+
 UPGRADE = "upgrade this program."
 """Ends a reason for an incomplete listing that another run would find again."""
 
@@ -290,6 +380,7 @@ class ObservedState:
             told. None where it was not asked, and for every other service.
         capabilities: Name of what the service takes (``resources.capabilities``).
         new_store: Address of the store that is to be made; empty where there is one.
+        pauses: Of the organizations of the scope that have any, by their names.
     """
 
     instance: str
@@ -314,6 +405,7 @@ class ObservedState:
     capabilities: str = SOURCE
     only_active: frozenset[Kind] = frozenset()
     new_store: str = ""
+    pauses: Mapping[str, tuple[Pause, ...]] = field(default_factory=dict)
 
     @property
     def everything(self) -> Iterator[ObservedObject]:

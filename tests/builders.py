@@ -52,6 +52,7 @@ from reconciler.service_client.port import (
 )
 from reconciler.state import (
     DesiredState,
+    FeedEvent,
     ObjectEvent,
     ObservedObject,
     ObservedState,
@@ -344,6 +345,16 @@ class FakeService:
     def removals(self, organization_id: str) -> Sequence[Removal]:
         """Refuse: it keeps no history."""
         raise ServiceError(f"no removals of {organization_id} are kept", remedy="Ask another.")
+
+    def heads(self) -> None:
+        """Return None: there is no feed."""
+
+    def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
+        """Return that nothing happened."""
+        return ()
+
+    def trees(self) -> None:
+        """Return None: nothing is kept of trees."""
 
     def claim(
         self, owed: Sequence[OwedSecret], context: Mapping[str, Any]

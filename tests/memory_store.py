@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,12 +20,14 @@ from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import (
     NO_LOOKUPS,
     EventKey,
+    EventNote,
     EventTrace,
     Head,
     LeaseRow,
     Lookups,
     NameFilter,
     ObjectKey,
+    ObjectName,
     ObjectQuery,
     ObjectRow,
     OwedRow,
@@ -153,6 +156,16 @@ class MemoryEventStore(Transaction):
         keys = (EventKey(each.sequence, each.stream, each.version, each.type) for each in own)
         return [key for key in keys if key.sequence > after][:limit]
 
+    def event_notes(self, organization: str, sequences: Collection[int]) -> Sequence[EventNote]:
+        """Return the events of an organization at these sequences, in any order."""
+        return [
+            EventNote(
+                each.sequence, each.stream, each.version, each.type, each.context, each.writer
+            )
+            for each in self._events
+            if each.organization == organization and each.sequence in sequences
+        ]
+
     def traces_before(self, stream: str, version: int, limit: int = PAGE) -> Sequence[EventTrace]:
         """Return traces of a stream's events before a version, newest first."""
         found = self._streams.get(stream, [])[: version - 1][::-1][:limit]
@@ -161,6 +174,10 @@ class MemoryEventStore(Transaction):
     def heads(self) -> Sequence[Head]:
         """Return where every organization's chain ends, by organization."""
         return [self._heads[name] for name in sorted(self._heads)]
+
+    def heads_of(self, organizations: Collection[str]) -> Sequence[Head]:
+        """Return where the chains of these organizations end, in any order."""
+        return [head for head in self._heads.values() if head.organization in organizations]
 
     def head(self, organization: str) -> Head:
         """Return where an organization's chain ends; of none yet, the first head."""
@@ -173,6 +190,11 @@ class MemoryEventStore(Transaction):
     def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
         """Return the objects of these ids, less those that are missing."""
         return [self._objects[name] for name in ids if name in self._objects]
+
+    def object_names(self, ids: Collection[str]) -> Sequence[ObjectName]:
+        """Return the names of the objects of these ids, less those missing."""
+        rows = self.get_objects(ids)
+        return [ObjectName(each.id, *each[1:5]) for each in rows]
 
     def objects_page(
         self, organization: str, *, after: str = "", limit: int = PAGE
@@ -233,6 +255,11 @@ class MemoryEventStore(Transaction):
         """Return secrets owed in an organization, of applications with ids past one, by id."""
         found = [row for row in self._owed.values() if row.organization == organization]
         return sorted(row for row in found if row.id > after)[:limit]
+
+    def owed_counts(self, organizations: Collection[str], now: int) -> Mapping[str, int]:
+        """Return how many secrets these organizations owe that are still kept, where any are."""
+        kept = (row for row in self._owed.values() if row.seal and row.expires_at > now)
+        return Counter(row.organization for row in kept if row.organization in organizations)
 
     def owed_in(self, seal_id: str) -> Sequence[OwedRow]:
         """Return the owed secrets that a seal holds."""

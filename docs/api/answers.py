@@ -28,6 +28,7 @@ from reconciler.service.operations.lists import Listing
 from reconciler.service.operations.models import model_of
 from reconciler.service.operations.objects import Add, Get, Remove, Switch, Update
 from reconciler.service.operations.operation import Operation
+from reconciler.service.operations.trees import OUTCOMES
 
 _NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{1,19}$"}
 _TIME: Schema = {"type": "string", "format": "date-time", "pattern": TIME}
@@ -107,6 +108,9 @@ def components() -> dict[str, Schema]:
         "Object": _object(),
         "Event": _event(),
         "Removal": _removal(),
+        "Change": _change(),
+        "Head": _head(),
+        "Pause": _pause(),
         "OwedSecret": _owed_secret(),
         "Lease": closed(
             {"lease": _TEXT, "fence": _NUMBER, "acquiredAt": _TIME, "expiresAt": _TIME}
@@ -285,6 +289,35 @@ def _removal() -> Schema:
     )
 
 
+def _change() -> Schema:
+    removal = _removal()["properties"]
+    return closed({name: removal[name] for name in removal if name != "trees"})
+
+
+def _pause() -> Schema:
+    said = {"tree": _TEXT, "reason": _TEXT, "until": _TIME, "since": _TIME}
+    return closed({**said, "writer": _TEXT})
+
+
+def _head() -> Schema:
+    record = {"tree": _TEXT, "commit": _TEXT, "outcome": choice(OUTCOMES), "recordedAt": _TIME}
+    return closed(
+        {
+            "id": _ID,
+            "name": _TEXT,
+            "sequence": {**_NUMBER, "description": "Of its last event."},
+            "owed": {**_NUMBER, "description": "How many client secrets are owed and kept."},
+            "pauses": many(ref("Pause"), "Those that are not over."),
+            "applied": many(closed({**record, "writer": _TEXT}), "Last record of each tree."),
+        }
+    )
+
+
+def _heads() -> Schema:
+    page = _page("organizations", "Head")()
+    return closed({"instance": _TEXT, **page["properties"]})
+
+
 def _owed_secret() -> Schema:
     return closed(
         {
@@ -377,6 +410,7 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
             "version": _TEXT,
             "custody": flag("Whether secrets are kept until their delivery is acknowledged."),
             "batch": {"type": "integer", "description": "How many orders a batch may have."},
+            "feed": flag("Whether it has heads, changes, and what is kept of trees."),
             "allOrganizations": flag("Whether the caller sees every organization there is."),
             "role": {"enum": ["viewer", "editor", "admin"], "description": "Of the token."},
             "expires": {
@@ -387,6 +421,8 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     ),
     "ListObjects": _page("objects", "Object"),
     "ListRemovals": _page("removals", "Removal"),
+    "ListChanges": _page("changes", "Change"),
+    "ListHeads": _heads,
     "GetObjectHistory": _page("events", "Event"),
     "ListTrees": lambda: closed(
         {
@@ -398,6 +434,7 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
                         "trees": many(_TEXT),
                         "owed": many(closed({"tree": _TEXT, "secrets": _NUMBER})),
                         "custody": flag(),
+                        "pauses": many(ref("Pause"), "Those that are not over."),
                     }
                 )
             )
@@ -411,4 +448,7 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "AcquireLease": lambda: ref("Lease"),
     "RenewLease": lambda: ref("Lease"),
     "ReleaseLease": _nothing,
+    "PauseTree": _changed,
+    "ResumeTree": _changed,
+    "RecordCommit": _changed,
 }

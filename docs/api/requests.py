@@ -30,8 +30,9 @@ from reconciler.service.operations.lists import (
 )
 from reconciler.service.operations.models import model_of
 from reconciler.service.operations.operation import Operation
-from reconciler.service.operations.request import LARGEST
+from reconciler.service.operations.request import LARGEST, MAX_TEXTS
 from reconciler.service.operations.table import operations
+from reconciler.service.operations.trees import COMMIT, MAX_PAUSE_SECONDS, OUTCOMES
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
@@ -232,9 +233,36 @@ def _whole_number() -> Schema:
     return {"type": "integer", "minimum": 0, "maximum": LARGEST}
 
 
+def _list_heads() -> Schema:
+    return closed({"cursor": text()}, ())
+
+
 def _lease(**further: Schema) -> Schema:
     organization = text("Name of the organization, which need not exist yet.", shortest=1)
-    return closed({"organization": organization, **further})
+    schema = closed({"organization": organization, **further})
+    schema["properties"]["tree"] = text(
+        "Name of a tree: the lease makes its leader in the organization."
+    )
+    return schema
+
+
+def _of_tree(**further: Schema) -> Schema:
+    organization = text("Name of the organization.", shortest=1)
+    return closed({"organization": organization, "tree": text(shortest=1), **further})
+
+
+def _pause_tree() -> Schema:
+    reason = text(longest=MAX_TEXTS["reason"], shortest=1)
+    seconds = number("How long it lasts.", least=1, greatest=MAX_PAUSE_SECONDS)
+    return _of_tree(reason=reason, seconds=seconds)
+
+
+def _record_commit() -> Schema:
+    commit = {"type": "string", "pattern": COMMIT, "description": "In hexadecimal digits."}
+    lease = text("Of the leader of the tree.", shortest=1)
+    schema = _of_tree(commit=commit, lease=lease)
+    schema["properties"]["outcome"] = choice(OUTCOMES)
+    return schema
 
 
 def _seconds() -> Schema:
@@ -267,6 +295,8 @@ _READ_BY_HAND: Mapping[str, Callable[[], Schema]] = {
     "WriteBatch": _write_batch,
     "ListObjects": _list_objects,
     "ListRemovals": _list_removals,
+    "ListChanges": _list_removals,
+    "ListHeads": _list_heads,
     "GetObjectHistory": _history,
     "ListOwedSecrets": _list_objects,
     "ClaimSecrets": _owed_secrets,
@@ -274,4 +304,7 @@ _READ_BY_HAND: Mapping[str, Callable[[], Schema]] = {
     "AcquireLease": _acquire_lease,
     "RenewLease": _renew_lease,
     "ReleaseLease": _release_lease,
+    "PauseTree": _pause_tree,
+    "ResumeTree": _of_tree,
+    "RecordCommit": _record_commit,
 }

@@ -54,6 +54,8 @@ OF_OUR_SERVICE: Mapping[str, tuple[str, ...]] = {
     "ListObjects": (f"GET {_OWN}/organizations/{{organizationId}}/objects",),
     "GetObjectHistory": (f"GET {_OWN}/objects/{{id}}/history",),
     "ListRemovals": (f"GET {_OWN}/organizations/{{organizationId}}/removals",),
+    "ListChanges": (f"GET {_OWN}/organizations/{{organizationId}}/changes",),
+    "ListHeads": (f"GET {_OWN}/heads",),
     "ListTrees": (f"GET {_OWN}/trees",),
     "RecordContext": (f"POST {_OWN}/objects/{{id}}/context",),
     WRITE_BATCH: (f"POST {_OWN}/batch",),
@@ -63,6 +65,9 @@ OF_OUR_SERVICE: Mapping[str, tuple[str, ...]] = {
     "AcquireLease": (f"POST {_OWN}/leases",),
     "RenewLease": (f"PUT {_OWN}/leases",),
     "ReleaseLease": (f"DELETE {_OWN}/leases",),
+    "PauseTree": (f"POST {_OWN}/pauses",),
+    "ResumeTree": (f"DELETE {_OWN}/pauses",),
+    "RecordCommit": (f"POST {_OWN}/commits",),
 }
 
 # Of the values that a call carries beside its fields: the header of each in a request of its own

@@ -26,9 +26,11 @@ from reconciler.service_client.port import (
     ReadOnlyService,
     SecretOrder,
     ServiceClient,
+    TreeControl,
     Written,
 )
 from reconciler.service_client.read_only import OperationsReader, ReadOnlyWire
+from reconciler.service_client.trees import Trees
 from reconciler.service_client.wire import (
     NO_ADDRESS,
     Reply,
@@ -63,6 +65,7 @@ class OperationsClient(OperationsReader):
         self._writes = wire  # a wire of batches, once the service says that it takes them
         self._packs = packs
         self._leases = Leases(wire, holder, clock, until_refused)
+        self._trees = Trees(wire, holder, clock, until_refused)
         self.run = uuid.uuid4().hex  # secrets that this run makes are owed under this id
         self.batch_size = batch_size
 
@@ -132,6 +135,11 @@ class OperationsClient(OperationsReader):
             for index in unsure:
                 results[index] = confirmed_result(*asked[index], now) or results[index]
         return results
+
+    def trees(self) -> TreeControl | None:
+        """Return the control of trees; None of an older service, which keeps nothing of them."""
+        self.instance()
+        return self._trees if self._info.get("feed") is True else None
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Take the lease of each organization, all or none."""

@@ -1,8 +1,9 @@
-"""Locks: a run is the one writer of the organizations that it writes to.
+"""Locks: a run is the one writer of the organizations that it writes to, or the leader of a tree.
 
-A service of our own gives leases, one for each organization. For other services there is a lock
-file on this machine. Both are kept with the identity of the process: enough to tell a person which
-process holds a lock, and to see that a process of this machine has died.
+A service of our own gives leases, one for each organization, and one for each tree in it. For other
+services there is a lock file on this machine. Both are kept with the identity of the process:
+enough to tell a person which process holds a lock, and to see that a process of this machine has
+died.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reconciler.diagnostics import name_as_text
 from reconciler.errors import (
@@ -158,8 +159,39 @@ def _started(process: int) -> str | None:
     return "" if fields[0] == "Z" else fields[19]
 
 
+class Terms(NamedTuple):
+    """The terms of leases.
+
+    Attributes:
+        tree: The tree that they make the holder the leader of; empty for one writer.
+        seconds: How long they last from the last renewal.
+        takes: Whether those of other holders are ended.
+    """
+
+    tree: str = ""
+    seconds: int = LEASE_SECONDS
+    takes: bool = False
+
+    @property
+    def renew_after(self) -> float:
+        """Return the seconds after which leases are renewed: a quarter of their time."""
+        return RENEW_AFTER_SECONDS * self.seconds / LEASE_SECONDS
+
+    def named(self, organization: str) -> dict[str, object]:
+        """Return the fields that name the lease of an organization."""
+        named: dict[str, object] = {"organization": organization}
+        return {**named, "tree": self.tree} if self.tree else named
+
+    def in_words(self, organization: str) -> str:
+        """Return what the lease of an organization is of."""
+        return f"{f'tree {self.tree} of ' if self.tree else ''}organization {organization}"
+
+
+OF_ORGANIZATIONS = Terms()
+
+
 class Leases:
-    """Leases taken over a wire by one process."""
+    """Leases taken over a wire by one process: of organizations, or of a tree in them."""
 
     def __init__(
         self,
@@ -167,8 +199,10 @@ class Leases:
         holder: ProcessIdentity,
         clock: Callable[[], float],
         until_refused: UntilRefused | None = None,
+        terms: Terms = OF_ORGANIZATIONS,
     ) -> None:
         """Take leases for a holder: one by one without ``until_refused``."""
+        self._terms = terms
         self._wire = wire
         self._until_refused = until_refused or wire.send
         self._at_once = AT_ONCE if until_refused else 1
@@ -210,11 +244,11 @@ class Leases:
                 self._acquire_from_dead(name, reply)
         return len(replies)
 
-    def renew(self) -> None:
+    def renew(self, *, at_once: bool = False) -> None:
         """Renew every lease; one that ran out and that no other run took is taken again.
 
-        Leases renewed less than 30 s ago are not checked again: the service refuses a write
-        under a lease that was lost.
+        Unless ``at_once``, leases are not checked again in the first quarter of their time: the
+        service refuses a write under a lease that was lost.
 
         Raises:
             LockHeldError: another run holds it now.
@@ -222,9 +256,10 @@ class Leases:
         """
         # The time before the call counts: a slow answer must not make the lease seem newer.
         names, now = _in_order(self._tokens), self._clock()
-        if not names or now - self._renewed < RENEW_AFTER_SECONDS:
+        if not names or (not at_once and now - self._renewed < self._terms.renew_after):
             return
-        calls = [Call("RenewLease", {**self._named(n), "seconds": LEASE_SECONDS}) for n in names]
+        seconds = self._terms.seconds
+        calls = [Call("RenewLease", {**self._named(n), "seconds": seconds}) for n in names]
         for name, reply in zip(names, self._wire.send(calls), strict=True):
             if isinstance(reply, WireRefusal):
                 if reply.code != Code.ABORTED:
@@ -240,7 +275,7 @@ class Leases:
         self._acquire([name])
         if self._fences[name] != before + 1:
             raise PreconditionFailedError(
-                f"another run has locked organization {name} since this plan was made",
+                f"another run has locked {self._terms.in_words(name)} since this plan was made",
                 remedy="Run the command again: it plans from what is held now.",
             )
 
@@ -254,10 +289,14 @@ class Leases:
                 self._wire.send(calls)
 
     def _named(self, name: str) -> JsonObject:
-        return {"organization": name, "lease": self._tokens[name]}
+        return {**self._terms.named(name), "lease": self._tokens[name]}
 
     def _acquisition(self, name: str, instead_of: str = "") -> Call:
-        fields = {"organization": name, "holder": self._holder.text, "seconds": LEASE_SECONDS}
+        fields = {
+            **self._terms.named(name),
+            "holder": self._holder.text,
+            "seconds": self._terms.seconds,
+        }
         if instead_of:
             fields["insteadOf"] = instead_of
         key = uuid.uuid4().hex  # a repeated call gives the same lease again
@@ -268,10 +307,10 @@ class Leases:
         self._tokens[name] = str(given.fields["lease"])
 
     def _acquire_from_dead(self, name: str, refusal: WireRefusal) -> None:
-        """Take a refused lease if a process of this machine holds it that has died."""
+        """Take a refused lease from a process of this machine that has died, or that it takes."""
         # The fence says which lease is meant: of two runs that take it over, one gets it.
         fence, holder = (refusal.details.get(fact, "") for fact in ("fence", "holder"))
-        if fence and self._holder.knows_dead(holder):
+        if fence and (self._terms.takes or self._holder.knows_dead(holder)):
             (reply,) = self._wire.send([self._acquisition(name, instead_of=str(fence))])
             if isinstance(reply, Answer):
                 self._keep(name, reply)
@@ -281,7 +320,7 @@ class Leases:
             raise UnseenOrganizationError([name])
         if holder:
             since = refusal.details.get("acquiredAt", "an unknown time")
-            raise _held(f"organization {name}", holder, since)
+            raise _held(self._terms.in_words(name), holder, since)
         raise service_error(refusal)
 
 

@@ -11,6 +11,8 @@ from reconciler.resources.fields import Spec
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
 from reconciler.state import (
+    FeedEvent,
+    Heads,
     ObjectEvent,
     ObservedObject,
     ObservedState,
@@ -177,7 +179,29 @@ class HistoryReader(ServiceReader, Protocol):
         ...
 
 
-class ReadOnlyService(HistoryReader, Protocol):
+class FeedReader(ServiceReader, Protocol):
+    """A service that may be asked what happened since."""
+
+    def heads(self) -> Heads | None:
+        """Return where the log of every organization ends that the caller sees.
+
+        None where the service has no feed: then only listing its objects shows a change.
+
+        Raises:
+            ServiceError: the service cannot be read.
+        """
+        ...
+
+    def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
+        """Return the events of an organization past a sequence, oldest first.
+
+        Raises:
+            ServiceError: the service cannot be read, or has no feed.
+        """
+        ...
+
+
+class ReadOnlyService(HistoryReader, FeedReader, Protocol):
     """A service that can be asked what is there, what was, and why. It has no way to write."""
 
     def organizations(self) -> Sequence[str]:
@@ -189,7 +213,72 @@ class ReadOnlyService(HistoryReader, Protocol):
         ...
 
 
-class ServiceClient(HistoryReader, Protocol):
+class TreeControl(Protocol):
+    """Pauses, leadership and records of trees, as far as a service keeps them.
+
+    Each is kept by organization and tree, and needs the role ``editor`` there.
+    """
+
+    def lead(
+        self, tree: str, organizations: Collection[str], seconds: int, *, take: bool = False
+    ) -> None:
+        """Become the one leader of a tree in these organizations, by their names; all or none.
+
+        It lasts so many seconds from the last renewal. ``take`` ends the leadership of another
+        run: only the one writer of these organizations may, as the other cannot be writing then.
+
+        Raises:
+            LockHeldError: another run leads; the error says which, and since when.
+        """
+        ...
+
+    def renew(self, *, at_once: bool = False) -> None:
+        """Stay the leader. Sends nothing if a quarter of the time has not passed yet.
+
+        ``at_once`` sends it: after the organizations were locked, and before they are written to.
+        A leader that is taken over later has to wait for that lock.
+
+        Raises:
+            LockHeldError: another run leads now.
+            PreconditionFailedError: another run led meanwhile. This one leads again, and must look
+                again at what it decided on.
+        """
+        ...
+
+    def resign(self) -> None:
+        """Stop being the leader. Does nothing where this run was not."""
+        ...
+
+    def record_commit(self, commit: str, outcome: str, context: Context) -> None:
+        """Record that a commit was applied, in every organization that is led.
+
+        ``outcome`` is ``changed`` or ``unchanged``. A commit that is the last one already is
+        recorded only once.
+
+        Raises:
+            LockHeldError: this run does not lead any more; nothing was recorded there.
+            ServiceError: the service cannot be written to.
+        """
+        ...
+
+    def pause(self, tree: str, organizations: Collection[str], reason: str, seconds: int) -> None:
+        """Say that a tree is not to be applied, for so many seconds from now.
+
+        Raises:
+            ServiceError: refused, or the service cannot be written to.
+        """
+        ...
+
+    def resume(self, tree: str, organizations: Collection[str]) -> None:
+        """End the pauses of a tree. Does nothing where there is none.
+
+        Raises:
+            ServiceError: refused, or the service cannot be written to.
+        """
+        ...
+
+
+class ServiceClient(HistoryReader, FeedReader, Protocol):
     """A service that can be looked at and written to.
 
     Attributes:
@@ -198,6 +287,14 @@ class ServiceClient(HistoryReader, Protocol):
     """
 
     batch_size: int
+
+    def trees(self) -> TreeControl | None:
+        """Return the control of trees; None where the service keeps nothing of them.
+
+        Raises:
+            ServiceError: the service cannot be read.
+        """
+        ...
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Become the one writer of these organizations, by their names.

@@ -29,6 +29,7 @@ from reconciler.service_client.observation import (
     trees_of,
 )
 from reconciler.service_client.owed import Custody, owed_by_tree
+from reconciler.service_client.trees import changes_in, heads_in, pauses_in
 from reconciler.service_client.wire import (
     Answer,
     Reply,
@@ -38,7 +39,15 @@ from reconciler.service_client.wire import (
     is_read,
     service_error,
 )
-from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSecret, Removal
+from reconciler.state import (
+    FeedEvent,
+    Heads,
+    ObjectEvent,
+    ObservedObject,
+    ObservedState,
+    OwedSecret,
+    Removal,
+)
 
 
 class ReadOnlyWire:
@@ -104,6 +113,11 @@ class OperationsReader:
             owed=owed,
             owed_left={text_of(found, "name"): owed_by_tree(found) for found in others},
             unseen=not_among(objects, organizations) if is_limited else (),
+            pauses={
+                text_of(found, "name"): pauses
+                for name, found in seen.items()
+                if name in named and (pauses := pauses_in(found))
+            },
         )
 
     def generation(self) -> None:
@@ -156,6 +170,18 @@ class OperationsReader:
                     trees = frozenset(map(str, removed.get("trees", ())))
                     found.append(Removal(ref, id_of(removed), trees, _event(removed)))
         return found
+
+    def heads(self) -> Heads | None:
+        """Return where every log ends that the caller sees; None of a service without a feed."""
+        try:
+            return heads_in(self._pages("ListHeads", {}, "cursor"))
+        except (NoHistoryError, ObjectNotFoundError):  # it has no such operation, or address
+            return None
+
+    def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
+        """Return the events of an organization past a sequence, oldest first."""
+        fields = {"organizationId": organization_id, "cursor": str(after)}
+        return [*changes_in(self._pages("ListChanges", fields, "cursor"))]
 
     def _names(self, organization_id: str) -> tuple[str, Mapping[str, str]]:
         """Return the name of an organization, and those of its projects by id."""
@@ -244,4 +270,12 @@ class EmptyService:
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
         """Return that nothing was removed."""
+        return ()
+
+    def heads(self) -> Heads:
+        """Return the heads of no organization, of no instance."""
+        return Heads("", {})
+
+    def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
+        """Return that nothing happened."""
         return ()

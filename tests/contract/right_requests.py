@@ -105,6 +105,7 @@ def right_requests(tenant: Tenant, name: str) -> Mapping[str, dict[str, Any]]:
         },
         "ListObjects": page,
         "ListRemovals": page,
+        "ListChanges": page,
         "GetObjectHistory": {"id": tenant.action},
         "RecordContext": {"id": tenant.action},
         "ListOwedSecrets": page,

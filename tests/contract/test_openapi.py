@@ -301,6 +301,13 @@ def _own(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield from _owed(call, held["lease"])
     yield call.told("RenewLease", lease=held["lease"], **lease)
     yield call.told("ReleaseLease", organization="acme", lease=held["lease"])
+    leads = call("AcquireLease", holder="me", tree="shop", **lease)["lease"]
+    tree = {"organization": "acme", "tree": "shop"}
+    yield call.told("PauseTree", **tree, reason="incident", seconds=60)
+    yield call.told("RecordCommit", **tree, commit="a" * 40, lease=leads)
+    yield call.told("ListHeads")
+    yield call.told("ListChanges", organizationId=call.known.organization)
+    yield call.told("ResumeTree", **tree)
 
 
 def _owed(call: _Caller, lease: str) -> Iterator[tuple[str, Any]]:

@@ -107,8 +107,16 @@ def test_the_trees_of_an_organization_are_those_of_what_is_in_it(ask: Asking) ->
             "trees": ["a", "c"],
             "owed": [{"tree": "c", "secrets": "1"}],
             "custody": True,
+            "pauses": [],
         },
-        {"id": other, "name": "globex", "trees": ["b"], "owed": [], "custody": False},
+        {
+            "id": other,
+            "name": "globex",
+            "trees": ["b"],
+            "owed": [],
+            "custody": False,
+            "pauses": [],
+        },
     ]
     assert ask("ListTrees", by=limited)["organizations"] == told[:1]
     assert ask("ListTrees", organization=other)["organizations"] == told[1:]
@@ -192,7 +200,8 @@ def test_the_service_says_which_one_it_is(ask: Asking) -> None:
     info = ask("GetServiceInfo")
 
     assert set(info) == {
-        "instance", "product", "version", "custody", "batch", "allOrganizations", "role", "expires",
+        "instance", "product", "version", "custody", "batch", "feed", "allOrganizations", "role",
+        "expires",
     }  # fmt: skip
     assert (info["allOrganizations"], info["role"], info["expires"]) == (True, "admin", "")
     assert info["product"] == "reconciler"

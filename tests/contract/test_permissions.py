@@ -64,6 +64,9 @@ def everything_about(ask: Asking, *, foreign: bool) -> dict[str, dict[str, Any]]
         "AcquireLease": {**lease, "holder": "x", "seconds": 1},
         "RenewLease": {**lease, "lease": "x", "seconds": 1},
         "ReleaseLease": {**lease, "lease": "x"},
+        "PauseTree": {**lease, "tree": "x", "reason": "x", "seconds": 1},
+        "ResumeTree": {**lease, "tree": "x"},
+        "RecordCommit": {**lease, "tree": "x", "commit": 40 * "a", "lease": "x"},
     }
 
 

@@ -51,7 +51,8 @@ def calls(ask: Asking) -> Mapping[str, dict[str, Any]]:
     held = Tenant(ask.organization, ask.project, app, idp, action)
     known = right_requests(held, "x")
     owner = {"organization": ask.organization}
-    lease = {"named": "acme", "holder": "h", "seconds": 1, "insteadOf": 1}
+    of_tree = {"named": "acme", "tree": "t"}
+    lease = {**of_tree, "holder": "h", "seconds": 1, "insteadOf": 1}
     return {
         **{name: {**owner, **fields} for name, fields in known.items()},
         # What others are about stays.
@@ -66,6 +67,11 @@ def calls(ask: Asking) -> Mapping[str, dict[str, Any]]:
         "WriteBatch": {"orders": [{"operation": "DeleteAction", "fields": {"id": "0"}}]},
         "ClaimSecrets": {**known["ClaimSecrets"], "under": "1.x"},
         "AcquireLease": lease,
+        "ListChanges": {**known["ListChanges"], "cursor": 0, "limit": 10},
+        "ListHeads": {"cursor": "0"},
+        "PauseTree": {**of_tree, "reason": "x", "seconds": 1},
+        "ResumeTree": of_tree,
+        "RecordCommit": {**of_tree, "commit": "x", "outcome": "changed", "lease": "x"},
         "RenewLease": {"named": "acme", "lease": "x", "seconds": 1},
         "ReleaseLease": {"named": "acme", "lease": "x"},
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import Spec
@@ -150,6 +150,12 @@ class OwnEvent(Event):
         """
         raise ImpossibleHistoryError(self, state)
 
+    def marked(self, marks: dict[str, Any], at: int, writer: str) -> None:
+        """Change what is kept in the marks of the object's row; most events change nothing there.
+
+        ``at`` is the sequence of the event, which is its time; ``writer`` is who caused it.
+        """
+
 
 def _never(before: Spec, after: Spec) -> bool:
     return False
@@ -178,6 +184,14 @@ def type_of(kind: Kind, verb: str) -> str:
 _WORDS = {kind: row.noun.rpartition(" ")[2] for kind, row in KINDS.items()}
 
 
+_BESIDE = ".beside"
+
+
 def side_stream(object_id: str) -> str:
     """Return the stream of the side events of an object."""
-    return f"{object_id}.beside"
+    return f"{object_id}{_BESIDE}"
+
+
+def main_stream(stream: str) -> str:
+    """Return the stream of an object, which its id names, from that or the one beside it."""
+    return stream.removesuffix(_BESIDE)

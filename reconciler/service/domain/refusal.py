@@ -166,6 +166,11 @@ def lease_lost() -> Refusal:
     return Refusal(Code.ABORTED, "the lease of this organization is no longer yours", "lease.lost")
 
 
+def leadership_lost() -> Refusal:
+    """Refuse because the caller does not lead the tree, or does not any more."""
+    return Refusal(Code.ABORTED, "the leadership of this tree is not yours", "leadership.lost")
+
+
 def too_many_trees(most: int) -> Refusal:
     """Refuse because as many trees as may have already written to an object."""
     message = f"{most} trees have written to this object already, and none may be added"

@@ -71,6 +71,27 @@ class EventKey(NamedTuple):
     type: str
 
 
+class EventNote(NamedTuple):
+    """An event without what it says of its object."""
+
+    sequence: int
+    stream: str
+    version: int
+    type: str
+    context: str
+    writer: str
+
+
+class ObjectName(NamedTuple):
+    """As much of an object as names it."""
+
+    id: str
+    kind: str
+    organization: str
+    parent: str
+    name: str
+
+
 class EventTrace(NamedTuple):
     """As much of an event of a stream as tells which tree made it."""
 
@@ -100,7 +121,8 @@ class ObjectRow(NamedTuple):
         created: Sequence of its first event.
         context: Of its last event.
         marks: As JSON, what contexts left behind (the trees that ever wrote it, and whether it
-            was last said to be protected from deletion), and that it is inactive, if it is.
+            was last said to be protected from deletion), that it is inactive, if it is, and of an
+            organization the pauses and last records of its trees.
     """
 
     id: str
@@ -182,10 +204,10 @@ class OwedRow(NamedTuple):
 
 
 class LeaseRow(NamedTuple):
-    """The lease of an organization; ``token`` is empty once it was given back.
+    """The lease of an organization, or of a tree in it; ``token`` is empty once it was given back.
 
-    ``organization`` is a folded name, for the organization may not exist yet. ``fence`` grows
-    with every lease of that name.
+    ``organization`` is a folded name, for the organization may not exist yet; of a tree it is the
+    key that ``operations.leases`` makes. ``fence`` grows with every lease of that name.
     """
 
     organization: str

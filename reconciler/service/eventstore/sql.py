@@ -15,11 +15,13 @@ from reconciler.resources.ref import fold
 from reconciler.service.eventstore.rows import (
     INACTIVE_MARK,
     EventKey,
+    EventNote,
     EventTrace,
     Head,
     LeaseRow,
     NameFilter,
     ObjectKey,
+    ObjectName,
     ObjectQuery,
     ObjectRow,
     OwedRow,
@@ -63,7 +65,7 @@ class Dialect(NamedTuple):
     """
 
     name_filters: Mapping[str, str]
-    as_list: Callable[[list[str]], object]
+    as_list: Callable[[list[str] | list[int]], object]
 
 
 @lru_cache(maxsize=256)
@@ -181,6 +183,12 @@ class Snapshot:
         rest = "WHERE organization = ? AND sequence > ? ORDER BY sequence LIMIT ?"
         return self._all(EventKey, "events", rest, organization, after, limit)
 
+    def event_notes(self, organization: str, sequences: Collection[int]) -> Sequence[EventNote]:
+        """Return the events of an organization at these sequences, in any order."""
+        listed = self.dialect.as_list([*sequences])
+        rest = f"WHERE organization = ? AND sequence {IS_IN_LIST}"
+        return self._all(EventNote, "events", rest, organization, listed)
+
     def traces_before(self, stream: str, version: int, limit: int = PAGE) -> Sequence[EventTrace]:
         """Return traces of a stream's events before a version, newest first."""
         rest = "WHERE stream = ? AND version < ? ORDER BY version DESC LIMIT ?"
@@ -189,6 +197,11 @@ class Snapshot:
     def heads(self) -> Sequence[Head]:
         """Return where every organization's chain ends, by organization."""
         return self._all(Head, "heads", "ORDER BY organization")
+
+    def heads_of(self, organizations: Collection[str]) -> Sequence[Head]:
+        """Return where the chains of these organizations end, in any order."""
+        listed = self.dialect.as_list([*organizations])
+        return self._all(Head, "heads", f"WHERE organization {IS_IN_LIST}", listed)
 
     def head(self, organization: str) -> Head:
         """Return where an organization's chain ends; of none yet, the first head."""
@@ -204,6 +217,11 @@ class Snapshot:
         """Return the objects of these ids, in any order, less those that are missing."""
         listed = self.dialect.as_list(list(ids))
         return self._all(ObjectRow, "objects", f"WHERE id {IS_IN_LIST}", listed)
+
+    def object_names(self, ids: Collection[str]) -> Sequence[ObjectName]:
+        """Return the names of the objects of these ids, in any order, less those missing."""
+        listed = self.dialect.as_list([*ids])
+        return self._all(ObjectName, "objects", f"WHERE id {IS_IN_LIST}", listed)
 
     def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
         """Return the object of a folded name."""
@@ -295,6 +313,14 @@ class Snapshot:
         """Return secrets owed in an organization, of applications with ids past one, by id."""
         rest = "WHERE organization = ? AND id > ? ORDER BY id LIMIT ?"
         return self._all(OwedRow, "owed", rest, organization, after, limit)
+
+    def owed_counts(self, organizations: Collection[str], now: int) -> Mapping[str, int]:
+        """Return how many secrets these organizations owe that are still kept, where any are."""
+        listed = self.dialect.as_list([*organizations])
+        words = ["SELECT organization, count(*) FROM owed WHERE organization", IS_IN_LIST]
+        words.append("AND seal IS NOT NULL AND expires_at > ? GROUP BY organization")
+        found = self.run(" ".join(words), (listed, now))
+        return {str(name): int(count or 0) for name, count in found}
 
     def owed_in(self, seal_id: str) -> Sequence[OwedRow]:
         """Return the owed secrets that a seal holds, in any order."""

@@ -1,4 +1,4 @@
-"""Reads of the log: the events of an object, and what was removed from an organization.
+"""Reads of the log: the events of an object, and those of an organization or its removals.
 
 An event may be as large as a request, and an object may have any number of them. So pages are cut
 by bytes, and events are read a few at a time, or only as much of them as is needed.
@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import merge
+from itertools import islice
 
-from reconciler.service.domain.events import side_stream
+from reconciler.service.domain.events import main_stream, side_stream
 from reconciler.service.domain.refusal import not_found
-from reconciler.service.eventstore.rows import EventKey, EventTrace, StoredEvent
+from reconciler.service.eventstore.rows import (
+    EventKey,
+    EventNote,
+    EventTrace,
+    ObjectName,
+    ObjectRow,
+    StoredEvent,
+)
 from reconciler.service.operations.answers import Answer, timestamp
 from reconciler.service.operations.operation import Effect, light_operation
 from reconciler.service.operations.request import Fields
@@ -31,7 +39,7 @@ from reconciler.service.projections.objects import (
 
 PAGE = 1000  # events of a history, and keys of one read
 AT_ONCE = 20_000  # events of the log that one call looks through
-TRACES_AT_ONCE = 128  # each has a context, of up to 8,192 characters
+NOTES_AT_ONCE = 128  # each has a context, of up to 8,192 characters
 _REMOVED = ".removed"
 _CURSOR = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.(0|[1-9][0-9]{0,17}))?", re.ASCII)
 _NEVER_SHOWN = "secret_hash"
@@ -85,7 +93,7 @@ def _event_view(event: StoredEvent) -> Answer:
     }
 
 
-def _recorded(event: StoredEvent) -> Answer:
+def _recorded(event: StoredEvent | EventNote) -> Answer:
     return {
         "sequence": str(event.sequence),
         "recordedAt": timestamp(event.sequence),
@@ -94,30 +102,120 @@ def _recorded(event: StoredEvent) -> Answer:
     }
 
 
+def list_changes(call: Reading, fields: Fields) -> Answer:
+    """Answer the events of an organization, oldest first: of what, by whom, when and why.
+
+    ``cursor`` is the sequence after which they begin, such as that of an earlier ``ListHeads``, and
+    ``next`` that of the following part; it is empty at the end. What an event says of its object is
+    in the history of the object.
+    """
+    return _listed(call, fields, "changes", PAGE, _Changes(call))
+
+
 def list_removals(call: Reading, fields: Fields) -> Answer:
     """Answer what was removed from an organization, oldest first.
 
     One call reads a part of the organization's log. ``next`` is the sequence after which the
     following part begins, and is empty at the end.
     """
+    return _listed(call, fields, "removals", AT_ONCE, _Removals(call))
+
+
+class _Changes:
+    """Views of every event.
+
+    An object is named as it is now, or as it was when it was removed.
+
+    Attributes:
+        replayed: How many events were read to name removed objects.
+    """
+
+    def __init__(self, call: Reading) -> None:
+        self.replayed = 0
+        self._call = call
+        self._gone: dict[str, Answer] = {}
+
+    def wants(self, event_type: str) -> bool:
+        """Return whether events of a type are listed."""
+        return True
+
+    def views(self, notes: Sequence[EventNote]) -> Iterator[Answer]:
+        """Yield a view of each event."""
+        ids = {main_stream(note.stream) for note in notes}
+        named = {row.id: row for row in self._call.view.object_names(ids)}
+        for note in notes:
+            object_id = main_stream(note.stream)
+            row = named.get(object_id)
+            subject = _subject(row) if row else self._removed(object_id)
+            yield {**subject, "type": note.type, **_recorded(note)}
+
+    def _removed(self, object_id: str) -> Answer:
+        if object_id not in self._gone:
+            last = self._call.view.stream_version(object_id)
+            gone, _, events = _removed(self._call, object_id, last)
+            self._gone[object_id] = gone
+            self.replayed += events
+        return self._gone[object_id]
+
+
+class _Removals:
+    """Views of the events that removed an object, each with the trees that wrote it.
+
+    Attributes:
+        replayed: How many events were read for that.
+    """
+
+    def __init__(self, call: Reading) -> None:
+        self.replayed = 0
+        self._call = call
+
+    def wants(self, event_type: str) -> bool:
+        """Return whether events of a type are listed."""
+        return event_type.endswith(_REMOVED)
+
+    def views(self, notes: Sequence[EventNote]) -> Iterator[Answer]:
+        """Yield a view of each removal."""
+        for note in notes:
+            gone, trees, events = _removed(self._call, note.stream, note.version)
+            self.replayed += events
+            yield {**gone, "trees": trees, "type": note.type, **_recorded(note)}
+
+
+def _listed(
+    call: Reading, fields: Fields, member: str, most: int, listing: _Changes | _Removals
+) -> Answer:
+    """Answer a part of an organization's log, of at most ``most`` events, some of them listed."""
     organization = call.organization(fields.text("organizationId"))
-    sequence, limit = fields.number("cursor"), fields.limit(AT_ONCE)
+    sequence, limit = fields.number("cursor"), fields.limit(most)
     fields.end()
-    page = Page(AT_ONCE, as_text=call.request.as_text)
-    passed = replayed = 0
-    for key in _keys(call, organization.id, sequence, limit):
-        if key.type.endswith(_REMOVED):
-            if replayed >= AT_ONCE:
-                break
-            removal, events = _removal_view(call, key)
-            if not page.takes(removal):
-                break
-            replayed += events
+    page = Page(most, as_text=call.request.as_text)
+    passed = 0
+    for key, view in _viewed(call, organization.id, sequence, limit, listing):
+        if view is not None and not page.takes(view):
+            break
         sequence, passed = key.sequence, passed + 1
+        if listing.replayed >= AT_ONCE:
+            break
     else:
         # Fewer than asked for: this is the end of the log.
         sequence = sequence if passed == limit else 0
-    return {"removals": page.members(), "next": str(sequence or "")}
+    return {member: page.members(), "next": str(sequence or "")}
+
+
+def _viewed(
+    call: Reading, organization: str, sequence: int, limit: int, listing: _Changes | _Removals
+) -> Iterator[tuple[EventKey, Answer | None]]:
+    """Yield the keys of an organization's events past a sequence, with a view of those listed."""
+    keys = _keys(call, organization, sequence, limit)
+    while part := [*islice(keys, NOTES_AT_ONCE)]:
+        asked = [key.sequence for key in part if listing.wants(key.type)]
+        notes = call.view.event_notes(organization, asked) if asked else ()
+        views = listing.views(sorted(notes))
+        for key in part:
+            view = None
+            if listing.wants(key.type):
+                view = next(views)
+            yield key, view
 
 
 def _keys(call: Reading, organization: str, sequence: int, limit: int) -> Iterator[EventKey]:
@@ -131,35 +229,31 @@ def _keys(call: Reading, organization: str, sequence: int, limit: int) -> Iterat
         sequence, limit = keys[-1].sequence, limit - wanted
 
 
-def _removal_view(call: Reading, removal: EventKey) -> tuple[Answer, int]:
-    """Return a removal, and how many events its object had.
+def _removed(call: Reading, stream: str, version: int) -> tuple[Answer, Sequence[str], int]:
+    """Return what an object was that an event removed, its trees, and how many events it had.
 
     Of these only the first one and the one that gave the name are read in full, because updates
     may be long.
     """
     trees: set[str] = set()
     first = named = events = 0
-    for trace in _lifetime(call, removal):
+    for trace in _lifetime(call, stream, version):
         first, events = trace.version, events + 1
         if not named and gives_name(trace.type):
             named = trace.version
         if gives_owner(trace.type):
             trees.add(tree_of(trace.context))
-    born, event = (_event(call, removal.stream, each) for each in (first, removal.version))
+    born = _event(call, stream, first)
     row = next_row(None, born, decode(born))
     if row is None:
         raise AssertionError("the first event of an object makes it")
-    name = json.loads(_event(call, removal.stream, named).payload)["name"] if named else row.name
-    view = {
-        "kind": row.kind,
-        "id": row.id,
-        "projectId": project_of(row),
-        "name": name,
-        "trees": sorted(trees - {""}),
-        "type": event.type,
-        **_recorded(event),
-    }
-    return view, events
+    if named:
+        row = row._replace(name=json.loads(_event(call, stream, named).payload)["name"])
+    return _subject(row), sorted(trees - {""}), events
+
+
+def _subject(row: ObjectRow | ObjectName) -> Answer:
+    return {"kind": row.kind, "id": row.id, "projectId": project_of(row), "name": row.name}
 
 
 def _event(call: Reading, stream: str, version: int) -> StoredEvent:
@@ -167,16 +261,16 @@ def _event(call: Reading, stream: str, version: int) -> StoredEvent:
     return event
 
 
-def _lifetime(call: Reading, removal: EventKey) -> Iterator[EventTrace]:
-    """Yield the events of an object that was removed, newest first.
+def _lifetime(call: Reading, stream: str, version: int) -> Iterator[EventTrace]:
+    """Yield the events of an object before the version that removed it, newest first.
 
     A flow that came back after a removal begins anew.
     """
-    version, limit = removal.version, 1
+    limit = 1
     while version > 1:
         # Short reads first: a flow may be set and removed in turn.
-        limit = min(2 * limit, TRACES_AT_ONCE)
-        traces = call.view.traces_before(removal.stream, version, limit)
+        limit = min(2 * limit, NOTES_AT_ONCE)
+        traces = call.view.traces_before(stream, version, limit)
         for trace in traces:
             if trace.type.endswith(_REMOVED):
                 return
@@ -186,5 +280,6 @@ def _lifetime(call: Reading, removal: EventKey) -> Iterator[EventTrace]:
 
 ROWS = (
     light_operation("GetObjectHistory", "org.read", Effect.READS, get_object_history),
+    light_operation("ListChanges", "org.read", Effect.READS, list_changes),
     light_operation("ListRemovals", "org.read", Effect.READS, list_removals),
 )

@@ -25,6 +25,7 @@ from reconciler.service.operations.operation import (
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.operations.texts import listed, within
+from reconciler.service.operations.trees import pauses_of
 from reconciler.service.projections.objects import is_active, project_of, trees_of
 
 PAGE = 1000
@@ -48,6 +49,7 @@ def get_service_info(call: Reading, fields: Fields) -> Answer:
         "version": __version__,
         "custody": True,
         "batch": MAX_ORDERS,
+        "feed": True,
         "allOrganizations": call.caller.organizations is None,
         "role": call.caller.role.value,
         "expires": timestamp(token.expires_at) if token and token.expires_at else "",
@@ -144,13 +146,14 @@ def list_trees(call: Reading, fields: Fields) -> Answer:
     The answer is advice. It looks at an organization and the first objects in it, because a tree
     that applies to an organization applies to most of it. Of the secrets that are owed, it counts
     the first by their tree. ``custody`` is exact: false means no secrets to list, owed or lost.
+    So are ``pauses``.
     """
     fields.end()
     query = ObjectQuery(Kind.ORGANIZATION, "", call.caller.organizations, by_name=True)
     _, found = call.view.list_objects(query)
     ids = [object_id for object_id, _ in found]
     organizations = {row.id: row for row in call.view.get_objects(ids)}
-    answer, left = [], TREES_IN_ALL
+    answer, left, now = [], TREES_IN_ALL, call.runtime.now()
     for organization in map(organizations.__getitem__, ids):
         if call.sees(organization.id):
             limit = min(TREES_EACH, left)
@@ -158,8 +161,9 @@ def list_trees(call: Reading, fields: Fields) -> Answer:
             left -= len(marks)
             kept = call.view.owed_page(organization.id, limit=TREES_EACH)
             view = _trees_view(organization, [organization.marks, *marks])
-            owed = _owed_by_tree(kept, call.runtime.now())
-            answer.append({**view, "owed": owed, "custody": bool(kept)})
+            owed = _owed_by_tree(kept, now)
+            pauses = pauses_of(organization, now)
+            answer.append({**view, "owed": owed, "custody": bool(kept), "pauses": pauses})
     return {"organizations": answer}
 
 

@@ -41,7 +41,7 @@ class Effect(Enum):
     CHANGES = auto()
     REMOVES = auto()
     COORDINATES = auto()
-    """Writes, but no object: leases, custody of secrets, and batches of other operations."""
+    """Writes, but no object: leases, trees, custody of secrets, and batches of other operations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from reconciler.kinds.addresses import ADDRESSES
 from reconciler.kinds.operations import OPERATIONS
 from reconciler.resources.call import WRITE_BATCH
-from reconciler.service.operations import custody, history, inventory, leases
+from reconciler.service.operations import custody, history, inventory, leases, trees
 from reconciler.service.operations.batch import write_batch
 from reconciler.service.operations.form import Form
 from reconciler.service.operations.operation import Effect, Operation
@@ -24,6 +24,7 @@ _ROWS = (
     *history.ROWS,
     *custody.ROWS,
     *leases.ROWS,
+    *trees.ROWS,
     # The engine carries out its orders, in as many commits as they take.
     Operation(WRITE_BATCH, "org.batch.write", Effect.COORDINATES, write_batch, Fields),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reconciler.kinds.events import EVENTS
 from reconciler.resources.call import JsonObject
@@ -21,6 +21,7 @@ from reconciler.service.domain.events import (
     Deactivated,
     Event,
     Held,
+    OwnEvent,
     Reactivated,
     Removed,
     Renamed,
@@ -29,7 +30,13 @@ from reconciler.service.domain.events import (
     type_of,
 )
 from reconciler.service.domain.state import evolve
-from reconciler.service.eventstore.rows import INACTIVE_MARK, NewEvent, ObjectRow, StoredEvent
+from reconciler.service.eventstore.rows import (
+    INACTIVE_MARK,
+    NewEvent,
+    ObjectName,
+    ObjectRow,
+    StoredEvent,
+)
 
 OF_EVERY_KIND: tuple[type[Event], ...] = (
     Added, Renamed, Changed, Deactivated, Reactivated, ContextRecorded, Removed,
@@ -83,21 +90,34 @@ def next_row(
         stored.writer,
         stored.context,
         _with_state(
-            _next_marks(
-                row.marks if row else NO_MARKS,
-                stored.context,
-                gives=event.GIVES_OWNER,
+            _with_own(
+                _next_marks(
+                    row.marks if row else NO_MARKS,
+                    stored.context,
+                    gives=event.GIVES_OWNER,
+                ),
+                stored,
+                event,
             ),
             active=held.active,
         ),
     )
 
 
+def _with_own(marks: str, stored: StoredEvent, event: Event) -> str:
+    """Return marks with what an event of one kind alone leaves there."""
+    if not isinstance(event, OwnEvent):
+        return marks
+    known: dict[str, Any] = json.loads(marks)
+    event.marked(known, stored.sequence, stored.writer)
+    return canonical(known)
+
+
 def _is_same(before: State, held: Held) -> bool:
     return isinstance(before, Held) and before.spec is held.spec
 
 
-def project_of(row: ObjectRow) -> str:
+def project_of(row: ObjectRow | ObjectName) -> str:
     """Return the id of the project that owns an object; empty if an organization does."""
     return row.parent if row.parent != row.organization else ""
 

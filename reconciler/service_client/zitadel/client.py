@@ -48,7 +48,14 @@ from reconciler.service_client.zitadel.reading import Seen, read_organizations, 
 from reconciler.service_client.zitadel.roles import denied_write
 from reconciler.service_client.zitadel.steps import OrderSteps, Pause, is_unknown_address, run
 from reconciler.service_client.zitadel.writes import serial_key_of, steps_of
-from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSecret, Removal
+from reconciler.state import (
+    FeedEvent,
+    ObjectEvent,
+    ObservedObject,
+    ObservedState,
+    OwedSecret,
+    Removal,
+)
 
 _LONGEST_STEP = 5.0  # seconds: each look reads every list
 BATCH = 64  # orders at a time: signals are handled between two batches
@@ -201,6 +208,16 @@ class ZitadelClient:
     def removals(self, organization_id: str) -> Sequence[Removal]:
         """Refuse: a ZITADEL does not report them."""
         raise no_history()
+
+    def heads(self) -> None:
+        """Return None: a ZITADEL has no feed."""
+
+    def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
+        """Refuse: a ZITADEL has no feed."""
+        raise no_history()
+
+    def trees(self) -> None:
+        """Return None: a ZITADEL keeps nothing of trees."""
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Be the one writer of the service on this machine."""

@@ -33,6 +33,9 @@ STORED = {
     "removed": [],
 }
 OWN = {
+    "organization.tree.paused": ["tree", "reason", "until"],
+    "organization.tree.resumed": ["tree"],
+    "organization.tree.applied": ["tree", "commit", "outcome"],
     "application.secret.changed": ["secret_hash"],
     "flow.trigger.set": ["flow", "trigger", "actions"],
     "flow.action.dropped": ["action"],

@@ -124,6 +124,7 @@ def test_what_has_no_place_in_a_batch_is_refused() -> None:
     """It would wait for itself, or for what the batch depends on; nothing else is left out."""
     left_out = {"AcquireLease", "RenewLease", "ReleaseLease", "WriteBatch"}
     left_out |= {"ClaimSecrets", "AcknowledgeSecrets"}
+    left_out |= {"PauseTree", "ResumeTree", "RecordCommit"}
     assert {
         row.name for row in operations().values() if row.writes and not row.is_of_an_object
     } == (left_out)

@@ -11,7 +11,7 @@ import pytest
 from reconciler.kinds.addresses import ADDRESSES
 from reconciler.kinds.operations import OPERATIONS
 from reconciler.resources.call import WRITE_BATCH
-from reconciler.service.operations import custody, history, inventory, leases
+from reconciler.service.operations import custody, history, inventory, leases, trees
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.operation import MANAGEMENT, Effect, Operation
 from reconciler.service.operations.request import Fields
@@ -45,6 +45,7 @@ def test_the_effect_of_an_operation_is_that_of_its_name(row: Operation) -> None:
         r"Update|Regenerate|Deactivate|Reactivate|Set|Clear|RecordContext": Effect.CHANGES,
         r"Remove|Delete": Effect.REMOVES,
         r"Acquire|Renew|Release|Claim|Acknowledge|WriteBatch": Effect.COORDINATES,
+        r"Pause|Resume|RecordCommit": Effect.COORDINATES,
     }
     found = [effect for names, effect in effects.items() if re.match(names, row.name)]
 
@@ -99,7 +100,7 @@ def test_the_handler_of_a_read_cannot_write(row: Operation) -> None:
 
 def test_no_operation_is_lost_to_another_of_its_name() -> None:
     """The rows of all modules, and that of batches, have names of their own."""
-    modules = (custody, history, inventory, leases)
+    modules = (custody, history, inventory, leases, trees)
     names = [row.name for rows in OPERATIONS.values() for row in rows]
     names += [row.name for module in modules for row in module.ROWS]
 

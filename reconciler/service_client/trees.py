@@ -1,0 +1,144 @@
+"""The feed, and what a service of our own keeps of trees: heads, changes, pauses, records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from reconciler.errors import LockHeldError
+from reconciler.resources.call import Call, Code, JsonObject
+from reconciler.resources.ref import fold
+from reconciler.service_client.answers import id_of, objects_of, sequence_of, text_of, unsound
+from reconciler.service_client.locks import Leases, ProcessIdentity, Terms, UntilRefused
+from reconciler.service_client.port import Context
+from reconciler.service_client.wire import (
+    AGAIN,
+    Wire,
+    WireRefusal,
+    answers_of,
+    service_error,
+)
+from reconciler.state import Applied, FeedEvent, Head, Heads, Pause
+
+
+def heads_in(pages: Iterable[JsonObject]) -> Heads:
+    """Return the heads of all pages of a list."""
+    instance, found = "", dict[str, Head]()
+    for page in pages:
+        instance = text_of(page, "instance")
+        for fields in objects_of(page, "organizations"):
+            found[fold(text_of(fields, "name"))] = _head(fields)
+    return Heads(instance, found)
+
+
+def _head(fields: JsonObject) -> Head:
+    return Head(
+        id_of(fields),
+        text_of(fields, "name"),
+        sequence_of(fields),
+        sequence_of(fields, "owed"),
+        pauses_in(fields),
+        tuple(
+            Applied(*(text_of(each, name) for name in _OF_RECORD))
+            for each in objects_of(fields, "applied")
+        ),
+    )
+
+
+_OF_RECORD = ("tree", "commit", "outcome", "recordedAt", "writer")
+_OF_PAUSE = ("tree", "reason", "until", "since", "writer")
+
+
+def pauses_in(organization: JsonObject) -> tuple[Pause, ...]:
+    """Return the pauses of a listed organization; none of a service that has no pauses."""
+    if "pauses" not in organization:
+        return ()
+    found = objects_of(organization, "pauses")
+    return tuple(Pause(*(text_of(each, name) for name in _OF_PAUSE)) for each in found)
+
+
+def changes_in(pages: Iterable[JsonObject]) -> Iterator[FeedEvent]:
+    """Yield the events of all pages of a list."""
+    for page in pages:
+        for fields in objects_of(page, "changes"):
+            context = fields.get("context")
+            if not isinstance(context, dict):
+                raise unsound(id_of(fields), "the context of an event is not an object")
+            yield FeedEvent(
+                kind=text_of(fields, "kind"),
+                id=id_of(fields),
+                project_id=text_of(fields, "projectId"),
+                name=text_of(fields, "name"),
+                type=text_of(fields, "type"),
+                sequence=sequence_of(fields),
+                at=text_of(fields, "recordedAt"),
+                writer=text_of(fields, "writer"),
+                context=context,
+            )
+
+
+class Trees:
+    """A ``TreeControl`` over a wire, for one process."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        holder: ProcessIdentity,
+        clock: Callable[[], float],
+        until_refused: UntilRefused | None = None,
+    ) -> None:
+        """Lead as a holder; see ``Leases``."""
+        self._wire = wire
+        self._leases_of = (wire, holder, clock, until_refused)
+        self._tree = ""
+        self._leases = Leases(*self._leases_of)
+
+    def lead(
+        self, tree: str, organizations: Collection[str], seconds: int, *, take: bool = False
+    ) -> None:
+        """Become the one leader of a tree in these organizations; all or none."""
+        self.resign()
+        self._tree = tree
+        self._leases = Leases(*self._leases_of, Terms(tree, seconds, take))
+        self._leases.acquire(organizations)
+
+    def renew(self, *, at_once: bool = False) -> None:
+        """Stay the leader."""
+        self._leases.renew(at_once=at_once)
+
+    def resign(self) -> None:
+        """Stop being the leader; what cannot be given back runs out by itself."""
+        self._leases.release()
+
+    def record_commit(self, commit: str, outcome: str, context: Context) -> None:
+        """Record that a commit was applied, in every organization that is led."""
+        text = json.dumps(context)
+        said = {"tree": self._tree, "commit": commit, "outcome": outcome}
+        leases = self._leases.by_folded_name().items()
+        for refusal in self._refusals(
+            Call("RecordCommit", {"organization": name, "lease": lease, **said}, context=text)
+            for name, lease in leases
+        ):
+            raise self._not_led() if refusal.code == Code.ABORTED else service_error(refusal)
+
+    def _not_led(self) -> LockHeldError:
+        return LockHeldError(
+            f"another run leads tree {self._tree} by now, or the lease ran out", remedy=AGAIN
+        )
+
+    def pause(self, tree: str, organizations: Collection[str], reason: str, seconds: int) -> None:
+        """Say that a tree is not to be applied, for so many seconds from now."""
+        said = {"tree": tree, "reason": reason, "seconds": seconds}
+        calls = [Call("PauseTree", {"organization": name, **said}) for name in organizations]
+        answers_of(self._wire, calls)
+
+    def resume(self, tree: str, organizations: Collection[str]) -> None:
+        """End the pauses of a tree."""
+        named = ({"organization": name, "tree": tree} for name in organizations)
+        answers_of(self._wire, [Call("ResumeTree", fields) for fields in named])
+
+    def _refusals(self, calls: Iterable[Call]) -> Iterator[WireRefusal]:
+        """Send calls; yield those that were refused."""
+        sent = [*calls]
+        replies = self._wire.send(sent) if sent else ()
+        return (reply for reply in replies if isinstance(reply, WireRefusal))
