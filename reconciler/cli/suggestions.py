@@ -215,6 +215,7 @@ HARMFUL = frozenset(
         *("auto-approve", "digest", "prune", "prune-unmanaged", "allow-updates", "allow-deletes"),
         *("break-glass", "rotate-missing", "take-over", "other-tree", "overwrite", "use-proxy"),
         *("revoke", "rotate", "restore", "rebuild"),
+        *("accept", "trust-commit", "applied", "heal-protected"),
     }
 )
 """Options and commands that delete, approve or override: never suggested to who misspelt a word."""

@@ -34,6 +34,7 @@ class Why(StrEnum):
     UNTRUSTED = "untrusted"
     INVALID = "invalid"
     BLOCKED = "blocked"
+    UNKNOWN = "unknown"
 
 
 class Hold(NamedTuple):
@@ -58,6 +59,7 @@ class Commit:
         differences: Each difference of ``reconciler.yaml`` in what decides over approval, in
             words.
         accepted: The commit of ``--accept``; empty for none.
+        is_known: Whether it is known what was applied before.
     """
 
     id: str
@@ -66,6 +68,7 @@ class Commit:
     signature: str = ""
     differences: tuple[str, ...] = ()
     accepted: str = ""
+    is_known: bool = True
 
 
 def holds_of(commit: Commit) -> Iterator[Hold]:
@@ -87,6 +90,13 @@ def holds_of(commit: Commit) -> Iterator[Hold]:
             Why.UNTRUSTED,
             f"reconciler.yaml decides otherwise: {'; '.join(commit.differences)}",
             f"If that was meant, start run with --trust-commit {commit.id}.",
+        )
+    if not commit.is_known:
+        yield Hold(
+            Why.UNKNOWN,
+            f"what was applied before commit {commit.id} is not known: this service keeps no "
+            "record, and --state is new",
+            "Start run with --applied COMMIT.",
         )
 
 
@@ -160,6 +170,7 @@ class Condition(StrEnum):
     UNTRUSTED = "untrusted"
     INVALID = "invalid"
     BLOCKED = "blocked"
+    UNKNOWN = "unknown"
     DRIFTED = "drifted"
     CONTESTED = "contested"
     PAUSED = "paused"

@@ -17,6 +17,8 @@ from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_te
 from reconciler.errors import (
     InvalidConfigurationError,
     InvalidManifestsError,
+    ReconcilerError,
+    RepositoryError,
     UsageError,
     cannot_write,
 )
@@ -68,7 +70,7 @@ class Reading:
     desired: DesiredState | None = None
     warnings: tuple[Diagnostic, ...] = ()
     look: Look | None = None
-    problem: InvalidManifestsError | UsageError | None = None
+    problem: ReconcilerError | None = None
 
 
 class Commits:
@@ -106,16 +108,18 @@ class Commits:
             shutil.rmtree(self.folder_of(commit), ignore_errors=True)
 
     def read(self, commit: str) -> Reading:
-        """Return a commit as it was read.
+        """Return a commit as it was read; one whose files cannot be had is tried again.
 
         Raises:
-            RepositoryError: its files cannot be had.
             LocalFileError: the disk does not take them.
         """
         if commit not in self._read:
             folder = self.folder_of(commit)
             shutil.rmtree(folder, ignore_errors=True)  # of a try that ended in the middle
-            left_out = self._mirror.write_out(commit, folder)
+            try:
+                left_out = self._mirror.write_out(commit, folder)
+            except RepositoryError as problem:
+                return Reading(commit, self._wanted.scope, problem=problem)
             with chdir(folder):
                 self._read[commit] = self._judged(commit, left_out)
             forget_kept()

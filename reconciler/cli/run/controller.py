@@ -7,15 +7,17 @@ and ``apply`` are. What is decided is decided in ``reconciler.continuous``.
 from __future__ import annotations
 
 import logging
-import random
+import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
-from reconciler.apply.changes import ApplyReport, Progress, Status as Made
+from reconciler.apply.changes import ApplyReport, Progress
+from reconciler.apply.changes import Status as Made
 from reconciler.apply.executor import Executor
 from reconciler.apply.sink import SecretSink
 from reconciler.cli.apply import exit_code as apply_exit_code
@@ -28,7 +30,7 @@ from reconciler.cli.clients import (
 )
 from reconciler.cli.connection import Connection, is_file
 from reconciler.cli.journals import begun, open_journal
-from reconciler.cli.process import ExitCode
+from reconciler.cli.process import ExitCode, exit_code_of
 from reconciler.cli.run.commits import Commits, Reading
 from reconciler.cli.run.memory import Memory, Purpose, read_memory, write_memory
 from reconciler.cli.run.status import Status, shown
@@ -49,6 +51,7 @@ from reconciler.continuous.decision import (
 from reconciler.continuous.heal import Left, heal_of
 from reconciler.continuous.pace import EVERYTHING_SECONDS, NO_FIGHTS, NO_TRIES
 from reconciler.errors import (
+    InterruptedRunError,
     InvalidManifestsError,
     LockHeldError,
     PreconditionFailedError,
@@ -63,12 +66,18 @@ from reconciler.plan.drift import Drift
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Plan, Scope, ref_of
 from reconciler.resources.ref import fold
-from reconciler.service_client.port import ReadOnlyService, ServiceClient, TreeControl
+from reconciler.service_client.port import FeedReader, HistoryReader, ServiceClient, TreeControl
 from reconciler.state import Heads, ObservedState, Pause
 
 LOG = logging.getLogger("reconciler.run")
-LEASE_SECONDS = 60
+LEASE_SECONDS = 60  # at least; a longer interval has a longer lease
+LEASE_ROUNDS = 3
 _NOTHING = Plan(Scope(), "", ())
+_SHOWN = 3  # findings of a commit that does not validate
+
+
+class Looking(HistoryReader, FeedReader, Protocol):
+    """A service that is looked at; a client can write as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,7 @@ class Settings:
     """What a run was started with.
 
     Attributes:
+        interval: Seconds between two rounds.
         state: Folder of the mirror, the memory and the journals; absolute.
         signed_by: File of the signers that are allowed; None where no signature is asked for.
         accept: The commit at which a rewritten ref is accepted; empty for none.
@@ -85,6 +95,7 @@ class Settings:
 
     purpose: Purpose
     connection: Connection
+    interval: int
     state: Path
     mode: Mode
     sink: SecretSink | None
@@ -157,9 +168,16 @@ class Controller:
         self._looked = -EVERYTHING_SECONDS
         self._said: frozenset[str] = frozenset()
         self._stack = ExitStack()
-        self._service: ReadOnlyService | ServiceClient | None = None
+        self._service: Looking | None = None
+        self._client: ServiceClient | None = None
+        self._trees: TreeControl | None = None
         self._leads: tuple[str, tuple[str, ...]] | None = None
         self.status = Status(settings.purpose, mode=settings.mode)
+
+    @property
+    def has_feed(self) -> bool:
+        """Return whether the service told its heads in the last round."""
+        return self._heads is not None
 
     def close(self) -> None:
         """Give back what is led, and close the service."""
@@ -176,22 +194,16 @@ class Controller:
             InterruptedRunError: a signal asked it to stop.
         """
         failures: list[str] = []
-        tip = self._find_tip(failures)
         code: int = ExitCode.DONE
         try:
+            tip = self._find_tip(failures)
             with self._opened() as service:
                 code = self._round(tip, service)
-        except InterruptedError:
-            raise
-        except UsageError:
+        except (UsageError, InterruptedRunError):
             raise
         except ReconcilerError as failure:
-            if isinstance(failure, KeyboardInterrupt):
-                raise
             failures.append(f"{failure.problem}. {failure.remedy}")
-            self._forget()
-            from reconciler.cli.process import exit_code_of
-
+            self._heads, self._looked = None, -EVERYTHING_SECONDS
             code = exit_code_of(failure)
         self._conclude(failures)
         return code or (ExitCode.ERROR if failures else ExitCode.DONE)
@@ -199,11 +211,11 @@ class Controller:
     def _conclude(self, failures: Sequence[str]) -> None:
         """Note the end of a round, and log what is new."""
         before = self.status
-        conditions = [each for each in before.conditions if each is not Condition.FAILING]
-        conditions += [Condition.FAILING] if failures else []
+        conditions = {*before.conditions} - {Condition.FAILING}
+        conditions |= {Condition.FAILING} if failures else set()
         self.status = replace(
             before,
-            conditions=tuple(conditions),
+            conditions=tuple(sorted(conditions)),
             failures=tuple(failures),
             round_at=int(time.time()),
             rounds=before.rounds + 1,
@@ -228,12 +240,13 @@ class Controller:
     # The service: opened once where that costs requests, and anew where its file may be another.
 
     @contextmanager
-    def _opened(self) -> Iterator[ReadOnlyService | ServiceClient]:
+    def _opened(self) -> Iterator[Looking]:
         connection = self._settings.connection
-        if self._service is None:
-            reads = self._settings.mode is Mode.OBSERVE
-            opened = open_for_plan(connection) if reads else open_client(connection)
-            self._service = self._stack.enter_context(opened)
+        if self._service is None and self._settings.mode is Mode.OBSERVE:
+            self._service = self._stack.enter_context(open_for_plan(connection))
+        elif self._service is None:
+            self._service = self._client = self._stack.enter_context(open_client(connection))
+            self._trees = self._client.trees()
         try:
             yield self._service
         except ReconcilerError:
@@ -243,33 +256,24 @@ class Controller:
             self._close_service()
 
     def _close_service(self) -> None:
-        trees = self._trees() if self._leads else None
-        self._service, self._leads = None, None
         with self._stack:
-            self._stack.callback(lambda: trees.resign() if trees else None)
-        self._stack = ExitStack()
-
-    def _trees(self) -> TreeControl | None:
-        service = self._service
-        return None if service is None or self._settings.mode is Mode.OBSERVE else service.trees()
-
-    def _forget(self) -> None:
-        """Make the next round look at everything."""
-        self._heads, self._looked = None, -EVERYTHING_SECONDS
+            if self._trees is not None and self._leads is not None:
+                self._trees.resign()
+        self._stack, self._leads = ExitStack(), None
+        self._service = self._client = self._trees = None
 
     # One round.
 
-    def _round(self, tip: str, service: ReadOnlyService | ServiceClient) -> int:
+    def _round(self, tip: str, service: Looking) -> int:
         heads, now = service.heads(), time.monotonic()
         if self._is_idle(tip, heads, now):
             self._keep_leading()
             return ExitCode.DONE
         look = self._look(tip, heads, service)
+        look.code = _as_plan(look)
         step = next_step(look.situation)
-        if step is Step.OBSERVE or isinstance(service, _read_only()):
-            look.code = _as_plan(look)
-        elif self._led(look, service):
-            self._act(step, look, service)
+        if step is not Step.OBSERVE and self._client is not None and self._led(look):
+            self._act(step, look, self._client)
         self._keep(look, heads, now)
         return look.code
 
@@ -284,7 +288,7 @@ class Controller:
             and now - self._looked < EVERYTHING_SECONDS
         )
 
-    def _look(self, tip: str, heads: Heads | None, service: ReadOnlyService | ServiceClient) -> _Look:
+    def _look(self, tip: str, heads: Heads | None, service: Looking) -> _Look:
         """Read the tip and what was applied, and plan both against what is held now."""
         settings = self._settings
         reading = self._commits.read(tip) if tip else None
@@ -293,7 +297,7 @@ class Controller:
         holds = [*self._held_back(tip, reading, applied, tree, heads)]
         counts = bool(applied) and self._counts(applied, tip)
         base = self._commits.read(applied) if counts else reading
-        self._commits.keep({tip, applied, self._memory.first})
+        self._commits.keep({tip, applied, self._memory.first, settings.trust})
         protected = any(each is not None and each.is_protected for each in (reading, base))
         pause = _pause_of(heads, tree, base or reading)
         situation = Situation(
@@ -311,7 +315,7 @@ class Controller:
         self._plan(look, service)
         return look
 
-    def _plan(self, look: _Look, service: ReadOnlyService | ServiceClient) -> None:
+    def _plan(self, look: _Look, service: Looking) -> None:
         base, reading = look.base, look.reading
         if base is not None and base.desired is not None:
             scope = Scope(tree=base.scope.tree, environment=base.scope.environment)
@@ -326,17 +330,13 @@ class Controller:
         if hold := blocked(look.plan) or self._no_sink(look.plan):
             look.situation = replace(look.situation, holds=(hold,))
 
-    def _preview(
-        self, reading: Reading, service: ReadOnlyService | ServiceClient
-    ) -> tuple[Plan, ObservedState]:
+    def _preview(self, reading: Reading, service: Looking) -> tuple[Plan, ObservedState]:
         """Plan a commit as ``plan`` does. Files of the commit are looked at in its folder."""
         if reading.desired is None:
             raise AssertionError("only a valid commit is planned")
         files = LocalFiles(reading.look, partial(begun, self._settings.connection, reading.scope))
         with chdir(self._commits.folder_of(reading.commit)):
-            return preview(
-                reading.desired, service, reading.scope, self._settings.allowed, files
-            )
+            return preview(reading.desired, service, reading.scope, self._settings.allowed, files)
 
     def _no_sink(self, plan: Plan) -> Hold | None:
         why = why_a_sink(plan)
@@ -353,11 +353,13 @@ class Controller:
         tree: str,
         heads: Heads | None,
     ) -> Iterator[Hold]:
-        """Yield why the tip is not applied, as far as no plan tells; remember it where it counts."""
+        """Yield why the tip is not applied, without a plan; remember it where it counts."""
         if reading is None:
             return
         memory, accepted = self._memory, self._settings.accept
-        before = [*_recorded(heads, tree, reading), memory.seen, applied]
+        before = [memory.seen]
+        if not (accepted and self._mirror.is_ancestor(accepted, tip)):
+            before += [*_recorded(heads, tree, reading), applied]
         broken = next((b for b in before if b and not self._mirror.is_ancestor(b, tip)), "")
         commit = Commit(
             tip,
@@ -366,6 +368,7 @@ class Controller:
             signature=self._unsigned(tip),
             differences=tuple(self._differences(reading, applied)),
             accepted=accepted,
+            is_known=heads is not None or bool(applied),
         )
         found = [*holds_of(commit)]
         if all(hold.why is not Why.REWRITTEN for hold in found):
@@ -404,7 +407,7 @@ class Controller:
     def _applied(self, tip: str, tree: str, heads: Heads | None) -> str:
         """Return the commit that was applied last, as the service or this state recorded it."""
         if heads is None:
-            return self._memory.applied
+            return self._memory.applied or self._settings.applied
         found = {
             record.commit: record.at
             for head in heads.organizations.values()
@@ -436,42 +439,34 @@ class Controller:
 
     # Writing.
 
-    def _led(self, look: _Look, service: ServiceClient) -> bool:
+    def _led(self, look: _Look) -> bool:
         """Return whether this run leads the tree; where another one does, it watches."""
-        trees = service.trees()
-        base = look.reading or look.base
-        if trees is None or base is None:
+        read = [each for each in (look.reading, look.base) if each and each.desired]
+        if self._trees is None or not read:
             return True
-        organizations: set[str] = set()
-        for each in (look.reading, look.base):
-            if each is not None and each.desired is not None:
-                organizations |= {*each.desired.organizations}
-        wanted = (base.scope.tree, tuple(sorted(organizations, key=fold)))
+        names = {name for each in read if each.desired for name in each.desired.organizations}
+        wanted = (read[0].scope.tree, tuple(sorted(names, key=fold)))
         try:
             if self._leads != wanted:
                 self._leads = None
-                trees.lead(*wanted, LEASE_SECONDS)
+                seconds = max(LEASE_SECONDS, LEASE_ROUNDS * self._settings.interval)
+                self._trees.lead(*wanted, seconds)
                 self._leads = wanted
-            trees.renew()
+            self._trees.renew()
         except LockHeldError:
             self._leads = None
             look.notes.append(Condition.WATCHING)
             look.code = ExitCode.LOCKED
             return False
-        except PreconditionFailedError:
-            self._forget()
-            look.notes.append(Condition.WATCHING)
-            return False
         return True
 
     def _keep_leading(self) -> None:
-        trees = self._trees() if self._leads else None
-        if trees is not None:
+        """Renew what is led; where another run led meanwhile, the next round looks again."""
+        if self._trees is not None and self._leads is not None:
             try:
-                trees.renew()
+                self._trees.renew()
             except (LockHeldError, PreconditionFailedError):
-                self._leads = None
-                self._forget()
+                self._leads, self._heads = None, None
 
     def _act(self, step: Step, look: _Look, service: ServiceClient) -> None:
         """Apply the tip, or heal what was applied."""
@@ -483,7 +478,7 @@ class Controller:
     def _apply(self, look: _Look, reading: Reading, service: ServiceClient) -> None:
         """Apply a commit, as a whole or not at all, and record it."""
         tip = reading.commit
-        failed = self._tries.failed(tip, time.monotonic(), random.random())  # noqa
+        failed = self._tries.failed(tip, time.monotonic(), secrets.SystemRandom().random())
         try:
             report = self._applied_now(look, reading, service)
         except LockHeldError as failure:
@@ -497,15 +492,12 @@ class Controller:
             self._tries = failed
             return
         look.code = apply_exit_code(report)
-        self._forget()
         if not report.is_complete:
             self._tries = failed
             _log_notes(report)
             LOG.warning("commit %s was not applied as a whole", tip)
             return
         self._tries = NO_TRIES
-        outcome = "changed" if report.count(Made.MADE) else "unchanged"
-        self._record(reading, outcome, service)
         look.situation = replace(look.situation, applied=tip)
         LOG.info("commit %s is applied: %d change(s)", tip, report.count(Made.MADE))
 
@@ -516,6 +508,7 @@ class Controller:
         if look.plan is None or reading.desired is None:
             return None
         if not (look.plan.changes or look.plan.deliverable):
+            self._record(reading, "unchanged")
             return ApplyReport((), remaining=0)
         with self._locked(service, reading.desired.organizations):
             plan, observed = self._preview(reading, service)
@@ -523,18 +516,21 @@ class Controller:
                 look.situation = replace(look.situation, holds=(hold,))
                 look.code = ExitCode.BLOCKED
                 return None
-            return self._carry_out(reading, plan, observed, service)
+            report = self._carry_out(reading, plan, observed, service)
+            if report.is_complete:
+                self._record(reading, "changed" if report.count(Made.MADE) else "unchanged")
+            return report
 
     @contextmanager
     def _locked(self, service: ServiceClient, organizations: Collection[str]) -> Iterator[None]:
         """Be the one writer, and still the leader."""
         with locked(service, organizations, 0):
-            if (trees := service.trees()) is not None:
-                trees.renew(at_once=True)
+            if self._trees is not None:
+                self._trees.renew(at_once=True)
             yield
 
     def _heal(self, look: _Look, base: Reading, service: ServiceClient) -> None:
-        """Undo what was changed on the service, as far as that only brings back what was applied."""
+        """Undo what was changed on the service, back to what was applied."""
         if base.desired is None or look.drift is None or look.observed is None:
             return
         now = time.monotonic()
@@ -542,7 +538,7 @@ class Controller:
         self._fights = self._fights.towards(base.commit).seen(sequences, now)
         contested = self._fights.contested(now)
         heal = heal_of(look.healing, look.drift, contested)
-        look.left, look.code = heal.left, _as_plan(look)
+        look.left = heal.left
         if not heal.plan.changes and not (heal.plan.deliverable and self._settings.sink):
             return
         if hold := blocked(heal.plan):
@@ -567,7 +563,6 @@ class Controller:
             look.code = apply_exit_code(report)
         elif not look.situation.is_pending and not heal.left:
             look.code = ExitCode.DONE
-        self._forget()
 
     def _carry_out(
         self, reading: Reading, plan: Plan, observed: ObservedState, service: ServiceClient
@@ -583,9 +578,7 @@ class Controller:
             settings.connection, observed.instance, scope, organizations, 0
         ) as journal:
             watch = _Watch(self._stops)
-            executor = Executor(
-                service, journal, settings.sink, watch, context, settings.allowed
-            )
+            executor = Executor(service, journal, settings.sink, watch, context, settings.allowed)
             report = carry_out(
                 plan,
                 observed,
@@ -597,12 +590,11 @@ class Controller:
             executor.was_told()
         return report
 
-    def _record(self, reading: Reading, outcome: str, service: ServiceClient) -> None:
+    def _record(self, reading: Reading, outcome: str) -> None:
         """Record that a commit was applied as a whole."""
-        trees = service.trees()
-        if trees is not None:
+        if self._trees is not None:
             context = {"tree": reading.scope.tree, "revision": reading.commit}
-            trees.record_applied(reading.commit, outcome, context)
+            self._trees.record_commit(reading.commit, outcome, context)
         else:
             now = int(time.time())
             self._remember(replace(self._memory, applied=reading.commit, applied_at=now))
@@ -610,16 +602,13 @@ class Controller:
     def _keep(self, look: _Look, heads: Heads | None, now: float) -> None:
         """Keep what a round found."""
         situation, drift = look.situation, look.drift
-        # An event of this round moved the heads: the next one looks again.
-        if self._looked >= 0 or not look.code:
-            self._heads = heads
         self._heads, self._tip, self._looked = heads, situation.tip, now
         contested = [left for left in look.left if left.id in self._fights.contested(now)]
         conditions = conditions_of(
             situation,
             drifted=drift.objects if drift else (),
             contested=contested,
-            owed=len(look.healing.deliverable),
+            owed=len(look.healing.deliverable),  # of the tree, whatever is planned
         )
         self.status = replace(
             self.status,
@@ -635,3 +624,56 @@ class Controller:
             pause=look.pause,
             looked_at=int(time.time()),
         )
+
+
+def _as_plan(look: _Look) -> int:
+    """Return the exit code that ``plan --detailed-exitcode`` would have."""
+    whys = {hold.why for hold in look.situation.holds}
+    if Why.INVALID in whys:
+        return ExitCode.ERROR
+    if whys or (look.observed is not None and look.observed.incomplete):
+        return ExitCode.BLOCKED
+    plan, drift = look.plan, look.drift
+    is_pending = plan is not None and (plan.changes or plan.deliverable or plan.owed_left)
+    return ExitCode.CHANGES if is_pending or (drift and drift.objects) else ExitCode.DONE
+
+
+def _recorded(heads: Heads | None, tree: str, reading: Reading) -> Iterator[str]:
+    """Yield the commits that the organizations of a commit have on record for a tree."""
+    if heads is None or reading.desired is None:
+        return
+    for name in reading.desired.organizations:
+        head = heads.organizations.get(fold(name))
+        for record in head.applied if head is not None else ():
+            if record.tree == tree:
+                yield record.commit
+
+
+def _pause_of(heads: Heads | None, tree: str, reading: Reading | None) -> Pause | None:
+    """Return the pause of a tree that lasts longest, in any of its organizations."""
+    if heads is None or reading is None or reading.desired is None:
+        return None
+    found = [
+        pause
+        for name in reading.desired.organizations
+        if (head := heads.organizations.get(fold(name))) is not None
+        for pause in head.pauses
+        if pause.tree == tree
+    ]
+    return max(found, key=lambda pause: pause.until, default=None)
+
+
+def _in_words(problem: ReconcilerError) -> str:
+    """Return what is wrong with a commit; of findings, the first ones with their places."""
+    if not isinstance(problem, InvalidManifestsError):
+        return problem.problem
+    found = [each for each in problem.diagnostics if each.is_error][:_SHOWN]
+    named = (
+        f"{each.location}: {each.summary}" if each.location else each.summary for each in found
+    )
+    return f"{problem.problem}: {'; '.join(named)}"
+
+
+def _log_notes(report: ApplyReport) -> None:
+    for note in report.notes:
+        LOG.warning("%s: %s", note.code, shown(note.summary))
