@@ -38,6 +38,20 @@ class Direct:
         held = self.objects()[action]
         self("UpdateAction", id=held["id"], **{"name": action, **held["spec"], **fields})
 
+    def change_as(self, context: str, action: str, **fields: Any) -> None:
+        """Change an action with a context that claims something."""
+        held = self.objects()[action]
+        changed = {"id": held["id"], "name": action, **held["spec"], **fields}
+        with closing(open_sqlite(self.store)) as service:
+            request = Request("UpdateAction", changed, caller=self._caller, context=context)
+            service.call(request)
+
+    def of_tree(self, operation: str, **fields: Any) -> None:
+        """Call an operation about the tree ``default`` of the organization."""
+        named = {"organization": "acme", "tree": "default", **fields}
+        with closing(open_sqlite(self.store)) as service:
+            service.call(Request(operation, named, caller=self._caller))
+
     def remove_app(self, name: str) -> None:
         held = self.objects()[name]
         self("RemoveApp", projectId=held["projectId"], appId=held["id"])

@@ -206,7 +206,9 @@ def _settings(
     state: Path,
 ) -> Settings:
     address, ref = followed
-    purpose = Purpose(address.text, ref, connection.service, form.run_environment, form.run_tree or "")
+    purpose = Purpose(
+        address.text, ref, connection.service, form.run_environment, form.run_tree or ""
+    )
     return Settings(
         purpose=purpose,
         connection=connection,

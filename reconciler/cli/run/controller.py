@@ -72,6 +72,7 @@ from reconciler.state import Heads, ObservedState, Pause
 LOG = logging.getLogger("reconciler.run")
 LEASE_SECONDS = 60  # at least; a longer interval has a longer lease
 LEASE_ROUNDS = 3
+LONGEST_LEASE_SECONDS = 3600  # that a service gives
 _NOTHING = Plan(Scope(), "", ())
 _SHOWN = 3  # findings of a commit that does not validate
 
@@ -449,7 +450,8 @@ class Controller:
         try:
             if self._leads != wanted:
                 self._leads = None
-                seconds = max(LEASE_SECONDS, LEASE_ROUNDS * self._settings.interval)
+                longest = min(LONGEST_LEASE_SECONDS, LEASE_ROUNDS * self._settings.interval)
+                seconds = max(LEASE_SECONDS, longest)
                 self._trees.lead(*wanted, seconds)
                 self._leads = wanted
             self._trees.renew()
