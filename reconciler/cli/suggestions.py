@@ -169,7 +169,7 @@ COMMANDS = _by_word(
             "on the service itself."
         ),
         "fmt format": "Manifests are not formatted: any YAML formatter can do it.",
-        "sync deploy up push converge run reconcile install upgrade create update": (
+        "sync deploy up push converge reconcile install upgrade create update": (
             "`reconciler apply` makes the service as the manifests say; `reconciler plan` shows it "
             "before."
         ),

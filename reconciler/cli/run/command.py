@@ -73,6 +73,7 @@ class GitForm(NamedTuple):
 class RunForm(NamedTuple):
     """The settings that say what a run may do."""
 
+    git: GitForm
     mode: str
     interval: int | None
     state_folder: Path
@@ -101,19 +102,15 @@ class RunForm(NamedTuple):
         return Allowances(self.allow_updates, self.allow_deletes, adopt=not self.no_adopt)
 
 
-def _git_form(given: Mapping[str, Any]) -> GitForm:
-    return GitForm(**{name: given[name] for name in GitForm._fields})
-
-
 def _run_form(given: Mapping[str, Any]) -> RunForm:
-    return RunForm(**{name: given[name] for name in RunForm._fields})
+    git = GitForm(**{name: given[name] for name in GitForm._fields})
+    return RunForm(**{"git": git, **{name: given[name] for name in RunForm._fields[1:]}})
 
 
 @command(
     "run",
     example="--repository https://git.example.com/identity.git --service https://id.example.com "
     "--env staging --mode apply --state /var/lib/reconciler",
-    git=_git_form,
     form=_run_form,
 )
 @paths_argument
@@ -121,7 +118,6 @@ def run_command(
     paths: tuple[str, ...],
     connection: Connection,
     secrets_to: str | None,
-    git: GitForm,
     form: RunForm,
 ) -> int:
     """Follow a branch: watch the service, undo changes made by hand, apply new commits.
@@ -132,8 +128,8 @@ def run_command(
     require_libraries("run")
     from reconciler.service.transport.logs import set_up_logs
 
-    address, ref = parse_address(git.repository), checked_ref(git.ref)
-    access = git.access()
+    address, ref = parse_address(form.git.repository), checked_ref(form.git.ref)
+    access = form.git.access()
     access.check(address)
     connection = _named(connection)
     require_seal_key(connection)
@@ -313,7 +309,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
     from reconciler.service.transport.connections import ListenError, address_of, bind
 
     place = address_to_listen("--listen", form.listen)
-    token = _trigger_token(form.trigger_token_file)
+    token = _token_of_trigger(form.trigger_token_file)
     try:
         listening = bind(*place)
     except ListenError as failure:
@@ -332,7 +328,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
     return ExitCode.SIGNAL + signals.stops()
 
 
-def _trigger_token(file: Path | None) -> Secret | None:
+def _token_of_trigger(file: Path | None) -> Secret | None:
     if file is None:
         return None
     from reconciler.service_client.credentials import read_private, token_of
