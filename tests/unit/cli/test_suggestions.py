@@ -88,6 +88,7 @@ def test_no_word_of_another_tool_is_one_of_ours() -> None:
         "detailed_exitcode",
         "lock_timeout",
         "out",
+        "state",
     }
 
 
