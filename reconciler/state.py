@@ -418,6 +418,12 @@ class ObservedState:
         return bool(self.own_project) and self.own_project in {held.id, held.project_id}
 
 
+def pauses_of(observed: ObservedState, tree: str) -> Iterator[tuple[str, Pause]]:
+    """Yield the pauses of a tree, each with the name of its organization, in order."""
+    for name, pauses in sorted(observed.pauses.items()):
+        yield from ((name, pause) for pause in pauses if pause.tree == tree)
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectEvent:
     """One event of an object, as the service keeps it.

@@ -7,7 +7,7 @@ end of the command.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -31,13 +31,14 @@ from reconciler.cli.clients import (
     warn_without_sink,
     why_a_sink,
 )
-from reconciler.cli.configured import Need, configured, refused_plan, untrusted
+from reconciler.cli.configured import Configured, Need, configured, refused_plan, untrusted
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.journals import begun, open_journal
-from reconciler.cli.manifests import read_whole, revision_of
+from reconciler.cli.manifests import clean_commit, read_whole, revision_of
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import say, timed
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
+from reconciler.cli.trees import Record, record
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
 from reconciler.loop import LocalFiles, carry_out, explained
@@ -48,12 +49,16 @@ from reconciler.report.place import Place, place_as_text
 from reconciler.report.plan_document import PlanDocument
 from reconciler.resources.process import crashpoint
 from reconciler.service_client.port import ServiceClient
-from reconciler.state import DesiredState, ObservedState
+from reconciler.state import DesiredState, ObservedState, Pause, pauses_of
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The flags and inputs of one apply."""
+    """The flags and inputs of one apply.
+
+    Attributes:
+        commit: The commit that is applied, all of it; empty where that is not certain.
+    """
 
     desired: DesiredState
     warnings: Sequence[Diagnostic]
@@ -68,6 +73,8 @@ class Run:
     require_secrets: bool
     auto_approve: bool
     lock_timeout: float
+    despite_pause: bool
+    commit: str
 
 
 @command("apply", example="plan.json", formats=(*OUTPUTS,), need=Need.ONE)
@@ -85,6 +92,7 @@ def apply_command(
     require_secrets: bool,
     auto_approve: bool,
     lock_timeout: float,
+    despite_pause: bool,
 ) -> int:
     """Make a plan, show it, ask for approval, and carry it out.
 
@@ -124,12 +132,21 @@ def apply_command(
             require_secrets,
             auto_approve,
             lock_timeout,
+            despite_pause,
+            _commit(paths or chosen.manifests, chosen, desired, scope),
         )
         if blocks := untrusted():  # shown, then refused: a service is not asked
             _approve(run, refused_plan(scope, desired.organizations, blocks))
         if not holds_anything(connection.service):
             return _apply_to_new_store(run)
         return _apply(run)
+
+
+def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, scope: Scope) -> str:
+    """Return the commit that the manifests are of, if nothing of it is edited or left out."""
+    if not desired.whole or scope.shard is not None:
+        return ""
+    return clean_commit([*paths, *filter(None, [chosen.layers.overlay])])
 
 
 def _apply(run: Run) -> int:
@@ -142,7 +159,7 @@ def _apply(run: Run) -> int:
                     run.desired, client, run.scope, run.allowed, run.files
                 )
                 plan = explained(plan, client, observed)
-            approved = _approve(run, plan)
+            approved = _approve(run, plan, pauses_of(observed, run.scope.tree))
             code = _carry_out(run, approved, observed, client)
             crashpoint("C12")
         crashpoint("C13")
@@ -167,7 +184,7 @@ def _apply_to_new_store(run: Run) -> int:
         return _carry_out(run, approved, observed, client)
 
 
-def _approve(run: Run, plan: Plan) -> Plan:
+def _approve(run: Run, plan: Plan, paused: Iterable[tuple[str, Pause]] = ()) -> Plan:
     """Show a plan and return it, with its warnings, once it may be carried out."""
     plan, service = warn_without_sink(plan, run.sink), run.connection.service
     is_approved = run.auto_approve or run.approval.is_given
@@ -186,6 +203,12 @@ def _approve(run: Run, plan: Plan) -> Plan:
         raise BlockedPlanError(
             f"the plan is blocked by {len(plan.blocks)} guard(s)",
             remedy="Each says above how to allow just that. Nothing was written.",
+        )
+    if (names := [name for name, _ in paused]) and not run.despite_pause:
+        raise BlockedPlanError(
+            f"tree {run.scope.tree} is paused in {', '.join(names)}",
+            remedy="The plan above says by whom and why. `reconciler resume` ends the pause; "
+            "--despite-pause applies this once. Nothing was written.",
         )
     if (why := why_a_sink(plan)) and run.sink is None:
         raise BlockedPlanError(
@@ -222,7 +245,11 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
         if lost_output():  # the report must not be lost
             say(report_as_text(result), err=True)
         executor.was_told()
-    return exit_code(report)
+    code = exit_code(report)
+    if code == ExitCode.DONE and run.commit:
+        outcome = "changed" if plan.changes else "unchanged"
+        record(client, Record(tree, desired.organizations, run.commit, outcome), context)
+    return code
 
 
 def exit_code(report: ApplyReport) -> int:

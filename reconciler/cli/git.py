@@ -17,29 +17,35 @@ _SECONDS = 10
 _SAFE = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.quotePath=true")
 
 
-def is_edited(paths: Sequence[str], git: Path, work_tree: Path) -> bool:
+OTHERS = ("--untracked-files=all", "--ignored")
+TRACKED_ONLY = ("--untracked-files=no",)
+
+
+def is_edited(
+    paths: Sequence[str], git: Path, work_tree: Path, others: Sequence[str] = OTHERS
+) -> bool | None:
     """Return whether files at or beneath paths are not as in the commit that is checked out.
 
-    Where Git cannot tell, or is not installed, they count as they are committed.
+    None where Git cannot tell, or is not installed. ``others`` says which files count that are in
+    no commit.
     """
     try:
         if git.stat().st_uid != os.geteuid() or _has_filters(git):
-            return False
+            return None
         named = [str(Path(path).resolve()) for path in paths]
         work = ("--literal-pathspecs", f"--git-dir={git}", f"--work-tree={work_tree}")
         asked = (
             "status",
             "--porcelain",
             "-z",
-            "--untracked-files=all",
-            "--ignored",
+            *others,
             "--ignore-submodules=all",
         )
         done = _run([*work, *asked, "--", *named], work_tree)
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        return False
+        return None
     entries = filter(None, done.stdout.split(b"\0"))
-    return done.returncode == 0 and any(map(_counts, entries))
+    return any(map(_counts, entries)) if done.returncode == 0 else None
 
 
 _IGNORED = b"!! "

@@ -38,6 +38,8 @@ COMMANDS = {
     "apply": "reconciler.cli.apply:apply_command",
     "show": "reconciler.cli.plan:show_command",
     "drift": "reconciler.cli.observe:drift_command",
+    "pause": "reconciler.cli.trees:pause_command",
+    "resume": "reconciler.cli.trees:resume_command",
     "history": "reconciler.cli.observe:history_command",
     "export": "reconciler.cli.export:export_command",
     "compare": "reconciler.cli.plan:compare_command",

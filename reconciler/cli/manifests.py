@@ -134,16 +134,41 @@ def revision_of(paths: Sequence[str], environ: Mapping[str, str]) -> str:
     return f"{commit}{EDITED}" if commit and _is_edited(first.resolve(), paths) else commit
 
 
+def clean_commit(paths: Sequence[str]) -> str:
+    """Return the commit that is checked out, if it is certain that the paths are as it has them.
+
+    No other file of the commit is edited either: what the manifests take in may be anywhere.
+    Nothing is returned where Git cannot tell.
+    """
+    if not paths:
+        return ""
+    first = Path(in_one_order(paths)[0])
+    commit, place = commit_of(first), _place(first.resolve())
+    if not commit or place is None:
+        return ""
+    from reconciler.cli.git import TRACKED_ONLY, is_edited
+
+    git, top = place
+    found = (is_edited(paths, git, top), is_edited([str(top)], git, top, TRACKED_ONLY))
+    return commit if found == (False, False) else ""
+
+
 def _is_edited(first: Path, paths: Sequence[str]) -> bool:
-    try:
-        top, git = git_root(first), _git_folder(first)
-    except (OSError, ValueError):
-        return False
-    if top is None or git is None:
+    place = _place(first)
+    if place is None:
         return False
     from reconciler.cli.git import is_edited
 
-    return is_edited(paths, git, top)
+    return bool(is_edited(paths, *place))
+
+
+def _place(path: Path) -> tuple[Path, Path] | None:
+    """Return the folder of Git for a path, and the top of its work tree."""
+    try:
+        top, git = git_root(path), _git_folder(path)
+    except (OSError, ValueError):
+        return None
+    return (git, top) if git is not None and top is not None else None
 
 
 def commit_of(path: Path) -> str:

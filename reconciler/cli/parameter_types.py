@@ -37,6 +37,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)
 _DURATION = re.compile(r"(0|[1-9][0-9]{0,4})([dhms])", re.ASCII)
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 MIN_KEEP_OWED = 3_600  # seconds
+_LONGEST_PAUSE = 31 * 24 * 60 * 60
 _LONGEST_SETTLING = 3_600  # seconds
 _LONGEST_INTERVAL = 3_600  # seconds
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
@@ -236,6 +237,21 @@ def keep_owed_seconds(text: str) -> int:
         raise UsageError(
             f"--keep-owed {visible(text)} is out of range",
             remedy="Write a duration from 1h to 30d: --keep-owed 7d.",
+        )
+    return seconds
+
+
+def pause_seconds(text: str) -> int:
+    """Return the seconds that a pause lasts, of the text of ``--for``.
+
+    Raises:
+        UsageError: the text is not a duration of at most 31d.
+    """
+    seconds = seconds_of(text, "--for 4h")
+    if seconds > _LONGEST_PAUSE:
+        raise UsageError(
+            f"--for {visible(text)} is too long",
+            remedy="Write a duration of at most 31d: --for 4h. A pause can be made again.",
         )
     return seconds
 

@@ -26,6 +26,7 @@ from reconciler.cli.parameter_types import (
     keep_owed_seconds,
     link_base,
     lock_timeout_seconds,
+    pause_seconds,
     requests_per_second,
     seconds_of,
     settle_seconds,
@@ -93,7 +94,8 @@ class Setting(NamedTuple):
 
 
 _WRITERS = "apply, secret rotate, secret deliver"
-_BY_HAND = f"{_WRITERS}, plan, drift, history, export, outputs, doctor, secret list"
+_TREES = "pause, resume"
+_BY_HAND = f"{_WRITERS}, {_TREES}, plan, drift, history, export, outputs, doctor, secret list"
 _CONNECTED = f"{_BY_HAND}, run"
 _CONFIGURED = f"{_BY_HAND}, validate, render, explain"
 _STORES = "store verify, store backup, store restore, store rebuild"
@@ -113,7 +115,7 @@ _WORK = (
     ),
     Setting(
         "--tree NAME",
-        "plan, apply, drift, doctor, secret rotate, secret deliver",
+        f"plan, apply, drift, doctor, {_TREES}, secret rotate, secret deliver",
         "Name of the tree: the manifests that are applied together.",
         tree_named,
         default=DEFAULT_TREE,
@@ -220,6 +222,12 @@ _WORK = (
         "--organization NAME",
         "export, token create",
         "Only this organization; otherwise all.",
+        multiple=True,
+    ),
+    Setting(
+        "--organization NAME",
+        _TREES,
+        "Only in this organization; otherwise wherever the tree applied something.",
         multiple=True,
     ),
     Setting("--with-console", "export", "Include the project of the service's own console."),
@@ -355,6 +363,16 @@ _MAY = (
         "Commit that was applied last, where a ZITADEL keeps no record and --state is new.",
         commit_id,
     ),
+    Setting("--despite-pause", "apply", "Apply a tree that is paused."),
+    Setting("--reason TEXT", "pause", "Why, for those who find it paused.", required=True),
+    Setting(
+        "--for DURATION",
+        "pause",
+        "When the pause ends by itself: 30m, 4h, at most 31d.",
+        pause_seconds,
+        default="4h",
+        parameter="lasting",
+    ),
     Setting("--behind-proxy", "serve", "No warning without a certificate: a proxy speaks TLS."),
 )
 _SECRETS = (
@@ -378,7 +396,7 @@ _SECRETS = (
     Setting("--key-file FILE", _CONNECTED, "Key file of a service user.", Path),
     Setting(
         "--seal-key-file FILE",
-        f"{_WRITERS}, serve, run",
+        f"{_WRITERS}, {_TREES}, serve, run",
         "Key that seals secrets. Default: a file beside a SQLite store.",
         Path,
     ),

@@ -214,6 +214,7 @@ HARMFUL = frozenset(
     {
         *("auto-approve", "digest", "prune", "prune-unmanaged", "allow-updates", "allow-deletes"),
         *("break-glass", "rotate-missing", "take-over", "other-tree", "overwrite", "use-proxy"),
+        "despite-pause",
         *("revoke", "rotate", "restore", "rebuild"),
         *("accept", "trust-commit", "applied", "heal-protected"),
     }

@@ -20,6 +20,7 @@ from reconciler.state import (
     ObservedState,
     Resource,
     other_owner,
+    pauses_of,
 )
 
 NOT_IDENTIFIED = "SERVICE-NOT-IDENTIFIED"
@@ -37,12 +38,23 @@ def advice(
     ``named`` are the addresses given with ``--break-glass``: folded, and as given.
     """
     return (
+        *_paused(observed, scope),
         *_other_capabilities(desired, observed),
         *unidentified(observed),
         *_of_kinds(changes, desired, observed),
         *_no_longer_named(desired, observed, scope),
         *_allowed_for_nothing(changes, named),
     )
+
+
+def _paused(observed: ObservedState, scope: Scope) -> Iterator[Diagnostic]:
+    for name, pause in pauses_of(observed, scope.tree):
+        yield warning(
+            "PLAN-PAUSED",
+            f"tree {pause.tree} is paused in {name} until {pause.until}: {pause.reason}",
+            f"{pause.writer} paused it at {pause.since}. apply refuses until then. `reconciler "
+            "resume` ends the pause; apply --despite-pause applies this once.",
+        )
 
 
 def _other_capabilities(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:

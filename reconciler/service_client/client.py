@@ -65,7 +65,7 @@ class OperationsClient(OperationsReader):
         self._writes = wire  # a wire of batches, once the service says that it takes them
         self._packs = packs
         self._leases = Leases(wire, holder, clock, until_refused)
-        self._trees = Trees(wire, holder, clock, until_refused)
+        self._trees = Trees(wire, holder, clock, until_refused, self._leases.by_folded_name)
         self.run = uuid.uuid4().hex  # secrets that this run makes are owed under this id
         self.batch_size = batch_size
 

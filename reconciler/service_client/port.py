@@ -256,7 +256,8 @@ class TreeControl(Protocol):
         recorded only once.
 
         Raises:
-            LockHeldError: this run does not lead any more; nothing was recorded there.
+            LockHeldError: this run does not lead any more, or has lost the lock that it wrote
+                under; nothing was recorded there.
             ServiceError: the service cannot be written to.
         """
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from reconciler.errors import LockHeldError
 from reconciler.resources.call import Call, Code, JsonObject
@@ -85,10 +85,15 @@ class Trees:
         wire: Wire,
         holder: ProcessIdentity,
         clock: Callable[[], float],
-        until_refused: UntilRefused | None = None,
+        until_refused: UntilRefused | None,
+        locks: Callable[[], Mapping[str, str]],
     ) -> None:
-        """Lead as a holder; see ``Leases``."""
+        """Lead as a holder; see ``Leases``.
+
+        ``locks`` returns the leases of the one writer, by the folded names of organizations.
+        """
         self._wire = wire
+        self._locks = locks
         self._leases_of = (wire, holder, clock, until_refused)
         self._tree = ""
         self._leases = Leases(*self._leases_of)
@@ -114,10 +119,17 @@ class Trees:
         """Record that a commit was applied, in every organization that is led."""
         text = json.dumps(context)
         said = {"tree": self._tree, "commit": commit, "outcome": outcome}
-        leases = self._leases.by_folded_name().items()
+        # A run that was stopped after it applied may have been followed by another one. Then its
+        # record would be of a commit that is not the last one any more: the lock tells.
+        locks = self._locks()
         for refusal in self._refusals(
-            Call("RecordCommit", {"organization": name, "lease": lease, **said}, context=text)
-            for name, lease in leases
+            Call(
+                "RecordCommit",
+                {"organization": name, "lease": lease, **said},
+                lease=locks.get(name, ""),
+                context=text,
+            )
+            for name, lease in self._leases.by_folded_name().items()
         ):
             raise self._not_led() if refusal.code == Code.ABORTED else service_error(refusal)
 

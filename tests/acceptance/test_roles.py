@@ -25,6 +25,7 @@ ARGUMENTS = {
     "history": ["history", "Action/acme/greet"],
     "secret list": ["secret", "list"],
     "apply": ["apply", "--auto-approve"],
+    "pause, resume": ["pause", "--reason", "x", "--organization", "acme"],
     "secret deliver": ["secret", "deliver"],
     "secret rotate": ["secret", "rotate", "acme/shop/web", "--auto-approve"],
     "apply, with a new organization": ["apply", "new", "--auto-approve"],

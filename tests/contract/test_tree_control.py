@@ -186,6 +186,27 @@ def test_the_one_writer_may_take_leadership_for_a_record(house: House) -> None:
 
 
 @ours
+def test_an_apply_that_was_stopped_before_its_record_does_not_write_it_later(house: House) -> None:
+    """Another apply came after it, and the last commit is that one's."""
+    names = [house.organization]
+    with house.open(DEAD) as late:
+        late.acquire(names)
+        house.client.acquire(names)  # of a process of this machine that is gone
+        mine = trees(house.client)
+        mine.lead("shop", names, 60)
+        mine.record_commit(NEXT, "changed", CONTEXT)
+        mine.resign()
+        house.client.release()
+
+        theirs = trees(late)
+        theirs.lead("shop", names, 60, take=True)
+        with pytest.raises(LockHeldError):
+            theirs.record_commit(COMMIT, "changed", CONTEXT)
+        theirs.resign()
+    assert [record.commit for record in head(house).applied] == [NEXT]
+
+
+@ours
 def test_leadership_of_several_organizations_is_had_of_all_or_none(house: House) -> None:
     """In order of name, so that two runs never wait for each other."""
     more = f"{house.organization}-z"  # still to be made

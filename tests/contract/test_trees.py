@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.session import MAX_TREES
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.contract.test_feed import changes, heads
+from tests.examples import Clock
+from tests.memory_store import open_memory
 from tests.rows import each_row
 from tests.unit.service.asking import Asking
 
@@ -187,6 +191,16 @@ def test_an_organization_keeps_only_so_many_trees(ask: Asking) -> None:
     record(ask, lead(ask, "t0"), tree="t0", commit=OTHER)
 
 
+def test_pauses_that_are_made_at_once_are_all_kept(ask: Asking) -> None:
+    """Each changes the same row of the organization."""
+    with ThreadPoolExecutor(8) as threads:
+        made = [threads.submit(pause, ask, tree=f"t{number}") for number in range(16)]
+    assert all(each.result()["details"] for each in made)
+
+    assert len(heads(ask)["acme"]["pauses"]) == 16
+    assert verify(ask.service.store) == []
+
+
 def _pausing(ask: Asking, **who: Any) -> int:
     return int(ask.refused("PauseTree", tree="shop", reason="x", seconds=60, **who).code)
 
@@ -207,11 +221,6 @@ def _recording(ask: Asking, **who: Any) -> int:
 @each_row("refused", [_pausing, _resuming, _leading, _recording])
 def test_who_does_not_see_an_organization_has_no_say_there(refused: Callable[..., int]) -> None:
     """Refused as a missing one is; and a viewer is refused as one who may not."""
-    from contextlib import closing
-
-    from tests.examples import Clock
-    from tests.memory_store import open_memory
-
     clock = Clock()
     with closing(open_memory(now=clock)) as service:
         ask = Asking(service, clock)

@@ -94,6 +94,7 @@ BLOCKS: Mapping[str, Sequence[Before]] = {
         A_SECOND_TREE,
     ),
     "docs/remote-services.md": ("reconciler init",),
+    "docs/pauses.md": (f"{_tree('manifests', 'greet')}reconciler apply --auto-approve\n",),
     "docs/roles.md": (_tree("manifests", "greet"),),
     "docs/several-services.md": (TWO_SERVICES, ""),
     "docs/serving.md": (A_SERVER, A_PORT),

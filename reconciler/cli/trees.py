@@ -1,0 +1,168 @@
+"""``reconciler pause`` and ``resume``; and the record that a commit was applied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from reconciler.cli.clients import open_client, require_store
+from reconciler.cli.configured import Need
+from reconciler.cli.connection import Connection
+from reconciler.cli.options import command
+from reconciler.cli.output import say, show_warnings
+from reconciler.cli.process import ExitCode
+from reconciler.diagnostics import warning
+from reconciler.errors import LockHeldError, ServiceError, UsageError
+from reconciler.report.visible import visible
+from reconciler.resources.process import crashpoint
+from reconciler.resources.ref import fold
+from reconciler.service_client.port import Context, ServiceClient, TreeControl
+from reconciler.state import Head
+
+RECORD_SECONDS = 60  # of leadership, which a record needs for two calls
+
+
+@command("pause", example='--reason "incident 7" --for 4h', need=Need.ONE)
+def pause_command(
+    connection: Connection,
+    tree: str,
+    organization: tuple[str, ...],
+    reason: str,
+    lasting: int,
+) -> int:
+    """Keep a tree from being applied for a while: by apply, and by every run.
+
+    What was switched off by hand stays off until the pause ends.
+    """
+    with _opened(connection) as (client, control):
+        names = organization or _where_applied(client, tree)
+        control.pause(tree, names, reason, lasting)
+        _tell(_heads(client), tree, names)
+    return ExitCode.DONE
+
+
+@command("resume", example="--tree shop", need=Need.ONE)
+def resume_command(connection: Connection, tree: str, organization: tuple[str, ...]) -> int:
+    """End the pause of a tree before its time."""
+    with _opened(connection) as (client, control):
+        asked = {fold(name) for name in organization}
+        names = [
+            head.name
+            for head in _heads(client)
+            if any(pause.tree == tree for pause in head.pauses)
+            and (not asked or fold(head.name) in asked)
+        ]
+        control.resume(tree, names)
+    for name in names:
+        say(f"resumed  tree {visible(tree)} in {visible(name)}")
+    if not names:
+        say(f"Tree {visible(tree)} is not paused.")
+    return ExitCode.DONE
+
+
+@contextmanager
+def _opened(connection: Connection) -> Iterator[tuple[ServiceClient, TreeControl]]:
+    """Open a service that keeps pauses.
+
+    Raises:
+        ServiceError: it keeps none, there is no store, or it cannot be reached.
+    """
+    require_store(connection.service)
+    with open_client(connection) as client:
+        control = client.trees()
+        if control is None:
+            raise ServiceError(
+                "the service keeps no pauses",
+                remedy="Only the reconciler's own service does, from this version on. Elsewhere, "
+                "stop what applies the manifests.",
+            )
+        yield client, control
+
+
+def _where_applied(client: ServiceClient, tree: str) -> Sequence[str]:
+    """Return the organizations to which a tree applied something, by name.
+
+    Raises:
+        UsageError: there is none that this token sees.
+    """
+    applied = {name for name, trees in client.observe(()).elsewhere.items() if tree in trees}
+    applied |= {
+        head.name for head in _heads(client) if any(record.tree == tree for record in head.applied)
+    }
+    if not applied:
+        raise UsageError(
+            f"tree {visible(tree)} has applied nothing to an organization that this token sees",
+            remedy="Give the name of the tree with --tree, or name each organization with "
+            "--organization.",
+        )
+    return sorted(applied)
+
+
+def _heads(client: ServiceClient) -> Collection[Head]:
+    heads = client.heads()
+    return heads.organizations.values() if heads else ()
+
+
+def _tell(heads: Collection[Head], tree: str, names: Collection[str]) -> None:
+    asked = {fold(name) for name in names}
+    for head in heads:
+        for pause in head.pauses:
+            if pause.tree == tree and fold(head.name) in asked:
+                where = f"tree {visible(tree)} in {visible(head.name)}"
+                say(f"paused  {where} until {pause.until}: {visible(pause.reason)}")
+
+
+class Record(NamedTuple):
+    """A commit whose manifests were applied, all of them.
+
+    Attributes:
+        outcome: ``changed`` or ``unchanged``.
+    """
+
+    tree: str
+    organizations: Sequence[str]
+    commit: str
+    outcome: str
+
+
+def record(client: ServiceClient, applied: Record, context: Context) -> None:
+    """Record a commit, once; warn where that is not possible, because it was applied all the same.
+
+    The caller is the one writer of the organizations. So no run that leads the tree is writing, and
+    its leadership may be taken for the record: it then looks again.
+    """
+    control = client.trees()
+    if control is None:
+        return
+    tree, organizations, commit, outcome = applied
+    try:
+        if _is_recorded(client, applied):
+            return
+        control.lead(tree, organizations, RECORD_SECONDS, take=True)
+        crashpoint("C19")
+        control.record_commit(commit, outcome, context)
+    except (LockHeldError, ServiceError) as failure:
+        show_warnings(
+            [
+                warning(
+                    "APPLY-COMMIT-NOT-RECORDED",
+                    f"the record of the commit was not written: {failure.problem}",
+                    "Everything was applied. Run apply again, or a `run` of this tree goes on "
+                    "with the commit before.",
+                )
+            ]
+        )
+    finally:
+        control.resign()
+
+
+def _is_recorded(client: ServiceClient, applied: Record) -> bool:
+    asked = {fold(name) for name in applied.organizations}
+    done = {
+        fold(head.name)
+        for head in _heads(client)
+        for record in head.applied
+        if (record.tree, record.commit) == (applied.tree, applied.commit)
+    }
+    return asked <= done
