@@ -27,6 +27,7 @@ from reconciler.plan.model import Adopt, Cause, Plan, Scope, Update, ref_of
 from reconciler.plan.ownership import divided
 from reconciler.plan.planner import build_plan
 from reconciler.plan.references import needs_referring
+from reconciler.plan.selection import narrowed
 from reconciler.plan.unfinished import deactivates
 from reconciler.resources.capabilities import capabilities_of
 from reconciler.resources.fields import Spec
@@ -76,13 +77,15 @@ def preview(
 ) -> tuple[Plan, ObservedState]:
     """Return what a run would do, and what it was decided on.
 
-    Whatever costs a request or a search of files is asked before, and only where the plan depends
-    on it: an unchanged plan costs one observation.
+    Of a part of a tree it is that part of the plan of the whole. Whatever costs a request or a
+    search of files is asked before, and only where the plan depends on it: an unchanged plan costs
+    one observation.
 
     ``all_flows`` asks for action flows even where the plan does not need them.
 
     Raises:
         InvalidManifestsError: the manifests contradict what is held.
+        UsageError: the scope names what is not there.
         ServiceError: the service cannot be read.
     """
     with collector_paused():
@@ -97,7 +100,7 @@ def preview(
             desired = replace(desired, elsewhere=files.look(doomed))
         if files.begun is not None and deactivates(matching.pairs):
             allowed = replace(allowed, begun=files.begun(observed))
-        return build_plan(desired, observed, scope, allowed), observed
+        return narrowed(build_plan(desired, observed, scope, allowed), desired), observed
 
 
 def with_generation(observed: ObservedState, service: ServiceReader) -> ObservedState:
@@ -189,9 +192,13 @@ def look_for_drift(
         InvalidManifestsError: the manifests contradict what is held.
         ServiceError: the service cannot be read.
     """
+    from reconciler.plan.drift import selected
+
+    # The whole is looked through: an object that was renamed on the service is found by both names.
     reading = Scope(tree=scope.tree, shard=scope.shard)
     plan, observed = preview(desired, service, reading, Allowances(), all_flows=True)
-    return drift_in(plan, observed, service), observed
+    drift = drift_in(plan, observed, service)
+    return selected(drift, replace(plan, scope=scope), desired), observed
 
 
 def drift_in(plan: Plan, observed: ObservedState, service: HistoryReader) -> Drift:
@@ -231,6 +238,7 @@ def carry_out(
     """
     with collector_paused():
         report = executor.run(plan, observed, require_secrets=require_secrets)
+    report = replace(report, left_out=plan.left_out.changes)
     if report.interrupted:
         return report
     if not plan.changes:
@@ -247,7 +255,12 @@ def carry_out(
         )
         return replace(report, notes=(*report.notes, note))
     kept = (*_not_shown(seen), *_not_listed(seen), *_remaining(report, again))
-    return replace(report, remaining=len(again.changes), notes=(*report.notes, *kept))
+    return replace(
+        report,
+        remaining=len(again.changes),
+        left_out=again.left_out.changes,
+        notes=(*report.notes, *kept),
+    )
 
 
 def _not_shown(seen: ObservedState) -> Iterator[Diagnostic]:

@@ -93,6 +93,7 @@ class ApplyReport:
         remaining: How many changes a plan made afterwards still has; None where it was not made.
         interrupted: The signal that stopped the run, or 0.
         delivered: Client secrets that were owed before the run, and what became of each.
+        left_out: How many changes of the tree are not of the part that was applied.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -100,6 +101,7 @@ class ApplyReport:
     remaining: int | None = None
     interrupted: int = 0
     delivered: tuple[Delivered, ...] = ()
+    left_out: int = 0
 
     def count(self, status: Status) -> int:
         """Return how many changes ended so."""
@@ -107,7 +109,7 @@ class ApplyReport:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all that was to be done is done, so that nothing is left or owed."""
+        """Return whether all that was to be done is done, so that nothing of it is left or owed."""
         return not (
             self.interrupted
             or self.remaining
@@ -206,16 +208,6 @@ def intents_of(change: Change, *, custody: bool, has_sink: bool) -> Iterator[Int
             yield Intent("delete", new_key(), ref, held.id, held.client_id)
         elif ref != held.ref:
             yield Intent("rename", new_key(), held.ref, held.id, held.client_id)
-
-
-def needed_by(change: Change) -> Iterator[ResourceRef]:
-    """Yield the keys of what must be held before a change: its owner, and what its fields name."""
-    ref = ref_of(change)
-    owner = owner_of(ref)
-    if owner is not None:
-        yield owner.key
-    if not isinstance(change, Delete):
-        yield from (ref.key for ref, _ in references(change.resource.ref, change.resource.spec))
 
 
 def order_of(change: Change, ids: Ids, removed: Collection[tuple[Kind, str]] = ()) -> Order:

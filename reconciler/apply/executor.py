@@ -15,7 +15,6 @@ from reconciler.apply.changes import (
     Watch,
     deactivation_of,
     intents_of,
-    needed_by,
     order_of,
     secret_order,
 )
@@ -52,7 +51,7 @@ from reconciler.plan.model import (
     makes_secret,
     ref_of,
 )
-from reconciler.plan.ordering import batches
+from reconciler.plan.ordering import batches, needed_by
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import Context, Order, ServiceClient, Written

@@ -31,7 +31,14 @@ from reconciler.cli.clients import (
     warn_without_sink,
     why_a_sink,
 )
-from reconciler.cli.configured import Configured, Need, configured, refused_plan, untrusted
+from reconciler.cli.configured import (
+    Configured,
+    Need,
+    check_partial,
+    configured,
+    refused_plan,
+    untrusted,
+)
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import clean_commit, read_whole, revision_of
@@ -107,6 +114,7 @@ def apply_command(
         approval, paths = take_approval(
             paths, digest, chosen.name, place_of_store(connection.service)
         )
+        check_partial(chosen, scope, *([approval.file.plan.scope] if approval.file else []))
         check_protection(chosen, connection.service, auto_approve=auto_approve)
         if chosen.is_protected and not approval.is_given:
             raise UsageError(

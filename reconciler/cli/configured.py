@@ -427,6 +427,23 @@ def _what(environment: str, field: str) -> str:
     return f"{field} of environment {environment}" if field else f"environment {environment}"
 
 
+def check_partial(chosen: Configured, *scopes: Scope) -> None:
+    """Refuse a part of a tree where the environment takes the whole only.
+
+    Raises:
+        UsageError: it is a part, of one of the scopes.
+    """
+    environment = chosen.environment
+    if environment is None or environment.allow_partial:
+        return
+    if any(scope.is_partial for scope in scopes):
+        raise UsageError(
+            f"environment {chosen.name} does not allow a part of the tree",
+            remedy="Leave --target and --exclude out: the environment has allowPartial: false "
+            f"({environment.place('allowPartial')}). Nothing was written.",
+        )
+
+
 def refused_plan(
     scope: Scope, organizations: Iterable[str], blocks: tuple[Diagnostic, ...]
 ) -> Plan:

@@ -324,6 +324,7 @@ def _head(configuration: Configuration, environment: Environment, style: Style) 
     facts += [f"tree {environment.tree}"] if environment.tree else []
     facts += [f"overlay {configuration.path(environment.overlay)}"] if environment.overlay else []
     facts += ["protected"] if environment.protected else []
+    facts += [] if environment.allow_partial else ["the whole tree only"]
     facts += [f"capabilities {environment.capabilities}"] if environment.capabilities else []
     return f"{style(f'Environment {environment.name}', 'bold')}: {visible(', '.join(facts))}"
 

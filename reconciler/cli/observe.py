@@ -35,7 +35,7 @@ from reconciler.report.place import Place
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
-from reconciler.resources.ref import Kind, ResourceRef, Shard, fold
+from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.service_client.port import ReadOnlyService
 from reconciler.service_client.wire import is_id
 from reconciler.state import ObservedObject, ObservedState
@@ -124,20 +124,19 @@ def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
 def drift_command(
     paths: tuple[str, ...],
     connection: Connection,
-    tree: str,
-    shard: Shard | None,
+    scope: Scope,
     form: str,
     detailed_exitcode: bool,
 ) -> int:
     """Show what was changed on the service and not in the manifests, by whom and when.
 
-    PATHS are files and folders; the default is the folder manifests. Nothing is written: this
-    command can only read the service.
+    PATHS are files and folders; the default is the folder manifests. REF is
+    Kind/organization[/project]/name. Nothing is written: this command can only read the service.
     """
-    desired, warnings = read_desired(paths, configured(), shard)
+    desired, warnings = read_desired(paths, configured(), scope.shard)
     with open_reader(connection) as reader:
-        drift, observed = look_for_drift(desired, reader, Scope(tree=tree, shard=shard))
-    place = Place(connection.service, observed.instance, tree, connection.environment)
+        drift, observed = look_for_drift(desired, reader, scope)
+    place = Place(connection.service, observed.instance, scope.tree, connection.environment)
     show_warnings([*warnings, *unidentified(observed)])
     draw(DRIFT[form], DriftDocument(drift, place))
     show_warnings(

@@ -19,7 +19,7 @@ from reconciler.cli.configured import Need, checked_service, configure, configur
 from reconciler.cli.connection import Connection
 from reconciler.cli.process import choose, chosen
 from reconciler.cli.settings import GROUPS, Setting, variable, warn_of_misspelt
-from reconciler.errors import ReconcilerError
+from reconciler.errors import ReconcilerError, UsageError
 from reconciler.report.visible import shown_address
 
 if TYPE_CHECKING:
@@ -350,21 +350,35 @@ def _connection(given: Mapping[str, Any]) -> Connection:
 
 
 def _scope(given: Mapping[str, Any]) -> Scope:
-    """Return the scope of a plan that settings describe."""
+    """Return the scope that settings describe; a command that writes nothing has few of them.
+
+    Raises:
+        UsageError: a part of the tree is to be pruned.
+    """
     from reconciler.plan.model import Scope
 
-    shard = given["shard"]
-    taken = {ref.key for ref in given["take_over"] if not shard or shard.holds(ref.organization)}
-    return Scope(
+    shard, taken = given["shard"], given.get("take_over", ())
+    taken = {ref.key for ref in taken if not shard or shard.holds(ref.organization)}
+    target, exclude = given["target"], given["exclude"]
+    scope = Scope(
         tree=given["tree"],
-        prune=given["prune"],
-        prune_unmanaged=given["prune_unmanaged"],
+        prune=given.get("prune", False),
+        prune_unmanaged=given.get("prune_unmanaged", False),
         shard=shard,
-        rotate_missing=tuple(sorted({ref.key for ref in given["rotate_missing"]})),
+        rotate_missing=tuple(sorted({ref.key for ref in given.get("rotate_missing", ())})),
         take_over=tuple(sorted(taken)),
-        other_tree=given["other_tree"],
+        other_tree=given.get("other_tree", ()),
         environment=configured().name,
+        target=tuple(sorted({each for some in target for each in some.addresses})),
+        exclude=tuple(sorted({each for some in exclude for each in some.addresses})),
     )
+    if scope.is_partial and (scope.prune or scope.prune_unmanaged):
+        raise UsageError(
+            f"{'--prune' if scope.prune else '--prune-unmanaged'} is for a whole tree, and "
+            f"{'--target' if target else '--exclude'} selects a part",
+            remedy="Leave one of them out. Nothing was written.",
+        )
+    return scope
 
 
 def _allowances(given: Mapping[str, Any]) -> Allowances:

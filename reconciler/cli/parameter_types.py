@@ -23,6 +23,7 @@ from reconciler.resources.ref import (
     RefError,
     ResourceRef,
     Shard,
+    parse_pattern,
     parse_ref,
     read_shard,
 )
@@ -43,6 +44,7 @@ _LONGEST_INTERVAL = 3_600  # seconds
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _LONGEST_WAIT = 86_400  # seconds
 _MOST_REQUESTS = 99_999  # a second
+MAX_LIST = 1024 * 1024  # bytes
 _DECIMAL = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,3})?", re.ASCII)
 
 (CLIENT,) = (kind for kind, row in KINDS.items() if row.secrets)
@@ -109,6 +111,76 @@ class RefType(click.ParamType["ResourceRef"]):
             return value
         flag = param.opts[0] if isinstance(param, click.Option) else ""
         return ref_named(str(value), flag, self._kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Refs:
+    """Addresses of objects, ``*`` in them, and the text that gave them: a REF or @FILE."""
+
+    text: str
+    addresses: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return it as the command line reads it."""
+        return self.text
+
+
+class RefsType(click.ParamType["Refs"]):
+    """A flag that names objects; in the environment, one on each line."""
+
+    name = "refs"
+    envvar_list_splitter = "\n"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the refs of the manifests that begin so."""
+        return [CompletionItem(text) for text in declared_refs(None, incomplete)]
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Refs:
+        """Return the addresses that a text names."""
+        if isinstance(value, Refs):
+            return value
+        text, flag = str(value), param.opts[0] if isinstance(param, click.Option) else ""
+        if text.startswith("@"):
+            return Refs(text, tuple(_listed_in(text.removeprefix("@"), flag)))
+        return Refs(text, (_address(text, flag),))
+
+
+def _address(text: str, flag: str) -> str:
+    try:
+        return parse_pattern(text)
+    except RefError as fault:
+        raise UsageError(f"{flag} {fault}".lstrip(), remedy=fault.remedy) from None
+
+
+def _listed_in(path: str, flag: str) -> list[str]:
+    """Return the addresses in a file: one on each line, without empty lines and those with #.
+
+    Raises:
+        UsageError: the file cannot be read, or a line names nothing; or it has none, which would
+            select the whole tree.
+    """
+    from reconciler.manifests.files import OpeningError, read_path
+
+    remedy = "Write one REF on each line; a line that begins with # is a comment."
+    try:
+        lines = read_path(path, MAX_LIST).decode().splitlines()
+    except OpeningError as fault:
+        raise UsageError(f"{flag} @{path} {fault}", remedy=remedy) from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{flag} @{path} is not valid UTF-8", remedy=remedy) from None
+    stripped = enumerate(map(str.strip, lines), start=1)
+    found = [
+        _address(line, f"{flag} @{path} line {number}:")
+        for number, line in stripped
+        if line and not line.startswith("#")
+    ]
+    if not found:
+        raise UsageError(f"{flag} @{path} lists nothing", remedy=remedy)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

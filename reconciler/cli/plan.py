@@ -17,7 +17,7 @@ from reconciler.cli.clients import (
     warn_without_sink,
     why_a_sink,
 )
-from reconciler.cli.configured import Need, configured, refused_plan, untrusted
+from reconciler.cli.configured import Need, check_partial, configured, refused_plan, untrusted
 from reconciler.cli.connection import Connection
 from reconciler.cli.journals import begun
 from reconciler.cli.manifests import Made, read_offline, read_whole, revision_of
@@ -85,7 +85,7 @@ def _tells_findings(command: Callable[..., int]) -> Callable[..., int]:
                 from reconciler.report.ci import findings_as_comment
 
                 place = Place(connection.service, "", scope.tree, scope.environment)
-                marker = place_as_marker(place, scope.shard)
+                marker = place_as_marker(place, scope)
                 text = findings_as_comment(failure.diagnostics, marker, form.max_chars)
                 click.echo(text, nl=False)
             raise
@@ -120,6 +120,7 @@ def plan_command(
     Kind/organization[/project]/name.
     """
     chosen = configured()
+    check_partial(chosen, scope)
     desired, warnings, scope, look = read_whole(paths, scope, chosen)
     blocks, snapshot, service = untrusted(), None, connection.service
     if blocks:

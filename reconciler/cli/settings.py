@@ -20,6 +20,7 @@ from reconciler.cli.parameter_types import (
     BreakGlassType,
     EnvironmentType,
     Filled,
+    RefsType,
     RefType,
     commit_id,
     interval_seconds,
@@ -128,6 +129,20 @@ _WORK = (
         shard_named,
     ),
     Setting(
+        "--target REF",
+        "plan, apply, drift",
+        "Only this object and what it needs. * in it is a glob, @FILE a list.",
+        RefsType(),
+        multiple=True,
+    ),
+    Setting(
+        "--exclude REF",
+        "plan, apply, drift",
+        "Leave out this object. * in it is a glob, @FILE a list.",
+        RefsType(),
+        multiple=True,
+    ),
+    Setting(
         "--var NAME=VALUE",
         f"{_CONFIGURED}, compare",
         "Value of a variable; JSON, unless it is a text. RECONCILER_VAR_NAME sets it, too.",
@@ -143,7 +158,8 @@ _WORK = (
     Setting(
         "--trusted-config FILE",
         "plan, apply",
-        "reconciler.yaml of the target branch. Another service, tree or protection blocks.",
+        "reconciler.yaml of the target branch. Another service, tree, protection or "
+        "allowPartial blocks.",
         Filled(),
     ),
     Setting(

@@ -90,11 +90,14 @@ OPTIONS = _by_word(
             "Options have two dashes here: --auto-approve. It applies whatever is planned; "
             "`reconciler apply PLANFILE` applies only what was reviewed."
         ),
-        "--target -target -t --only --selector -l --include --limit": (
-            "Name the files or folders to read: `reconciler plan manifests/acme`. All that they "
-            "declare is planned."
+        "-target -t --only --selector -l --include --limit": (
+            "`reconciler plan`, `apply` and `drift` take --target REF for an object and what it "
+            "needs. To read less, name files or folders: `reconciler validate manifests/acme`."
         ),
-        "--exclude --skip": "Name the files or folders to read: `reconciler plan manifests/acme`.",
+        "-exclude --skip": (
+            "`reconciler plan`, `apply` and `drift` take --exclude REF. To read less, name files "
+            "or folders: `reconciler validate manifests/acme`."
+        ),
         "-var --var-file -var-file --set --values -e --extra-vars --param --parameters": (
             "Variables are declared in reconciler.yaml, where each environment gives their values. "
             "--var NAME=VALUE gives another one."

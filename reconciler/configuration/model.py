@@ -67,6 +67,7 @@ class Environment:
     service: str = ""
     tree: str = ""
     protected: bool = False
+    allow_partial: bool = True
     overlay: str = ""
     after: str = ""
     capabilities: str = ""
@@ -219,6 +220,12 @@ def _environment() -> Schema:
                 "description": "Apply only an approved plan: a plan file or a digest.",
                 "type": "boolean",
                 "default": False,
+            },
+            "allowPartial": {
+                "description": "Whether a part of the tree may be planned and applied: --target "
+                "and --exclude.",
+                "type": "boolean",
+                "default": True,
             },
             "overlay": _text(
                 "Folder of documents that are laid over the manifests, from the folder of this "

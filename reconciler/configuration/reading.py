@@ -118,7 +118,8 @@ def _environment(document: Manifest, name: str, own: Mapping[str, Any]) -> Envir
         },
         "places": {**places, **{key: document.place(*path, key) for key in own}},
     }
-    return Environment(name, document.place_of_key(*path), **fields)
+    partial = fields.pop("allowPartial", True)
+    return Environment(name, document.place_of_key(*path), allow_partial=partial, **fields)
 
 
 def _schema_findings(document: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:

@@ -249,8 +249,8 @@ class Difference(NamedTuple):
     """One difference between a configuration and the trusted one.
 
     Attributes:
-        name: ``service``, ``tree`` or ``protected``; empty where the whole environment is new or
-            gone.
+        name: ``service``, ``tree``, ``protected`` or ``allowPartial``; empty where the whole
+            environment is new or gone.
         trusted: The value that counts, in words.
         proposed: The value in its place, in words.
         place: Where the proposed value is written, or its environment if it is not.
@@ -285,4 +285,5 @@ def _deciding(environment: Environment) -> Mapping[str, str]:
         "service": environment.service or "a store of its own",
         "tree": environment.tree or DEFAULT_TREE,
         "protected": "true" if environment.protected else "false",
+        "allowPartial": "true" if environment.allow_partial else "false",
     }

@@ -8,6 +8,7 @@ done where the object is as it was planned.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -89,7 +90,7 @@ def _option(flag: str, value: object) -> str:
 
 
 def _text(value: object) -> str:
-    return value.address if isinstance(value, ResourceRef) else str(value)
+    return shlex.quote(value.address if isinstance(value, ResourceRef) else str(value))
 
 
 def _by_ref(plan: Plan) -> Mapping[ResourceRef, Change]:

@@ -35,6 +35,8 @@ def _digest(plan: Plan) -> str:
             "prune": plan.scope.prune,
             "pruneUnmanaged": plan.scope.prune_unmanaged,
             **({"takeOver": list(plan.scope.take_over)} if plan.scope.take_over else {}),
+            **({"target": list(plan.scope.target)} if plan.scope.target else {}),
+            **({"exclude": list(plan.scope.exclude)} if plan.scope.exclude else {}),
             **({"otherTree": list(plan.scope.other_tree)} if plan.scope.other_tree else {}),
             "instance": plan.instance,
             **({"newStore": plan.new_store} if plan.new_store else {}),

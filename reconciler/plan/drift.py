@@ -7,7 +7,7 @@ Where one of the three is not known, the object is listed as one that cannot be 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -20,10 +20,11 @@ from reconciler.plan.causes import (
 )
 from reconciler.plan.diff import NAME, FieldChange, field_changes
 from reconciler.plan.history import AT_FIRST, SinceApplied, since_applied
-from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Plan
+from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Plan, Scope
+from reconciler.plan.selection import Selection
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
+from reconciler.state import DesiredState, ObjectEvent, ObservedObject, ObservedState, Removal
 
 Histories = Mapping[str, Sequence[ObjectEvent]]
 
@@ -93,6 +94,8 @@ class Drift:
         owed: How many client secrets the next apply of the tree delivers.
         owed_elsewhere: How many the service keeps for other trees.
         inactive: Inactive objects whose state no manifest says.
+        scope: The part of the tree that it is about, if it is not the whole.
+        left_out: How many objects outside of that part differ from what was applied.
     """
 
     tree: str
@@ -104,6 +107,8 @@ class Drift:
     owed: int = 0
     owed_elsewhere: int = 0
     inactive: tuple[ResourceRef, ...] = ()
+    scope: Scope = field(default_factory=Scope)
+    left_out: int = 0
 
     @property
     def unknown(self) -> tuple[Unknown, ...]:
@@ -170,6 +175,31 @@ def find_drift(
         len(plan.deliverable),
         plan.owed_elsewhere,
         plan.inactive,
+    )
+
+
+def selected(drift: Drift, plan: Plan, desired: DesiredState) -> Drift:
+    """Return the drift of what the scope of a plan of the whole tree selects.
+
+    Raises:
+        UsageError: an address of the scope names nothing.
+    """
+    if not plan.scope.is_partial:
+        return drift
+    chosen = Selection(plan, desired)
+    objects = tuple(each for each in drift.objects if each.ref in chosen)
+    untold = tuple(ref for ref in drift.untold if ref in chosen)
+    differ = len(drift.objects) + len(drift.untold)
+    return replace(
+        drift,
+        objects=objects,
+        unmanaged=tuple(ref for ref in drift.unmanaged if ref in chosen),
+        untold=untold,
+        unjudged=tuple(each for each in drift.unjudged if each.ref in chosen),
+        owed=sum(map(chosen.holds_secret, plan.deliverable)),
+        inactive=tuple(ref for ref in drift.inactive if ref in chosen),
+        scope=plan.scope,
+        left_out=differ - len(objects) - len(untold),
     )
 
 

@@ -207,6 +207,9 @@ class Scope:
             do not keep anything from being deleted: from the root of the repository, sorted.
         environment: Name of the environment of ``reconciler.yaml``; empty for none. Not covered by
             the digest: resolved values and the id of the service are.
+        target: Addresses (``resources.ref.parse_pattern``) of all that a run is about, sorted;
+            empty for the whole tree.
+        exclude: Addresses of what it leaves out, sorted.
     """
 
     tree: str = DEFAULT_TREE
@@ -217,6 +220,13 @@ class Scope:
     take_over: tuple[ResourceRef, ...] = ()
     other_tree: tuple[str, ...] = ()
     environment: str = ""
+    target: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def is_partial(self) -> bool:
+        """Return whether a run is about a part of the tree that ``plan.selection`` selects."""
+        return bool(self.target or self.exclude)
 
     def covers(self, organization: str) -> bool:
         """Return whether an organization is of the shard."""
@@ -260,6 +270,14 @@ class Summary(NamedTuple):
     owed_elsewhere: int = 0
     owed_left: int = 0
 
+    @property
+    def changes(self) -> int:
+        """Return how many changes there are."""
+        return self.create + self.update + self.adopt + self.delete
+
+
+NONE_LEFT_OUT = Summary(0, 0, 0, 0, 0, 0, 0)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -287,6 +305,10 @@ class Plan:
             plan of a service. The environment of the scope stands for what is declared.
         new_store: Address of the store that it makes, and the only one that it is for; empty where
             there is a service.
+        needed: Of a part of the tree, the changes that what is selected needs and that the scope
+            does not name.
+        left_out: Of a part of the tree, the counts of what is not in it. Blocks are never left out.
+            Not covered by the digest.
     """
 
     scope: Scope
@@ -304,6 +326,8 @@ class Plan:
     compared_with: str = ""
     inactive: tuple[ResourceRef, ...] = ()
     new_store: str = ""
+    needed: tuple[ResourceRef, ...] = ()
+    left_out: Summary = NONE_LEFT_OUT
 
     @cached_property
     def declared_elsewhere(self) -> Mapping[ResourceRef, SourceLocation]:

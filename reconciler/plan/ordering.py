@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import Change, Delete, held_of, ref_of
-from reconciler.resources.ref import ResourceRef
+from reconciler.resources.ref import ResourceRef, owner_of
 from reconciler.resources.references import references
 
 
@@ -46,7 +46,7 @@ def batches(changes: Sequence[Change], size: int) -> list[Sequence[Change]]:
             cut.append([])
             stage, freed = here, set()
         cut[-1].append(change)
-        if key := _frees(change):
+        if key := frees(change):
             freed.add(key)
     return [tuple(batch) for batch in cut]
 
@@ -63,7 +63,16 @@ def _rank(change: Change) -> tuple[bool, int, ResourceRef, ResourceRef]:
     return False, rank, ref.key, ref
 
 
-def _frees(change: Change) -> ResourceRef | None:
+def needed_by(change: Change) -> Iterator[ResourceRef]:
+    """Yield the keys of what must be held before a change: its owner, and what its fields name."""
+    owner = owner_of(ref_of(change))
+    if owner is not None:
+        yield owner.key
+    yield from _needs(change)
+
+
+def frees(change: Change) -> ResourceRef | None:
+    """Return the key of the name that an object has before a change and not after it."""
     held = held_of(change)
     if held is None:
         return None
@@ -74,7 +83,7 @@ def _frees(change: Change) -> ResourceRef | None:
 
 def _name_waits(changes: Sequence[Change]) -> Mapping[int, int]:
     """Return which change takes a name that another one frees: index of taker, of freer."""
-    freers = {key: index for index, change in enumerate(changes) if (key := _frees(change))}
+    freers = {key: index for index, change in enumerate(changes) if (key := frees(change))}
     waits: dict[int, int] = {}
     for index, change in enumerate(changes):
         freer = freers.get(ref_of(change).key)

@@ -23,6 +23,7 @@ from reconciler.plan.model import (
     Delete,
     Plan,
     Scope,
+    Summary,
     Unmanaged,
     Update,
 )
@@ -124,6 +125,8 @@ class _PlanDocument(Document):
     findings: tuple[SavedFinding, ...]
     inactive: tuple[ResourceRef, ...]
     new_store: str
+    needed: tuple[ResourceRef, ...]
+    left_out: Summary
 
 
 def _document(file: PlanFile) -> _PlanDocument:
@@ -322,6 +325,8 @@ class SavedOptions:
     take_over: tuple[ResourceRef, ...]
     other_tree: tuple[str, ...]
     environment: str
+    target: tuple[str, ...]
+    exclude: tuple[str, ...]
 
     @classmethod
     def of(cls, scope: Scope) -> Self:

@@ -53,6 +53,7 @@ class ResultDocument:
             "untouched": report.count(Status.UNTOUCHED),
             "remaining": report.remaining,
             "delivered": sum(delivered.error is None for delivered in report.delivered),
+            "left_out": report.left_out,
         }
 
     @property
@@ -81,6 +82,9 @@ class ResultDocument:
         if report.delivered:
             made += f"; {counts['delivered']} of {len(report.delivered)} owed secrets delivered"
         left = "" if report.remaining is None else f" {report.remaining} remaining."
+        if report.left_out:
+            were = "1 change was" if report.left_out == 1 else f"{report.left_out} changes were"
+            left += f" The tree is not in step: {were} left out."
         if report.is_complete:
             return Sentence("Apply complete!", f" {made}.{left}", ("bold", "green"))
         how = "Apply interrupted." if report.interrupted else "Apply incomplete."
@@ -278,7 +282,7 @@ def report_records(document: ResultDocument) -> Iterator[Record]:
     message = ", ".join(
         f"{count} {name.replace('_', ' ')}"
         for name, count in document.counts.items()
-        if count is not None and (count or name not in {"delivered", "untouched"})
+        if count is not None and (count or name not in {"delivered", "untouched", "left_out"})
     )
     yield _record(
         "change_summary",

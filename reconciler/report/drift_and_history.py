@@ -9,12 +9,19 @@ from typing import NamedTuple
 
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unknown
 from reconciler.plan.history import Step
-from reconciler.plan.model import Cause
+from reconciler.plan.model import Cause, Scope
 from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.layout import BARE, Layout, fitted
 from reconciler.report.place import Place, place_as_json, place_as_text
-from reconciler.report.plan_document import LEFT_INACTIVE, owed_sentences, refs_as_text
+from reconciler.report.plan_document import (
+    LEFT_INACTIVE,
+    PART,
+    Part,
+    owed_sentences,
+    part_of,
+    refs_as_text,
+)
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.plan_text import section
 from reconciler.report.visible import Sentence, Style, longest_ticks, visible
@@ -58,7 +65,15 @@ class DriftDocument:
             "unjudged": len(drift.unjudged),
             "owed": drift.owed,
             "owed_elsewhere": drift.owed_elsewhere,
+            "left_out": drift.left_out,
         }
+
+    @property
+    def part(self) -> Part | None:
+        """Return which part of the tree was looked at, if it was not the whole."""
+        differ = self.drift.left_out
+        left = f"{differ} of the objects that differ" if differ else "nothing that differs"
+        return part_of(self.drift.scope, f". Left out: {left}.")
 
     @property
     def sentence(self) -> Sentence:
@@ -67,7 +82,10 @@ class DriftDocument:
         left = f"; {counts['unjudged']} cannot be judged" if drift.unjudged else ""
         if not drift.objects and not drift.untold:
             if not left and drift.keeps_history:
-                nothing = " Nothing was changed on the service."
+                is_part = drift.scope.is_partial
+                nothing = (
+                    f" Nothing{' of this part' if is_part else ''} was changed on the service."
+                )
                 return Sentence("No drift.", nothing, ("bold", "green"))
             return Sentence("No drift found", f"{left}.", ("bold", "green"))
         untold = f", {counts['untold']} by an unknown writer" if drift.untold else ""
@@ -93,6 +111,8 @@ def drift_as_text(document: DriftDocument, layout: Layout = BARE) -> str:
             "\n".join([NO_HISTORY, *(f"  - {QUESTIONS[each]}" for each in drift.unknown)])
         )
     blocks += owed_sentences(drift.owed, drift.owed_elsewhere)
+    if part := document.part:
+        blocks.append(f"{PART} {part.selected}{part.counts}")
     return fitted("\n\n".join([*blocks, document.sentence.drawn(style)]), layout.width)
 
 
@@ -112,6 +132,7 @@ def drift_as_json(document: DriftDocument) -> JsonObject:
         "format_version": FORMAT_VERSION,
         **place_as_json(document.place),
         "summary": document.counts,
+        "selection": _selection(drift.scope),
         "history": drift.keeps_history,
         "unknown": [each.value for each in drift.unknown],
         "drift": [_drifted_as_json(drifted) for drifted in drift.objects],
@@ -122,6 +143,12 @@ def drift_as_json(document: DriftDocument) -> JsonObject:
             {"ref": ref_as_json(each.ref), "reason": each.reason.value} for each in drift.unjudged
         ],
     }
+
+
+def _selection(scope: Scope) -> JsonObject | None:
+    if not scope.is_partial:
+        return None
+    return {"target": [*scope.target], "exclude": [*scope.exclude]}
 
 
 def _drifted(drifted: DriftedObject, style: Style) -> Iterator[str]:

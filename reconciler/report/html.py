@@ -21,10 +21,8 @@ from reconciler.report.differences import Row, note_on, rows_of, sides_of
 from reconciler.report.layout import BARE, Layout
 from reconciler.report.place import Place
 from reconciler.report.plan_document import (
-    IN_STEP,
     LEFT_INACTIVE,
     OWED,
-    THE_SAME,
     Left,
     PlanDocument,
     Shown,
@@ -117,6 +115,7 @@ def _facts(document: PlanDocument) -> str:
         "Environment": shown_text(place.environment) if place.environment else "",
         **_service(place),
         "Shard": document.shard,
+        "Part of the tree": _part(document),
         **about,
         "Digest": digest,
         "Untouched": document.untouched,
@@ -124,6 +123,11 @@ def _facts(document: PlanDocument) -> str:
     }
     rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items() if value)
     return f'<dl class="facts">{rows}</dl>'
+
+
+def _part(document: PlanDocument) -> str:
+    part = document.part
+    return f"{shown_text(part.selected)}{escape(part.counts)}" if part else ""
 
 
 def _service(place: Place) -> dict[str, str]:
@@ -216,7 +220,7 @@ def _changes(document: PlanDocument, limit: int) -> tuple[str, str]:
     """
     shown = document.for_review
     if not shown:
-        same = THE_SAME if document.plan.compared_with else IN_STEP
+        same = document.no_change
         return f'<p class="plain">{same}</p>', ""
     parts: list[str] = []
     folded: list[str] = []

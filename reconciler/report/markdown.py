@@ -27,9 +27,10 @@ from reconciler.report.differences import (
 from reconciler.report.findings import counts, finding_groups, rest_in_words
 from reconciler.report.groups import MANY, NAMED
 from reconciler.report.layout import BARE, Layout
-from reconciler.report.place import place_as_code, place_as_marker
+from reconciler.report.place import as_code, place_as_code, place_as_marker
 from reconciler.report.plan_document import (
     OWED,
+    PART,
     Group,
     Left,
     PlanDocument,
@@ -159,9 +160,10 @@ def _folded_risks(document: PlanDocument, found: Sequence[Shown], room: Room) ->
 
 def _head(document: PlanDocument) -> list[str]:
     """Return the lines of the summary, the digest last."""
-    place, shard = document.place, document.plan.scope.shard
+    place = document.place
     headline = str(document.headline).removesuffix(".")
-    lines = [place_as_marker(place, shard), f"## {headline}", "", f"- {place_as_code(place)}"]
+    marker = place_as_marker(place, document.plan.scope)
+    lines = [marker, f"## {headline}", "", f"- {place_as_code(place)}"]
     facts = document.about.facts
     if named := ", ".join(f"{name.lower()} `{value}`" for name, value in facts.items()):
         lines.append(f"- {named[0].upper()}{named[1:]}")
@@ -177,6 +179,8 @@ def _head(document: PlanDocument) -> list[str]:
     lines += [f"- **{sentence}**" for sentence in document.owed_sentences]
     if document.shard:
         lines.append(f"- Shard {document.shard}")
+    if part := document.part:
+        lines.append(f"- {PART} {as_code(part.selected)}{part.counts}")
     return [*lines, f"- Digest: `{document.digest}`"] if document.digest else lines
 
 

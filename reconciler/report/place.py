@@ -9,9 +9,9 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from reconciler.diagnostics import name_as_text
+from reconciler.plan.model import Scope
 from reconciler.report.visible import longest_ticks, visible, without_credentials
 from reconciler.resources.call import JsonObject
-from reconciler.resources.ref import Shard
 
 LONGEST = 400
 """Characters of the line in Markdown, whose head has a limit."""
@@ -63,28 +63,32 @@ def place_as_text(place: Place) -> str:
 def place_as_code(place: Place) -> str:
     """Return the line for Markdown, as code that its text cannot leave."""
     text = place_as_text(place)
-    if len(_as_code(text)) > LONGEST:
+    if len(as_code(text)) > LONGEST:
         text = f"{text[: LONGEST // 3]} [cut]"  # its back-ticks come three times at most
-    return _as_code(text)
+    return as_code(text)
 
 
-def _as_code(text: str) -> str:
+def as_code(text: str) -> str:
+    """Return a text for Markdown, as code that it cannot leave."""
     ticks = "`" * (1 + longest_ticks(text))
     pad = " " if "`" in text else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-def place_as_marker(place: Place, shard: Shard | None) -> str:
+def place_as_marker(place: Place, scope: Scope) -> str:
     """Return the line by which the comment of a plan is found again.
 
-    Each environment, service and tree has a comment of its own, and each shard of a tree.
+    Each environment, service and tree has a comment of its own, and each shard and each part of a
+    tree: none of these takes the place of the comment of the whole.
     """
     names = [f"environment={_encoded(place.environment)}"] if place.environment else []
     if place.compared_with:
         names.append(f"compared-with={_encoded(place.compared_with)}")
         return f"<!-- reconciler-comparison {' '.join(names)} -->"
     names += [f"service={_encoded(place.address)}", f"tree={_encoded(place.tree)}"]
-    names += [f"shard={shard}"] if shard is not None else []
+    names += [f"shard={scope.shard}"] if scope.shard is not None else []
+    for flag, addresses in (("target", scope.target), ("exclude", scope.exclude)):
+        names += [f"{flag}={_encoded(chr(10).join(addresses))}"] if addresses else []
     return f"<!-- reconciler-plan {' '.join(names)} -->"
 
 

@@ -24,6 +24,7 @@ from reconciler.plan.model import (
     Delete,
     DeletedBy,
     Plan,
+    Scope,
     Summary,
     Unmanaged,
     Update,
@@ -41,15 +42,17 @@ from reconciler.plan.risk import (
 )
 from reconciler.report.differences import what_differs
 from reconciler.report.groups import MANY, NAMED, grouped, in_short
-from reconciler.report.place import Place
+from reconciler.report.place import LONGEST, Place
 from reconciler.report.visible import WHOLE, Sentence, visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
 
 IN_STEP = "The service holds what the manifests declare."
+PART_IN_STEP = "What is selected is held as it is declared; the rest of the tree is not."
 THE_SAME = "Both environments declare the same."
 REFUSED = "Nothing was planned: the service was not asked."
 OTHER_SHARDS = "organizations of other shards are not in this plan."
+PART = "Part of the tree:"
 OWED = "Client secrets that are owed"
 LEFT_INACTIVE = "Inactive, and left so: no manifest says metadata.active"
 
@@ -230,6 +233,34 @@ class Left(NamedTuple):
         return f"  (id {self.id}, {self.why})"
 
 
+class Part(NamedTuple):
+    """A part of a tree: the options that select it, made visible, and what else is counted."""
+
+    selected: str
+    counts: str
+
+
+def part_of(scope: Scope, counts: str) -> Part | None:
+    """Return the part that a scope selects; None for the whole tree."""
+    flags = [f"--target {each}" for each in scope.target]
+    flags += [f"--exclude {each}" for each in scope.exclude]
+    text = visible(in_short(flags))
+    cut = f"{text[:LONGEST]} [cut]" if len(text) > LONGEST else text
+    return Part(cut, counts) if flags else None
+
+
+def _left_out(summary: Summary) -> str:
+    owed = summary.owed + summary.owed_left
+    counts = {
+        "change" if summary.changes == 1 else "changes": summary.changes,
+        "in step": summary.in_step,
+        "held but declared nowhere": summary.unmanaged,
+        "owed client secret" if owed == 1 else "owed client secrets": owed,
+    }
+    named = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return f"Left out: {named or 'nothing'}."
+
+
 @dataclass(frozen=True)
 class PlanDocument:
     """A plan with the findings that go with it, as all forms show it.
@@ -303,13 +334,29 @@ class PlanDocument:
         plan = self.plan
         if plan.compared_with:
             return _compared(plan)
-        return Sentence(REFUSED) if plan.is_refused else summary_sentence(plan.summary)
+        if plan.is_refused:
+            return Sentence(REFUSED)
+        return summary_sentence(plan.summary, self.no_change)
+
+    @property
+    def no_change(self) -> str:
+        """Return what is so where the plan has no change."""
+        if self.plan.compared_with:
+            return THE_SAME
+        return PART_IN_STEP if self.plan.left_out.changes else IN_STEP
 
     @property
     def shard(self) -> str:
         """Return which shard the plan is of, if it is not of a whole tree."""
         shard = self.plan.scope.shard
         return "" if shard is None else f"{shard}: {OTHER_SHARDS}"
+
+    @property
+    def part(self) -> Part | None:
+        """Return which part of the tree the plan is of, if it is not of the whole."""
+        plan = self.plan
+        needed = f", +{len(plan.needed)} that it needs" if plan.needed else ""
+        return part_of(plan.scope, f"{needed}. {_left_out(plan.left_out)}")
 
     @property
     def untouched(self) -> str:
@@ -397,10 +444,10 @@ def _compared(plan: Plan) -> Sentence:
     )
 
 
-def summary_sentence(summary: Summary) -> Sentence:
-    """Return the counts of a plan in one sentence."""
-    if not (summary.create or summary.update or summary.adopt or summary.delete):
-        return Sentence("No changes.", f" {IN_STEP}", ("bold", "green"))
+def summary_sentence(summary: Summary, no_change: str = IN_STEP) -> Sentence:
+    """Return the counts of a plan in one sentence; of one without a change, what is so then."""
+    if not summary.changes:
+        return Sentence("No changes.", f" {no_change}", ("bold", "green"))
     adopt = f"{summary.adopt} to adopt, " if summary.adopt else ""
     return Sentence(
         "Plan:",

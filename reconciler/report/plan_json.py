@@ -27,6 +27,7 @@ def plan_as_json(document: PlanDocument) -> JsonObject:
         **place_as_json(document.place),
         "new_service": not (plan.instance or plan.is_refused or plan.compared_with),
         "shard": str(plan.scope.shard) if plan.scope.shard else None,
+        "selection": _selection(plan),
         "digest": document.digest or None,
         "summary": {**plan.summary._asdict(), "risks": sum(bool(c["risks"]) for c in changes)},
         "changes": changes,
@@ -34,6 +35,18 @@ def plan_as_json(document: PlanDocument) -> JsonObject:
         "unmanaged": [_unmanaged(found) for found in plan.unmanaged],
         "inactive": [ref_as_json(ref) for ref in plan.inactive],
         "diagnostics": [finding_as_json(finding) for finding in (*document.warnings, *plan.blocks)],
+    }
+
+
+def _selection(plan: Plan) -> JsonObject | None:
+    """Return the part of the tree that a plan is of, and what it leaves out; null for the whole."""
+    if not plan.scope.is_partial:
+        return None
+    return {
+        "target": [*plan.scope.target],
+        "exclude": [*plan.scope.exclude],
+        "needed": [ref_as_json(ref) for ref in plan.needed],
+        "left_out": plan.left_out._asdict(),
     }
 
 

@@ -15,6 +15,7 @@ from reconciler.report.place import place_as_text
 from reconciler.report.plan_document import (
     LEFT_INACTIVE,
     OWED,
+    PART,
     Group,
     PlanDocument,
     Shown,
@@ -124,6 +125,8 @@ def _counts(document: PlanDocument, style: Style) -> Iterator[str]:
     yield document.headline.drawn(style)
     if document.shard:
         yield f"Shard {document.shard}"
+    if part := document.part:
+        yield f"{PART} {part.selected}{part.counts}"
     yield from document.owed_sentences
 
 

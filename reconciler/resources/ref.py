@@ -1,8 +1,9 @@
 """The identity that a declared resource and a held object share, and how texts name it.
 
-An address is ``Kind/organization[/project]/name``. A name in it has ``%``, ``/`` and ``=`` written
-as ``%25``, ``%2F`` and ``%3D``: an address has one meaning, and a flag of the form REF=TEXT ends
-its REF at the first equals sign. What is printed as an address is read back as the same ref.
+An address is ``Kind/organization[/project]/name``. A name in it has ``%``, ``/``, ``=`` and ``*``
+written as ``%25``, ``%2F``, ``%3D`` and ``%2A``: an address has one meaning, a flag of the form
+REF=TEXT ends its REF at the first equals sign, and ``*`` can stand for any part of a name where
+several objects may be meant. What is printed as an address is read back as the same ref.
 
 The organization of a resource decides to which shard of a very large tree it belongs.
 """
@@ -10,7 +11,7 @@ The organization of a resource decides to which shard of a very large tree it be
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations, islice, pairwise
@@ -124,12 +125,15 @@ def owner_of(ref: ResourceRef) -> ResourceRef | None:
     return organization_ref(ref.organization)
 
 
-_ESCAPES = {"%": "%25", "/": "%2F", "=": "%3D"}
-ESCAPES_IN_WORDS = "inside a name, / is written %2F, = is written %3D and % is written %25"
+_ESCAPES = {"%": "%25", "/": "%2F", "=": "%3D", "*": "%2A"}
+ESCAPES_IN_WORDS = (
+    "inside a name, / is written %2F, = is written %3D, * is written %2A and % is written %25"
+)
 _CHARACTERS = {code: character for character, code in _ESCAPES.items()}
 _TABLE = str.maketrans(_ESCAPES)
-_CODE = re.compile("%(?:25|2F|3D)", re.ASCII | re.IGNORECASE)
+_CODE = re.compile("%(?:25|2F|3D|2A)", re.ASCII | re.IGNORECASE)
 _KIND = re.compile(r"(\w+)[ /](.*)", re.ASCII | re.DOTALL)
+_KIND_WITH_STAR = re.compile(r"(\w*\*[\w*]*)[ /](.*)", re.ASCII | re.DOTALL)
 _KINDS = {fold(kind.value): kind for kind in Kind}
 _NAMES = {**dict.fromkeys(Kind, 2), ORGANIZATION: 1, **dict.fromkeys(IN_PROJECT, 3)}
 CANDIDATES = 8  # readings that an error lists at most
@@ -144,18 +148,105 @@ def parse_ref(text: str, kind: Kind | None = None) -> ResourceRef:
     Raises:
         RefError: the text names no object, one of another kind, or could name several.
     """
+    return _ref(*_names_in(text, kind, lambda *names: _ref(*names).address))
+
+
+def parse_pattern(text: str) -> str:
+    """Return the address that a text names, in which ``*`` stands for any part of one name.
+
+    Names are folded, so that one meaning has one form. A ``*`` in the kind stands for each kind
+    that it fits and that has as many names. ``RefSet`` holds the refs that an address names.
+
+    Raises:
+        RefError: the text names no object, or could name those of several owners.
+    """
+    written = _KIND_WITH_STAR.fullmatch(text)
+    if written is None:
+        kind, names = _names_in(text, None, _pattern)
+        return _pattern(kind, names)
+    head, names = fold(written[1]), written[2].split("/")
+    kinds = _kinds_like(head, len(names))
+    if not kinds or not all(names):
+        raise _no_object(text, None)
+    return "/".join([head, *_plain_names(names, is_exact=not EXACT.isdisjoint(kinds))])
+
+
+class RefSet:
+    """The refs that addresses of ``parse_pattern`` name."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        wanted = frozenset(patterns)
+        self._globs = {each: re.compile(_expression(each)) for each in wanted if "*" in each}
+        self._exact = wanted - self._globs.keys()
+
+    def __contains__(self, ref: ResourceRef) -> bool:
+        address = ref.key.address
+        return address in self._exact or any(
+            glob.fullmatch(address) for glob in self._globs.values()
+        )
+
+    def without(self, refs: Iterable[ResourceRef]) -> list[str]:
+        """Return the addresses that name none of these refs, in order."""
+        known = {ref.key.address for ref in refs}
+        globs = self._globs.items()
+        unmet = [each for each, glob in globs if not any(map(glob.fullmatch, known))]
+        return sorted([*unmet, *(self._exact - known)])
+
+
+def _kinds_like(head: str, count: int) -> list[Kind]:
+    """Return the kinds with so many names that a folded kind with ``*`` in it fits."""
+    fits = re.compile(_glob(head)).fullmatch
+    return [kind for name, kind in _KINDS.items() if _NAMES[kind] == count and fits(name)]
+
+
+def _expression(pattern: str) -> str:
+    """Return the regular expression for the folded addresses of an address with ``*``."""
+    head, *names = pattern.split("/")
+    return "|".join(_glob(_pattern(kind, names)) for kind in _kinds_like(fold(head), len(names)))
+
+
+def _glob(text: str) -> str:
+    """Return a regular expression in which each ``*`` of a text stands for a part of one name.
+
+    All but the last are atomic. The first place that fits is as good as a later one, so many of
+    them do not make a match slow.
+    """
+    first, *rest = map(re.escape, text.split("*"))
+    if not rest:
+        return first
+    return first + "".join(f"(?>[^/]*?{part})" for part in rest[:-1]) + f"[^/]*{rest[-1]}"
+
+
+def _pattern(kind: Kind, names: Sequence[str]) -> str:
+    """Return the folded address of escaped names with ``*`` in them."""
+    return "/".join([kind.value, *_plain_names(names, is_exact=kind in EXACT)])
+
+
+def _plain_names(names: Sequence[str], *, is_exact: bool) -> Iterator[str]:
+    """Yield names in the one way to write them; the last one is not folded if it is exact."""
+    for left, name in zip(range(len(names) - 1, -1, -1), names, strict=True):
+        parts = map(_unescaped, name.split("*"))
+        yield "*".join(_escaped(part if is_exact and not left else fold(part)) for part in parts)
+
+
+def _names_in(
+    text: str, kind: Kind | None, address: Callable[[Kind, Sequence[str]], str]
+) -> tuple[Kind, Sequence[str]]:
+    """Return the kind that a text is about, and the escaped names in it.
+
+    ``address`` is how an error lists what could be meant.
+    """
     texts = list(_without_kind(text, kind))
     exact = [(found, names) for found, names in texts if len(names) == _NAMES[found]]
     if exact:
-        found, names = exact[0]
-        readings = [_ref(found, names)] if all(names) else []
+        readings = exact[:1] if all(exact[0][1]) else []
     else:
         long = [each for each in texts if len(each[1]) > _NAMES[each[0]]]
         readings = list(islice(_readings(*long[0]), CANDIDATES)) if long else []
     if not readings:
         raise _no_object(text, kind)
     if len(readings) > 1:
-        raise _ambiguous(text, readings)
+        raise _ambiguous(text, [address(*reading) for reading in readings])
     return readings[0]
 
 
@@ -169,13 +260,13 @@ def _without_kind(text: str, kind: Kind | None) -> Iterator[tuple[Kind, Sequence
         yield kind, text.split("/")
 
 
-def _readings(kind: Kind, parts: Sequence[str]) -> Iterator[ResourceRef]:
-    """Yield every ref that more parts than a kind has names can mean."""
+def _readings(kind: Kind, parts: Sequence[str]) -> Iterator[tuple[Kind, Sequence[str]]]:
+    """Yield the names of every ref that more parts than a kind has names can mean."""
     for cuts in combinations(range(1, len(parts)), _NAMES[kind] - 1):
         ends = [0, *cuts, len(parts)]
         names = ["/".join(parts[start:end]) for start, end in pairwise(ends)]
         if all(names):
-            yield _ref(kind, names)
+            yield kind, names
 
 
 def _ref(kind: Kind, names: Sequence[str]) -> ResourceRef:
@@ -202,11 +293,10 @@ def _no_object(text: str, kind: Kind | None) -> RefError:
     return RefError(f"{text!r} names no {found}", remedy=f"Write {form}; {ESCAPES_IN_WORDS}.")
 
 
-def _ambiguous(text: str, readings: Sequence[ResourceRef]) -> RefError:
+def _ambiguous(text: str, addresses: Sequence[str]) -> RefError:
     return RefError(
         f"{text!r} could name several objects",
-        remedy="Write a slash inside a name as %2F. It could be "
-        f"{' or '.join(ref.address for ref in readings)}.",
+        remedy=f"Write a slash inside a name as %2F. It could be {' or '.join(addresses)}.",
     )
 
 

@@ -151,7 +151,10 @@ def test_a_name_that_cannot_be_one_is_wrong_usage(run: Run, small: Path, ref: st
 
     assert ran.code == 1
     assert "names no object" in ran.err
-    assert "inside a name, / is written %2F, = is written %3D and % is written %25." in ran.err
+    assert (
+        "inside a name, / is written %2F, = is written %3D, * is written %2A and % is written %25."
+        in ran.err
+    )
 
 
 @pytest.fixture

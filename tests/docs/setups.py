@@ -91,6 +91,7 @@ BLOCKS: Mapping[str, Sequence[Before]] = {
     "docs/plans.md": (
         A_MOVED_OBJECT,
         NotRun("needs a run that was killed: tests/acceptance/test_resuming.py kills them"),
+        f"rm -r .reconciler; {_tree('urgent', 'greet', 'stay')}",
         A_SECOND_TREE,
     ),
     "docs/remote-services.md": ("reconciler init",),

@@ -195,6 +195,7 @@ def test_a_report_is_json_with_stable_keys() -> None:
             "failed": 1,
             "not_tried": 1,
             "untouched": 0,
+            "left_out": 0,
             "remaining": 2,
             "delivered": 1,
         },
@@ -364,7 +365,7 @@ def test_the_end_of_a_run_counts_and_says_what_else_to_know() -> None:
     assert note["diagnostic"]["code"] == "N-X"
     assert (summary["type"], summary["operation"]) == ("change_summary", "apply")
     counts = {"made": 1, "failed": 1, "not_tried": 0, "remaining": 1}
-    assert summary["summary"] == {**counts, "untouched": 0, "delivered": 0}
+    assert summary["summary"] == {**counts, "untouched": 0, "delivered": 0, "left_out": 0}
     assert [summary[key] for key in ("service", "instance", "tree")] == [*PLACE[:3]]
     assert summary["@message"] == "1 made, 1 failed, 0 not tried, 1 remaining"
 

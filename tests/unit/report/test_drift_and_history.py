@@ -114,7 +114,7 @@ def test_json_counts_and_names_everything() -> None:
 
     assert told["summary"] == {
         "changed": 1, "removed": 1, "untold": 1, "unmanaged": 1, "unjudged": 1,
-        "owed": 2, "owed_elsewhere": 0,
+        "owed": 2, "owed_elsewhere": 0, "left_out": 0,
     }  # fmt: skip
     assert [each["drift"] for each in told["drift"]] == ["changed", "removed"]
     assert told["drift"][0]["sequence"] == "43"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.cli import plan as plan_command
-from reconciler.plan.model import Plan, Update
+from reconciler.plan.model import Plan, Scope, Update
 from reconciler.plan.planfile import PlanFile, plan_file_content, read_plan_file
 from reconciler.report.place import (
     Place,
@@ -239,12 +239,30 @@ def test_a_comment_is_found_again_by_its_service_and_tree(
     place: Place, shard: Shard | None, marker: str
 ) -> None:
     """No name ends the HTML comment, and two services never share one."""
-    assert place_as_marker(place, shard) == marker
+    assert place_as_marker(place, Scope(shard=shard)) == marker
+
+
+def test_a_part_of_a_tree_has_a_comment_of_its_own() -> None:
+    """The comment of the whole stays, and two parts never share one."""
+    place, app, all_apps = Place("s", "", "web"), "Project/acme/shop", "Project/acme/*"
+    scopes = [
+        Scope(),
+        Scope(target=(app,)),
+        Scope(exclude=(app,)),
+        Scope(target=(all_apps,)),
+        Scope(target=(all_apps, app)),
+        Scope(target=(all_apps,), exclude=(app,)),
+    ]
+
+    markers = [place_as_marker(place, scope) for scope in scopes]
+
+    assert len({*markers}) == len(scopes)
+    assert markers[1] == "<!-- reconciler-plan service=s tree=web target=Project/acme/shop -->"
 
 
 def test_a_long_name_is_cut_and_still_its_own() -> None:
     """A comment has a limit."""
-    first, second = (place_as_marker(Place("s", "", "x" * 900 + end), None) for end in "ab")
+    first, second = (place_as_marker(Place("s", "", "x" * 900 + end), Scope()) for end in "ab")
 
     assert first != second
     assert len(first) < 250

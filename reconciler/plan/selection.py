@@ -1,0 +1,197 @@
+"""A part of a tree: the objects that a run names, and what they need.
+
+The whole tree is planned and guarded first. The part is cut out of that plan and keeps every block
+of the whole, so that a dangerous plan is not made harmless by halves.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+
+from reconciler.diagnostics import Diagnostic, error
+from reconciler.errors import UsageError
+from reconciler.plan.model import Change, Create, Delete, Plan, Scope, Summary, held_of, ref_of
+from reconciler.plan.ordering import frees, needed_by
+from reconciler.resources.ref import RefSet, ResourceRef, owner_of, parse_ref
+from reconciler.resources.references import references
+from reconciler.state import DesiredState, OwedSecret, Resource
+
+NAMED = 5
+"""Addresses that an error lists at most."""
+
+
+class Selection:
+    """What the scope of a plan selects of it.
+
+    An object is named by its old name or by its new one. A change that is selected brings those
+    that it needs, and they bring theirs: one that makes an object or gives it the name that is
+    meant, and one that frees a name. What is held under that name is not needed, however it
+    differs.
+
+    Attributes:
+        changes: Keys of the changes that are in it.
+        in_step: Keys of what is in it and in step, with the owners and the like of all in it.
+        needed: What the changes need and the scope does not name, in the order of the plan.
+        blocks: An error for each change that is needed and excluded.
+    """
+
+    def __init__(self, plan: Plan, desired: DesiredState) -> None:
+        """Select.
+
+        Raises:
+            UsageError: an address names nothing.
+        """
+        self._targets, self._excluded = RefSet(plan.scope.target), RefSet(plan.scope.exclude)
+        self._begins_with_all = not plan.scope.target
+        _refuse_unknown(plan, self._targets, self._excluded)
+        self._planned = {ref_of(change).key: change for change in plan.changes}
+        self._freeing = {key: change for change in plan.changes if (key := frees(change))}
+        self._by_id = {
+            held.id: key for key, each in self._planned.items() if (held := held_of(each))
+        }
+        named = {key for key, each in self._planned.items() if self._names(*_refs_of(each))}
+        self.changes = set(named)
+        self.in_step = {ref.key for ref in plan.in_step if self._names(ref)}
+        self.blocks = tuple(sorted(self._bring_needed(), key=lambda each: (each.ref, each.remedy)))
+        self._bring_in_step(desired, {ref.key for ref in plan.in_step})
+        refs = map(ref_of, plan.changes)
+        self.needed = tuple(ref for ref in refs if ref.key in self.changes - named)
+
+    def __contains__(self, ref: ResourceRef) -> bool:
+        key = ref.key
+        if key in self._planned:
+            return key in self.changes
+        return key in self.in_step or self._names(ref)
+
+    def holds_secret(self, secret: OwedSecret) -> bool:
+        """Return whether an owed secret is that of an application in it, renamed or not."""
+        key = self._by_id.get(secret.id)
+        return secret.ref in self if key is None else key in self.changes
+
+    def _names(self, *refs: ResourceRef) -> bool:
+        if any(ref in self._excluded for ref in refs):
+            return False
+        return self._begins_with_all or any(ref in self._targets for ref in refs)
+
+    def _bring_needed(self) -> Iterator[Diagnostic]:
+        """Add what is needed; yield an error for each change among it that is excluded."""
+        left = [*self.changes]
+        while left:
+            change = self._planned[left.pop()]
+            for needed in self._needed_by(change):
+                key = ref_of(needed).key
+                if key in self.changes:
+                    continue
+                if any(ref in self._excluded for ref in _refs_of(needed)):
+                    yield _not_held(change, needed)
+                else:
+                    self.changes.add(key)
+                    left.append(key)
+
+    def _needed_by(self, change: Change) -> Iterator[Change]:
+        """Yield the changes without which one cannot be made."""
+        for key in needed_by(change):
+            needed = self._planned.get(key)
+            held = held_of(needed) if needed is not None else None
+            if needed is not None and (held is None or held.ref.key != key):
+                yield needed
+        freeing = self._freeing.get(ref_of(change).key)
+        if freeing is not None and freeing is not change and not isinstance(change, Delete):
+            yield freeing
+
+    def _bring_in_step(self, desired: DesiredState, in_step: set[ResourceRef]) -> None:
+        """Add what is in step and named by something in it: it may have been made for that."""
+        left = [*self.changes, *self.in_step]
+        while left:
+            resource = desired.resources.get(left.pop())
+            found = {*_named_by(resource)} & in_step - self.in_step if resource else set()
+            self.in_step |= found
+            left += found
+
+
+def narrowed(plan: Plan, desired: DesiredState) -> Plan:
+    """Return the part of a plan that its scope selects, with the blocks of the whole.
+
+    Raises:
+        UsageError: an address of the scope names nothing.
+    """
+    if not plan.scope.is_partial:
+        return plan
+    chosen = Selection(plan, desired)
+    part = replace(
+        plan,
+        changes=tuple(change for change in plan.changes if ref_of(change).key in chosen.changes),
+        in_step=tuple(ref for ref in plan.in_step if ref.key in chosen.in_step),
+        unmanaged=tuple(found for found in plan.unmanaged if found.ref in chosen),
+        blocks=(*plan.blocks, *chosen.blocks),
+        warnings=tuple(each for each in plan.warnings if each.ref is None or each.ref in chosen),
+        owed=tuple(secret for secret in plan.owed if chosen.holds_secret(secret)),
+        owed_left=0,
+        inactive=tuple(ref for ref in plan.inactive if ref in chosen),
+        needed=chosen.needed,
+    )
+    counts = zip(plan.summary, part.summary, strict=True)
+    left_out = Summary(*(whole - some for whole, some in counts))
+    return replace(part, left_out=left_out._replace(blocked=0))
+
+
+def _refs_of(change: Change) -> tuple[ResourceRef, ...]:
+    held = held_of(change)
+    return (ref_of(change), held.ref) if held else (ref_of(change),)
+
+
+def _named_by(resource: Resource) -> Iterator[ResourceRef]:
+    owner = owner_of(resource.ref)
+    if owner is not None:
+        yield owner.key
+    yield from (ref.key for ref, _ in references(resource.ref, resource.spec))
+
+
+def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:
+    """Refuse addresses that name nothing; one of another shard is left to that shard.
+
+    Raises:
+        UsageError: there are some.
+    """
+    known = [
+        *chain.from_iterable(map(_refs_of, plan.changes)),
+        *plan.in_step,
+        *(found.ref for found in plan.unmanaged),
+        *(secret.ref for secret in plan.owed),
+    ]
+    for flag, wanted in (("--target", targets), ("--exclude", excluded)):
+        unknown = [each for each in wanted.without(known) if _is_of_shard(each, plan.scope)]
+        if unknown:
+            named = ", ".join(unknown[:NAMED])
+            more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+            raise UsageError(
+                f"{flag} names nothing that is declared or held: {named}{more}",
+                remedy="Correct the names, or leave them out. * stands for any part of one name: "
+                "'Project/acme/*'. Nothing was written.",
+            )
+
+
+def _is_of_shard(address: str, scope: Scope) -> bool:
+    """Return whether an address names the objects of one organization, and of this shard."""
+    if scope.shard is None:
+        return True
+    organization = address.split("/")[1]
+    return "*" not in organization and scope.covers(parse_ref(f"Organization/{organization}").name)
+
+
+def _not_held(change: Change, needed: Change) -> Diagnostic:
+    ref, need = ref_of(change), ref_of(needed)
+    is_made = isinstance(needed, Create)
+    why = "which is not held yet" if is_made else "which has another name on the service yet"
+    place = None if isinstance(change, Delete) else change.resource.source.place("metadata", "name")
+    return error(
+        "GUARD-EXCLUDED",
+        "what a selected object needs is excluded",
+        f"{ref} needs {need}, {why}. Take {need} out of --exclude, or exclude {ref} as well: "
+        f"--exclude {shlex.quote(ref.address)}.",
+        place,
+        ref,
+    )
