@@ -21,6 +21,8 @@ from reconciler.git.program import FETCHING, MIB, Git, Limits, failed
 from reconciler.resources.files import make_folder, new_private, write_whole
 
 COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+OLDEST = (2, 34)  # the first one that verifies signatures of SSH
+_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})", re.ASCII)
 MOST_FILES = 100_000
 MOST_BYTES = 256 * MIB  # of all files of a commit together
 MOST_PARTS = 64  # folders in folders
@@ -76,6 +78,20 @@ class Mirror:
         self._address = address
         name = hashlib.sha256(address.text.encode()).hexdigest()[:16]
         self._git = Git(state / f"mirror-{name}.git", access, path, stops)
+
+    def check(self) -> None:
+        """Refuse a Git that would still read settings of this machine.
+
+        Raises:
+            RepositoryError: it is too old, or not installed.
+        """
+        said = self._git.ask("version").decode("utf-8", "replace")
+        found = _VERSION.search(said)
+        if found is None or tuple(map(int, found.groups())) < OLDEST:
+            raise RepositoryError(
+                f"git is too old: {said.strip()}",
+                remedy=f"Install git {OLDEST[0]}.{OLDEST[1]} or newer.",
+            )
 
     def tip(self, ref: str) -> str:
         """Return the commit that a ref of the repository names now, with its history fetched.
@@ -144,11 +160,6 @@ class Mirror:
         if done.code not in (0, 1):
             raise failed("merge-base", done)
         return done.code == 0
-
-    def time_of(self, commit: str) -> int:
-        """Return when a commit was made by its own word, in seconds since the epoch."""
-        shown = self._git.ask("show", "--no-patch", "--format=%ct", f"{commit}^{{commit}}", "--")
-        return int(shown)
 
     def signature(self, commit: str, signers: Path) -> Signature:
         """Return whether a commit is signed by one of the allowed signers, with an SSH key.

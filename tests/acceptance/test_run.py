@@ -272,7 +272,9 @@ def test_a_protected_environment_is_only_watched(embedded: Loop) -> None:
     assert loop.applied() != protected
 
     loop.direct.change("greet", timeout="1s")
-    assert loop.once("heal").code == 3
+    left = loop.once("heal")
+    assert left.code == 2
+    assert "environment production is protected: mode observe" in left.err
     assert loop.held("greet")["spec"]["timeout"] == "1s"
     assert "is healed" in loop.once("heal", "--heal-protected").err
     assert loop.held("greet")["spec"]["timeout"] == "20s"

@@ -83,7 +83,6 @@ def test_ancestors_are_known_after_the_ref_was_rewritten(
     assert not mirror.is_ancestor(second, other)
     assert mirror.is_ancestor(first, other)
     assert not mirror.is_ancestor("0" * 40, other)
-    assert mirror.time_of(other) == int(repository.git("show", "-s", "--format=%ct"))
 
 
 def test_links_and_submodules_are_left_out_and_named(
@@ -230,3 +229,21 @@ def test_a_signal_ends_a_command(tmp_path: Path, repository: Repository) -> None
     with pytest.raises(InterruptedRunError) as stopped:
         mirror.tip(MAIN)
     assert stopped.value.signal_number == 15
+
+
+def test_a_git_that_is_too_old_is_refused(tmp_path: Path) -> None:
+    """It would read the settings of this user."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    state = tmp_path / "state"
+    state.mkdir()
+    address = parse_address(str(tmp_path))
+    for said, is_taken in (("2.31.9", False), ("2.34.1", True), ("3.0", True), ("new", False)):
+        (programs / "git").write_text(f"#!/bin/sh\necho git version {said}\n", encoding="ascii")
+        (programs / "git").chmod(0o755)
+        mirror = Mirror(state, address, Access(), f"{programs}:{os.environ['PATH']}")
+        if is_taken:
+            mirror.check()
+            continue
+        with pytest.raises(RepositoryError, match="too old"):
+            mirror.check()

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, Self
 import click
 from click.core import ParameterSource
 
-from reconciler.apply.sink import SecretSink
 from reconciler.cli.clients import sink_for
 from reconciler.cli.connection import (
     Connection,
@@ -29,12 +28,14 @@ from reconciler.cli.options import command, paths_argument
 from reconciler.cli.process import ExitCode
 from reconciler.cli.run.commits import Commits, Wanted, checked_path
 from reconciler.cli.run.controller import Controller, Settings
+from reconciler.cli.run.lineage import Lineage, Said
 from reconciler.cli.run.memory import Purpose
+from reconciler.cli.run.writing import Writer
 from reconciler.cli.serve import address_to_listen, require_libraries
 from reconciler.cli.signals import handle_with, heeded
 from reconciler.continuous.decision import Mode
 from reconciler.errors import InterruptedRunError, LockHeldError, UsageError, cannot_write
-from reconciler.git.address import Access, Address, checked_ref, parse_address
+from reconciler.git.address import Access, checked_ref, parse_address
 from reconciler.git.mirror import Mirror
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
@@ -101,6 +102,17 @@ class RunForm(NamedTuple):
         """Return what guards allow."""
         return Allowances(self.allow_updates, self.allow_deletes, adopt=not self.no_adopt)
 
+    @property
+    def said(self) -> Said:
+        """Return what is said of commits."""
+        named = (self.accept, self.trust_commit, self.applied)
+        return Said(_absolute(self.signed_by), *(each or "" for each in named))
+
+    def settings(self, purpose: Purpose) -> Settings:
+        """Return what the rounds are made by."""
+        interval = self.interval or OURS_SECONDS
+        return Settings(purpose, interval, Mode(self.mode), self.heal_protected)
+
 
 def _run_form(given: Mapping[str, Any]) -> RunForm:
     git = GitForm(**{name: given[name] for name in GitForm._fields})
@@ -136,19 +148,30 @@ def run_command(
     state = _state_folder(form.state_folder)
     connection = replace(connection, state=state, environment=form.run_environment)
     sink = sink_for(connection, _absolute_sink(secrets_to))
-    settings = _settings(form, connection, (address, ref), sink, state)
+    purpose = Purpose(
+        address.text, ref, connection.service, form.run_environment, form.run_tree or ""
+    )
     wanted = _wanted(paths, form, connection)
     set_up_logs(form.log_format)
     with _Signals() as signals, _alone(state):
         os.chdir(state)  # nothing is looked for where the run was started
         mirror = Mirror(state, address, access, os.environ.get("PATH", os.defpath), signals.stops)
-        commits = Commits(mirror, state, wanted)
-        with closing(Controller(settings, mirror, commits, signals.stops)) as controller:
-            try:
-                return controller.round() if form.once else _follow(controller, signals, form)
-            except InterruptedRunError as stopped:
-                LOG.info("stopped by signal %d", stopped.signal_number)
-                return ExitCode.SIGNAL + stopped.signal_number
+        mirror.check()
+        with closing(Commits(mirror, state, wanted)) as commits:
+            lineage = Lineage(purpose, state, form.said, mirror, commits)
+            writer = Writer(connection, sink, form.allowed, signals.stops, form.require_secrets)
+            made = Controller(form.settings(purpose), mirror, commits, lineage, writer)
+            with closing(made) as controller:
+                return _rounds(controller, signals, form)
+
+
+def _rounds(controller: Controller, signals: _Signals, form: RunForm) -> int:
+    """Make one round, or round after round; return the exit code."""
+    try:
+        return controller.round() if form.once else _follow(controller, signals, form)
+    except InterruptedRunError as stopped:
+        LOG.info("stopped by signal %d", stopped.signal_number)
+        return ExitCode.SIGNAL + stopped.signal_number
 
 
 def _named(connection: Connection) -> Connection:
@@ -192,34 +215,6 @@ def _state_folder(written: Path) -> Path:
         remedy = "Name a folder with --state that this user may write to."
         raise cannot_write(f"make the folder {state}", failure, remedy) from failure
     return state
-
-
-def _settings(
-    form: RunForm,
-    connection: Connection,
-    followed: tuple[Address, str],
-    sink: SecretSink | None,
-    state: Path,
-) -> Settings:
-    address, ref = followed
-    purpose = Purpose(
-        address.text, ref, connection.service, form.run_environment, form.run_tree or ""
-    )
-    return Settings(
-        purpose=purpose,
-        connection=connection,
-        interval=form.interval or OURS_SECONDS,
-        state=state,
-        mode=Mode(form.mode),
-        sink=sink,
-        allowed=form.allowed,
-        signed_by=_absolute(form.signed_by),
-        accept=form.accept or "",
-        trust=form.trust_commit or "",
-        applied=form.applied or "",
-        heals_protected=form.heal_protected,
-        require_secrets=form.require_secrets,
-    )
 
 
 def _wanted(paths: Sequence[str], form: RunForm, connection: Connection) -> Wanted:

@@ -30,16 +30,14 @@ class Memory:
     """The commits that a run knows; empty for none.
 
     Attributes:
-        first: The first one that was seen: its configuration counts until one was applied.
+        trusted: The last one whose ``reconciler.yaml`` counts.
         seen: The last one that was seen and did come after the ones before.
         applied: The last one that was applied, where the service keeps no record of it.
-        applied_at: When, in seconds since the epoch.
     """
 
-    first: str = ""
+    trusted: str = ""
     seen: str = ""
     applied: str = ""
-    applied_at: int = 0
 
 
 def read_memory(state: Path, purpose: Purpose) -> Memory:
@@ -67,8 +65,8 @@ def read_memory(state: Path, purpose: Purpose) -> Memory:
             f"for {known.service}",
             remedy="Give each run a --state of its own.",
         )
-    commits = (found.first, found.seen, found.applied)
-    if not all(each == "" or COMMIT.fullmatch(each) for each in commits):
+    commits = (found.trusted, found.seen, found.applied)
+    if not all(each == "" or COMMIT.fullmatch(str(each)) for each in commits):
         raise LocalFileError(
             f"{path} names what is no commit",
             remedy="Remove it; run then begins as with a new --state.",

@@ -16,7 +16,7 @@ from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.place import Place
 from reconciler.report.plan_document import PlanDocument
 from reconciler.report.plan_json import plan_as_json, ref_as_json
-from reconciler.report.visible import visible, without_credentials
+from reconciler.report.visible import without_credentials
 from reconciler.resources.call import JsonObject
 from reconciler.state import Pause
 
@@ -27,7 +27,7 @@ class Status:
 
     Attributes:
         tree: Name of the tree; empty where no commit was read yet.
-        mode: The mode that counts: less than was asked for, of a protected environment.
+        asked: The mode that was asked for; less counts, of a protected environment.
         seen: The commit that the ref names; empty where it is not known.
         plan: Of the commit that was seen; None where it was not planned.
         drift: Since the commit that was applied last, else compared with the one seen.
@@ -40,6 +40,7 @@ class Status:
 
     purpose: Purpose
     tree: str = ""
+    asked: Mode = Mode.OBSERVE
     mode: Mode = Mode.OBSERVE
     seen: str = ""
     applied: str = ""
@@ -63,6 +64,8 @@ class Status:
     def lines(self) -> Iterator[str]:
         """Yield what there is to say about the state, a sentence each."""
         yield from self.failures
+        if self.mode is not self.asked:
+            yield f"environment {self.purpose.environment} is protected: mode {self.mode} counts"
         if self.pause is not None:
             yield f"paused until {self.pause.until} by {self.pause.writer}: {self.pause.reason}"
         for hold in self.holds:
@@ -136,8 +139,3 @@ def _figure(name: str, kind: str, text: str, value: int) -> Iterator[str]:
     yield f"# HELP reconciler_run_{name} {text}"
     yield f"# TYPE reconciler_run_{name} {kind}"
     yield f"reconciler_run_{name} {value}"
-
-
-def shown(line: str) -> str:
-    """Return a line of the log that what others wrote cannot break."""
-    return visible(line)
