@@ -6,14 +6,24 @@ object that was deleted or made again, a new client secret, a change with a seve
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from reconciler.kinds.fields import KINDS
+from reconciler.plan.causes import last_change
 from reconciler.plan.diff import field_changes
 from reconciler.plan.drift import Drift, DriftedObject
-from reconciler.plan.model import Change, Create, Plan, Update, makes_secret, ref_of
+from reconciler.plan.model import (
+    Adopt,
+    Change,
+    Create,
+    Delete,
+    Plan,
+    Update,
+    makes_secret,
+    ref_of,
+)
 from reconciler.plan.risk import is_severe, names_of, risks_of
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.references import references
@@ -48,7 +58,7 @@ def heal_of(plan: Plan, drift: Drift, contested: Collection[str] = ()) -> Heal:
     missing = {key for key, change in changes.items() if isinstance(change, Create)}
     kept: set[ResourceRef] = set()
     left: list[Left] = []
-    for drifted in drift.objects:
+    for drifted in (*drift.objects, *_differing(plan, drift)):
         key = drifted.ref.key
         if why := _why_left(drifted, changes.get(key), missing, contested):
             left.append(Left(drifted.ref, drifted.id, why))
@@ -56,6 +66,19 @@ def heal_of(plan: Plan, drift: Drift, contested: Collection[str] = ()) -> Heal:
             kept.add(key)
     healing = tuple(change for change in plan.changes if ref_of(change).key in kept)
     return Heal(replace(plan, changes=healing), tuple(left))
+
+
+def _differing(plan: Plan, drift: Drift) -> Iterator[DriftedObject]:
+    """Yield what differs where the service does not tell by whom.
+
+    All of it was applied just so, so that it was changed on the service since.
+    """
+    untold = {ref.key for ref in drift.untold}
+    for change in plan.changes:
+        # Such a service does not tell either that this tree applied it: an update is an adoption.
+        if isinstance(change, Update | Adopt) and ref_of(change).key in untold:
+            held = change.held
+            yield DriftedObject(ref_of(change), held.id, last_change(held), field_changes(change))
 
 
 def _why_left(
@@ -67,7 +90,7 @@ def _why_left(
     """Return why a drifted object is not healed; empty where it is."""
     if drifted.id in contested:
         return CONTESTED
-    if drifted.removed_id or not isinstance(change, Create | Update):
+    if drifted.removed_id or change is None or isinstance(change, Delete):
         return "another object has its name now"
     reasons = (
         _made_again(drifted, change),
@@ -78,26 +101,26 @@ def _why_left(
     return next(filter(None, reasons), "")
 
 
-def _made_again(drifted: DriftedObject, change: Create | Update) -> str:
+def _made_again(drifted: DriftedObject, change: Create | Update | Adopt) -> str:
     """Return why an object is not made again: what is gone when it is empty has no id to lose."""
-    if isinstance(change, Update):
+    if not isinstance(change, Create):
         return ""
     is_safe = drifted.removed and KINDS[drifted.ref.kind].gone_when_empty
     return "" if is_safe else "it was deleted or renamed; made again, it would have another id"
 
 
-def _risky(change: Create | Update) -> str:
+def _risky(change: Create | Update | Adopt) -> str:
     severe = [risk for risk in risks_of(change) if is_severe(risk.name)]
     return f"the way back has a risk ({names_of(severe)})" if severe else ""
 
 
-def _lacking(change: Create | Update, missing: Collection[ResourceRef]) -> str:
+def _lacking(change: Create | Update | Adopt, missing: Collection[ResourceRef]) -> str:
     resource = change.resource
     lacking = [ref for ref, _ in references(resource.ref, resource.spec) if ref.key in missing]
     return f"it needs {lacking[0]}, which was deleted" if lacking else ""
 
 
-def _more_than_before(drifted: DriftedObject, change: Create | Update) -> str:
+def _more_than_before(drifted: DriftedObject, change: Create | Update | Adopt) -> str:
     """Return why an update does more than bring back values that were applied before."""
     if isinstance(change, Create):
         return ""

@@ -16,11 +16,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_idp
+from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, an_idp
+from tests.acceptance.zitadel import ServeZitadel
 from tests.direct import Direct
 from tests.plain_http import NO_TRUST
 from tests.program import Ran, started
-from tests.repository import Repository, a_signing_key
+from tests.repository import PASSWORD, USER, Repository, a_signing_key, hosted
 from tests.running import running_server
 from tests.served import a_free_port
 from tests.warm import Copy
@@ -39,6 +40,7 @@ class Loop:
 
     Attributes:
         more: Options of every round.
+        address: Of the repository, where that is not its folder.
         known: Variables of every round.
     """
 
@@ -49,10 +51,16 @@ class Loop:
     service: str
     known: Mapping[str, str]
     more: tuple[str, ...] = ()
+    address: str = ""
 
     def options(self, mode: str, state: str = "state") -> Sequence[str]:
         return (
-            *("--repository", str(self.repository.folder), "--service", self.service),
+            *(
+                "--repository",
+                self.address or str(self.repository.folder),
+                "--service",
+                self.service,
+            ),
             *("--state", str(self.folder / state), "--mode", mode, *self.more),
         )
 
@@ -512,6 +520,123 @@ def test_of_two_runs_one_leads_and_the_other_takes_over(loop: Loop) -> None:
     first.process.wait(WITHIN)
     assert loop.once("apply", state="other").code == 0
     assert loop.applied() == commit
+
+
+def test_an_object_that_two_writers_want_is_left(embedded: Loop) -> None:
+    """After three heals within an hour; the other one is named."""
+    follows = following(embedded, "heal", "--interval", "1s")
+    assert embedded.once("apply", state="other").code == 0
+    follows.until(lambda state: state["commit_applied"])
+    for count in range(3):
+        embedded.direct.change("greet", timeout=f"{count + 1}s")
+        follows.until(lambda _: embedded.held("greet")["spec"]["timeout"] == "20s")
+
+    embedded.direct.change("greet", timeout="9s")
+    state = follows.until(lambda state: "contested" in state["conditions"])
+
+    (left,) = state["left"]
+    assert left["ref"]["name"] == "greet"
+    assert "contested" in left["why"]
+    assert [each["by"] for each in state["drift"]["drift"]] == ["ana"]
+    rounds = _rounds(follows)
+    follows.until(lambda _: _rounds(follows) > rounds + 1)
+    assert embedded.held("greet")["spec"]["timeout"] == "9s"
+    follows.process.send_signal(signal.SIGTERM)
+    follows.process.wait(WITHIN)
+
+
+def test_client_secrets_go_to_the_sink_and_nowhere_else(loop: Loop, tmp_path: Path) -> None:
+    """Without a sink, a commit that makes one is blocked."""
+    loop.push({"manifests/web.yaml": an_application("web")})
+    if loop.service.startswith("http"):
+        blocked = loop.once("apply")
+        assert blocked.code == 3
+        assert "no destination is chosen" in blocked.err
+
+    done = loop.once("apply", "--secrets-to", "file:secrets")
+
+    assert done.code == 0, done.all
+    (kept,) = (tmp_path / "secrets").glob("*.json")
+    secret = json.loads(kept.read_text(encoding="utf-8"))["client_secret"]
+    assert len(secret) == 64
+    assert secret not in done.all
+    for path in (tmp_path / "state").rglob("*"):
+        assert not path.is_file() or secret.encode() not in path.read_bytes()
+
+
+def test_after_a_restore_the_commit_is_applied_again(embedded: Loop) -> None:
+    """The record went back with the store."""
+    first = embedded.repository.head
+    assert embedded.once("apply").code == 0
+    kept = {path: path.read_bytes() for path in embedded.direct.store.parent.iterdir()}
+    follows = following(embedded, "apply", "--interval", "1s")
+    second = embedded.push({"manifests/greet.yaml": an_action(timeout="5s")})
+    follows.until(lambda state: state["commit_applied"] == second)
+    follows.process.send_signal(signal.SIGSTOP)
+    for path in embedded.direct.store.parent.iterdir():
+        path.unlink()
+    for path, content in kept.items():
+        path.write_bytes(content)
+    assert embedded.applied() == first
+
+    follows.process.send_signal(signal.SIGCONT)
+    follows.until(lambda _: embedded.applied() == second)
+
+    assert embedded.held("greet")["spec"]["timeout"] == "5s"
+    follows.process.send_signal(signal.SIGTERM)
+    follows.process.wait(WITHIN)
+
+
+def test_a_repository_behind_https_is_followed(embedded: Loop, tmp_path: Path) -> None:
+    """With a credential and an authority of its own, in files outside of it."""
+    credentials = tmp_path / "credentials"
+    with hosted(embedded.repository, tmp_path) as server:
+        address = server.address.replace("https://", f"https://{USER}:{PASSWORD}@")
+        credentials.write_text(address.removesuffix("/.git") + "\n", encoding="ascii")
+        loop = replace(
+            embedded,
+            address=server.address,
+            more=("--git-credentials-file", "credentials", "--git-ca-file", str(server.authority)),
+        )
+
+        assert loop.once("apply").code == 0
+        commit = loop.push({"manifests/greet.yaml": an_action(timeout="5s")})
+        done = loop.once("apply")
+
+    assert done.code == 0, done.all
+    assert loop.applied() == commit
+    assert PASSWORD not in done.all
+
+
+def test_a_zitadel_is_told_what_was_applied(
+    run: Run, tmp_path: Path, a_zitadel: ServeZitadel
+) -> None:
+    """It keeps no record, so a new state knows none; an edit by hand is healed."""
+    repository = Repository.new(tmp_path / "origin")
+    first = repository.commit({"manifests/greet.yaml": an_action()})
+    with a_zitadel() as (fake, environ):
+        known = {"RECONCILER_TOKEN": environ["RECONCILER_TOKEN"]}
+        service = environ["RECONCILER_SERVICE"]
+        store = tmp_path / "none.db"
+        loop = Loop(repository, tmp_path, Direct(store), run, service, known)
+
+        unknown = loop.once("apply")
+        assert unknown.code == 3, unknown.all
+        assert "--applied COMMIT" in unknown.err
+        assert fake.named("actions", "greet") == []
+
+        second = loop.push({"manifests/greet.yaml": an_action(timeout="5s")})
+        assert loop.once("apply", "--applied", first).code == 0
+        (made,) = fake.named("actions", "greet")
+        assert made["timeout"] == "5s"
+
+        fake._changed("actions", made, {"timeout": "9s"})
+        done = loop.once("heal")
+        assert "Action acme/greet is healed" in done.err, done.all
+        (found,) = fake.named("actions", "greet")
+        assert found["timeout"] == "5s"
+        kept = json.loads((tmp_path / "state" / "run.json").read_text(encoding="utf-8"))
+        assert kept["memory"]["applied"] == second
 
 
 def test_an_idle_round_reads_heads_alone(loop: Loop) -> None:

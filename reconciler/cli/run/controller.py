@@ -477,7 +477,7 @@ class Controller:
         contested = self._fights.contested(now)
         conditions = conditions_of(
             situation,
-            drifted=drift.objects if drift else (),
+            drifted=(*drift.objects, *drift.untold) if drift else (),
             contested=[left for left in look.left if left.id in contested],
             owed=len(look.healing.deliverable),
         )
@@ -506,7 +506,8 @@ def _as_plan(look: _Look) -> int:
         return ExitCode.BLOCKED
     plan, drift = look.plan, look.drift
     is_pending = plan is not None and (plan.changes or plan.deliverable or plan.owed_left)
-    return ExitCode.CHANGES if is_pending or (drift and drift.objects) else ExitCode.DONE
+    has_drifted = drift is not None and (drift.objects or drift.untold)
+    return ExitCode.CHANGES if is_pending or has_drifted else ExitCode.DONE
 
 
 def _organizations_of(reading: Reading | None) -> tuple[str, ...]:

@@ -73,6 +73,8 @@ class Status:
         for drifted in self.drift.objects if self.drift else ():
             what = ", ".join(field.name for field in drifted.fields) or "deleted"
             yield f"{drifted.ref} was changed on the service ({what}) by {drifted.cause.by}"
+        for ref in self.drift.untold if self.drift else ():
+            yield f"{ref} differs, and the service does not tell who changed it"
         for left in self.left:
             yield f"{left.ref} is not healed: {left.why}"
         if Condition.WATCHING in self.conditions:
@@ -118,7 +120,8 @@ def _time(seconds: int) -> str | None:
 
 def status_as_metrics(status: Status) -> str:
     """Return the state as figures in the text form of Prometheus."""
-    drifted = len(status.drift.objects) if status.drift else 0
+    drift = status.drift
+    drifted = len(drift.objects) + len(drift.untold) if drift else 0
     pending = len(status.plan.changes) if status.plan else 0
     lines = [
         *_figure("rounds_total", "counter", "Rounds.", status.rounds),
