@@ -93,6 +93,8 @@ class _Look:
         reading: Of the tip; None where there is none.
         base: The commit that drift is looked for against: that applied last, else the tip.
         plan: Of the tip, for show; ``healing`` is that of the base.
+        wrote: Whether the service was written to: its heads are those of before no more, and a
+            store that is restored to that moment has them again.
         failures: Why the round could not do all of its work.
     """
 
@@ -107,6 +109,7 @@ class _Look:
     pause: Pause | None = None
     left: tuple[Left, ...] = ()
     code: int = ExitCode.DONE
+    wrote: bool = False
     notes: list[Condition] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
@@ -404,6 +407,7 @@ class Controller:
         """Return what became of a commit; None where its plan is held back by now."""
         if look.plan is None or reading.desired is None:
             return None
+        look.wrote = True
         if not (look.plan.changes or look.plan.deliverable):
             self._record(reading, "unchanged")
             return ApplyReport((), remaining=0)
@@ -452,6 +456,7 @@ class Controller:
             look.failures.append(f"nothing is healed: {hold.problem}. {hold.remedy}")
             look.code = ExitCode.BLOCKED
             return
+        look.wrote = True
         with self._locked(service, base.desired.organizations):
             plan, observed = preview(
                 base.desired, service, look.healing.scope, self._writer.allowed, all_flows=True
@@ -473,7 +478,8 @@ class Controller:
         """Keep what a round found."""
         situation, drift = look.situation, look.drift
         self._scope = [fold(name) for name in look.organizations]
-        self._heads, self._tip, self._looked = self._within(heads), situation.tip, now
+        self._heads = None if look.wrote else self._within(heads)
+        self._tip, self._looked = situation.tip, now
         contested = self._fights.contested(now)
         conditions = conditions_of(
             situation,
