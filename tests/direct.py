@@ -46,11 +46,18 @@ class Direct:
             request = Request("UpdateAction", changed, caller=self._caller, context=context)
             service.call(request)
 
-    def of_tree(self, operation: str, **fields: Any) -> None:
-        """Call an operation about the tree ``default`` of the organization."""
-        named = {"organization": "acme", "tree": "default", **fields}
+    def of_tree(self, operation: str, organization: str = "acme", **fields: Any) -> dict[str, Any]:
+        """Call an operation about the tree ``default`` of an organization."""
+        named = {"organization": organization, "tree": "default", **fields}
         with closing(open_sqlite(self.store)) as service:
-            service.call(Request(operation, named, caller=self._caller))
+            return service.call(Request(operation, named, caller=self._caller))
+
+    def record(self, organization: str, commit: str) -> None:
+        """Lead the tree of an organization for a moment, and record a commit as applied."""
+        given = self.of_tree("AcquireLease", organization, holder="ana", seconds=60)
+        lease = {"lease": given["lease"]}
+        self.of_tree("RecordCommit", organization, commit=commit, outcome="changed", **lease)
+        self.of_tree("ReleaseLease", organization, **lease)
 
     def remove_app(self, name: str) -> None:
         held = self.objects()[name]

@@ -80,15 +80,15 @@ class Loop:
             (count,) = connection.execute("SELECT count(*) FROM events").fetchone()
         return int(count)
 
-    def applied(self) -> str:
-        """Return the commit that the service has on record for the tree."""
+    def applied(self, organization: str = "acme") -> str:
+        """Return the commit that the service has on record for the tree in an organization."""
         if not self.direct.store.exists():
             return ""
         found = [
             record["commit"]
             for each in self.direct("ListHeads")["organizations"]
             for record in each["applied"]
-            if (each["name"], record["tree"]) == ("acme", "default")
+            if (each["name"], record["tree"]) == (organization, "default")
         ]
         return found[0] if found else ""
 
@@ -585,6 +585,38 @@ def test_after_a_restore_the_commit_is_applied_again(embedded: Loop) -> None:
     assert embedded.held("greet")["spec"]["timeout"] == "5s"
     follows.process.send_signal(signal.SIGTERM)
     follows.process.wait(WITHIN)
+
+
+def test_a_tree_of_two_organizations_is_recorded_in_both(loop: Loop) -> None:
+    """A commit that only one of them has on record is not healed towards."""
+    other = ORGANIZATION.partition("---")[0].replace("acme", "globex")
+    theirs = an_action().replace('"acme"', '"globex"')
+    commit = loop.push({"manifests/globex.yaml": other, "manifests/theirs.yaml": theirs})
+    assert loop.once("apply").code == 0
+    assert loop.applied() == commit
+    assert loop.applied("globex") == commit
+
+    claimed = loop.push({"manifests/greet.yaml": an_action(timeout="5s")})
+    loop.direct.record("acme", claimed)
+    loop.direct.change("greet", timeout="1s")
+    done = loop.once("heal")
+
+    assert "is healed" not in done.err, done.all
+    assert loop.held("greet")["spec"]["timeout"] == "1s"
+
+
+def test_a_tree_of_another_organization_with_the_same_name_is_left_alone(loop: Loop) -> None:
+    """Its pause does not pause this one, and its record is no record of this one."""
+    assert loop.once("apply").code == 0
+    loop.push({"manifests/greet.yaml": an_action(timeout="5s")})
+    loop.direct("AddOrg", name="globex")
+    loop.direct.of_tree("PauseTree", "globex", reason="theirs", seconds=600)
+    loop.direct.record("globex", "f" * 40)
+
+    assert loop.once("apply").code == 0
+
+    assert loop.applied() == loop.repository.head
+    assert loop.applied("globex") == "f" * 40
 
 
 def test_a_repository_behind_https_is_followed(embedded: Loop, tmp_path: Path) -> None:
