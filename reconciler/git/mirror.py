@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from reconciler.errors import RepositoryError, cannot_write
 from reconciler.git.address import Access, Address
-from reconciler.git.program import FETCHING, MIB, Git, Limits, failed
+from reconciler.git.program import FETCHING, MIB, Git, Limits, failed, too_large
 from reconciler.resources.files import make_folder, new_private, write_whole
 
 COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
@@ -134,15 +134,21 @@ class Mirror:
         self._git.ask("init", "--quiet", "--bare", "--template=", f"--object-format={form}")
 
     def _fetch(self, ref: str) -> None:
-        self._remove_unfinished()
-        words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-        self._git.ask("fetch", *words, "--", self._address.text, f"+{ref}:{_TIP}", limits=FETCHING)
-
-    def _remove_unfinished(self) -> None:
-        """Remove what a fetch left that was ended in the middle."""
-        for left in (self._git.folder / "objects" / "pack").glob("tmp_*"):
+        for left in self._unfinished():  # by a fetch that was ended in the middle
             with suppress(OSError):
                 left.unlink()
+        words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+        named = ("--", self._address.text, f"+{ref}:{_TIP}")
+        done = self._git.run("fetch", *words, *named, limits=FETCHING)
+        if done.code and any(
+            each.stat().st_size >= FETCHING.file_bytes for each in self._unfinished()
+        ):
+            raise too_large("fetch", FETCHING)
+        if done.code:
+            raise failed("fetch", done)
+
+    def _unfinished(self) -> Sequence[Path]:
+        return [*(self._git.folder / "objects" / "pack").glob("tmp_*")]
 
     def _held(self, name: str) -> str:
         done = self._git.run("rev-parse", "--quiet", "--verify", name)

@@ -117,6 +117,8 @@ class Git:
             InterruptedRunError: the run was asked to stop meanwhile.
         """
         done = self.run(*words, given=given, limits=limits)
+        if done.code == -signal.SIGXFSZ:
+            raise too_large(words[0], limits)
         if done.code:
             raise failed(words[0], done)
         return done.output
@@ -179,16 +181,19 @@ class Git:
 
 def failed(command: str, done: Done) -> RepositoryError:
     """Return the error that a command failed, with what Git says of it."""
-    if done.code == -signal.SIGXFSZ or f"signal {signal.SIGXFSZ}" in done.errors:
-        return RepositoryError(
-            f"git {command} went over the limit of {LARGEST // MIB} MiB for a file",
-            remedy="Keep large files out of the repository of the manifests.",
-        )
     lines = [line for line in done.errors.splitlines() if line.startswith(("fatal:", "error:"))]
     said = "; ".join(lines)[:_SHOWN] or f"exit code {done.code}"
     return RepositoryError(
         f"git {command} failed: {said}",
         remedy="Check --repository, --ref and the files that give access to them.",
+    )
+
+
+def too_large(command: str, limits: Limits) -> RepositoryError:
+    """Return the error that a command wrote more than it may."""
+    return RepositoryError(
+        f"git {command} went over the limit of {limits.file_bytes // MIB} MiB for a file",
+        remedy="Keep large files out of the repository of the manifests.",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from reconciler.errors import InterruptedRunError, RepositoryError
 from reconciler.git.address import Access, parse_address
 from reconciler.git.mirror import LeftOut, Mirror
+from reconciler.git.program import Limits
 from tests.repository import PASSWORD, USER, Repository, a_signing_key, hosted
 
 MAIN = "refs/heads/main"
@@ -247,3 +249,63 @@ def test_a_git_that_is_too_old_is_refused(tmp_path: Path) -> None:
             continue
         with pytest.raises(RepositoryError, match="too old"):
             mirror.check()
+
+
+def test_ssh_is_given_the_key_and_the_hosts_and_nothing_else(
+    tmp_path: Path, repository: Repository
+) -> None:
+    """No configuration of this user, no agent, no host that is not known."""
+    commit = repository.commit({"a": "1"})
+    programs, asked = tmp_path / "bin", tmp_path / "asked"
+    programs.mkdir()
+    script = f'#!/bin/sh\nprintf "%s\\n" "$@" > {asked}\nfor last; do :; done\neval "exec $last"\n'
+    (programs / "ssh").write_text(script, encoding="ascii")
+    (programs / "ssh").chmod(0o755)
+    state = tmp_path / "state"
+    state.mkdir()
+    access = Access(ssh_key_file=tmp_path / "key", known_hosts=tmp_path / "hosts")
+    address = parse_address(f"ssh://git@forge.example.com{repository.folder}")
+    mirror = Mirror(state, address, access, f"{programs}:{os.environ['PATH']}")
+
+    assert mirror.tip(MAIN) == commit
+
+    words = asked.read_text(encoding="utf-8").splitlines()
+    assert words[:2] == ["-F", os.devnull]
+    assert {
+        "BatchMode=yes",
+        "StrictHostKeyChecking=yes",
+        "IdentitiesOnly=yes",
+        "IdentityAgent=none",
+        f"IdentityFile={tmp_path / 'key'}",
+        f"UserKnownHostsFile={tmp_path / 'hosts'}",
+        f"GlobalKnownHostsFile={os.devnull}",
+    } <= {*words}
+
+
+def test_a_history_that_is_too_large_is_refused(
+    repository: Repository, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel stops Git at the limit, before the disk is full."""
+    small = Limits(60, 64 * 1024)
+    monkeypatch.setattr("reconciler.git.mirror.FETCHING", small)
+    repository.commit({"a": "small"})
+    assert mirror.tip(MAIN)
+    repository.commit({"large": secrets.token_hex(500_000)})
+
+    with pytest.raises(RepositoryError, match="limit"):
+        mirror.tip(MAIN)
+    repository.git("reset", "--quiet", "--hard", "HEAD~1")
+    assert mirror.tip(MAIN) == repository.head
+
+
+def test_a_commit_of_too_many_bytes_is_not_written(
+    tmp_path: Path, repository: Repository, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few bytes in a pack can be many in files."""
+    monkeypatch.setattr("reconciler.git.mirror.MOST_BYTES", 100)
+    commit = repository.commit({"a": "x" * 101})
+    mirror.tip(MAIN)
+
+    with pytest.raises(RepositoryError, match="holds more than"):
+        mirror.write_out(commit, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -309,7 +309,12 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
         listening = bind(*place)
     except ListenError as failure:
         raise UsageError(failure.problem, remedy=failure.remedy) from failure
-    pages = Pages(lambda: controller.status, signals.wake, token, is_loopback_host(place[0]))
+    is_loopback = is_loopback_host(place[0])
+    if token is not None and not is_loopback:
+        LOG.warning(
+            "the token of the trigger is not encrypted on %s: put TLS in front", form.listen
+        )
+    pages = Pages(lambda: controller.status, signals.wake, token, is_loopback)
     with answering(pages, listening):
         LOG.info("listening on %s", address_of(listening, is_tls=False))
         while not signals.stops():
