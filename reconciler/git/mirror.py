@@ -105,7 +105,7 @@ class Mirror:
             "--",
             self._address.text,
             ref,
-            limits=FETCHING._replace(file_bytes=16 * MIB),
+            limits=_LISTING,
         )
         if listed.code:
             raise failed("ls-remote", listed)

@@ -20,7 +20,7 @@ from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_applicati
 from tests.acceptance.zitadel import ServeZitadel
 from tests.direct import Direct
 from tests.plain_http import NO_TRUST
-from tests.program import Ran, started
+from tests.program import Ran, program, started
 from tests.repository import PASSWORD, USER, Repository, a_signing_key, hosted
 from tests.running import running_server
 from tests.served import a_free_port
@@ -587,6 +587,22 @@ def test_after_a_restore_the_commit_is_applied_again(embedded: Loop) -> None:
     follows.process.wait(WITHIN)
 
 
+def test_what_ci_applied_is_not_applied_again(loop: Loop) -> None:
+    """A complete apply of a clean commit leaves the same record; a new state goes on from it."""
+    here = program(loop.repository.folder)
+    known = {**loop.known, "RECONCILER_SERVICE": loop.service}
+    done = here("apply", "manifests", "--auto-approve", **known)
+    assert done.code == 0, done.all
+    assert loop.applied() == loop.repository.head
+    count = loop.events()
+
+    assert loop.once("apply").code == 0
+    assert loop.events() == count
+
+    loop.direct.change("greet", timeout="1s")
+    assert "is healed" in loop.once("heal", state="new").err
+
+
 def test_a_tree_of_two_organizations_is_recorded_in_both(loop: Loop) -> None:
     """A commit that only one of them has on record is not healed towards."""
     other = ORGANIZATION.partition("---")[0].replace("acme", "globex")
@@ -652,6 +668,7 @@ def test_a_zitadel_is_told_what_was_applied(
         store = tmp_path / "none.db"
         loop = Loop(repository, tmp_path, Direct(store), run, service, known)
 
+        assert loop.once("observe").code == 2
         unknown = loop.once("apply")
         assert unknown.code == 3, unknown.all
         assert "--applied COMMIT" in unknown.err

@@ -105,8 +105,13 @@ class RunForm(NamedTuple):
     @property
     def said(self) -> Said:
         """Return what is said of commits."""
-        named = (self.accept, self.trust_commit, self.applied)
-        return Said(_absolute(self.signed_by), *(each or "" for each in named))
+        return Said(
+            _absolute(self.signed_by),
+            self.accept or "",
+            self.trust_commit or "",
+            self.applied or "",
+            writes=self.mode != Mode.OBSERVE,
+        )
 
     def settings(self, purpose: Purpose) -> Settings:
         """Return what the rounds are made by."""

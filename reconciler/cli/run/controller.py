@@ -30,6 +30,7 @@ from reconciler.cli.run.status import Status
 from reconciler.cli.run.writing import Writer
 from reconciler.continuous.decision import (
     Condition,
+    Hold,
     Mode,
     Situation,
     Step,
@@ -62,6 +63,7 @@ LOG = logging.getLogger("reconciler.run")
 LEASE_SECONDS = 60  # at least; a longer interval has a longer lease
 LEASE_ROUNDS = 3
 LONGEST_LEASE_SECONDS = 3600  # that a service gives
+_UNREAD = {Why.UNSIGNED, Why.UNTRUSTED}  # nobody stands behind such a commit: it is not planned
 _NOTHING = Plan(Scope(), "", ())
 _Led: TypeAlias = tuple[str, tuple[str, ...]]
 """A tree and the names of its organizations."""
@@ -118,6 +120,12 @@ class _Look:
         """Return the names of the organizations of both commits, in the order of leases."""
         names = {name for each in (self.reading, self.base) for name in _organizations_of(each)}
         return tuple(sorted(names, key=fold))
+
+    def hold(self, hold: Hold | None) -> None:
+        """Hold the tip back for one more reason, if there is one."""
+        if hold is not None:
+            holds = (*self.situation.holds, hold)
+            self.situation = replace(self.situation, holds=holds)
 
 
 class Controller:
@@ -328,16 +336,15 @@ class Controller:
                 look.drift = drift_in(look.healing, look.observed, service)
             except InvalidManifestsError as problem:
                 look.failures.append(f"nothing is healed: {invalid(problem).problem}")
-        if reading.desired is None or look.situation.holds:
+        if reading.desired is None or _UNREAD & {hold.why for hold in look.situation.holds}:
             return
         try:
             look.plan, _ = self._preview(reading, service)
         except InvalidManifestsError as problem:
-            look.situation = replace(look.situation, holds=(invalid(problem),))
+            look.hold(invalid(problem))
             return
         needs_sink = None if self._client is None else self._writer.no_sink(look.plan)
-        if hold := blocked(look.plan) or needs_sink:
-            look.situation = replace(look.situation, holds=(hold,))
+        look.hold(blocked(look.plan) or needs_sink)
 
     def _preview(self, reading: Reading, service: Looking) -> tuple[Plan, ObservedState]:
         """Plan a commit as ``plan`` does. Files of the commit are looked at in its folder."""
@@ -414,7 +421,7 @@ class Controller:
         with self._locked(service, reading.desired.organizations):
             plan, observed = self._preview(reading, service)
             if hold := blocked(plan) or self._writer.no_sink(plan):
-                look.situation = replace(look.situation, holds=(hold,))
+                look.hold(hold)
                 look.code = ExitCode.BLOCKED
                 return None
             report = self._writer.carry_out(

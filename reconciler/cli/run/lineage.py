@@ -28,12 +28,14 @@ class Said:
         accept: The commit at which a rewritten ref is accepted.
         trust: The commit whose ``reconciler.yaml`` counts.
         applied: The commit that counts as applied where the service keeps no record.
+        writes: Whether the run may write at all.
     """
 
     signed_by: Path | None = None
     accept: str = ""
     trust: str = ""
     applied: str = ""
+    writes: bool = False
 
 
 class Lineage:
@@ -118,7 +120,7 @@ class Lineage:
                     signature=self._unsigned(tip),
                     differences=tuple(self._differences(reading, applied)),
                     accepted=accept,
-                    is_known=heads is not None or bool(applied),
+                    is_known=heads is not None or bool(applied) or not self._said.writes,
                 )
             )
         ]
