@@ -110,7 +110,7 @@ def _tell(heads: Collection[Head], tree: str, names: Collection[str]) -> None:
         for pause in head.pauses:
             if pause.tree == tree and fold(head.name) in asked:
                 where = f"tree {visible(tree)} in {visible(head.name)}"
-                say(f"paused  {where} until {pause.until}: {visible(pause.reason)}")
+                say(f"paused  {where} until {visible(pause.until)}: {visible(pause.reason)}")
 
 
 class Record(NamedTuple):

@@ -187,9 +187,9 @@ def _drifted_as_json(drifted: DriftedObject) -> JsonObject:
     }
 
 
-_CONTEXT = (("tree", "tree"), ("revision", "revision"), ("plan", "plan"))
+_CONTEXT = (("tree", "tree"), ("commit", "commit"), ("revision", "revision"), ("plan", "plan"))
 
-_REASON = "reason"  # with --break-glass
+_REASON = "reason"  # with --break-glass, and of a pause
 
 
 class HistoryDocument(NamedTuple):
@@ -248,5 +248,6 @@ def _step(step: Step, style: Style) -> Iterator[str]:
 
 
 def _said(step: Step, key: str) -> str:
-    value = step.event.context.get(key)
+    """Return what an event itself says, as those of a tree do; or else the context of its write."""
+    value = {**step.event.context, **step.event.payload}.get(key)
     return value if isinstance(value, str) else ""

@@ -53,6 +53,9 @@ def test_a_paused_tree_is_planned_and_not_applied(run: Run, applied: Path) -> No
     assert "Nothing was written" in refused.err
 
     assert "resumed  tree default in acme" in run("resume").out
+    history = run("history", "Organization", "acme").out
+    assert "organization.tree.paused  by local:" in history
+    assert "    tree default\n    reason: incident 7\n" in history
     assert run("apply", "--auto-approve").code == 0
     assert "PLAN-PAUSED" not in run("plan").all
     again = run("resume")

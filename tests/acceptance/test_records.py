@@ -74,7 +74,8 @@ def test_a_commit_is_recorded_once_it_is_applied(
     assert records(top)[0]["of"]["revision"] == first
     assert records(top)[0]["of"]["plan"].startswith("sha256:")
     assert run("store", "verify").code == 0
-    assert run("history", "Organization", "acme").code == 0
+    history = run("history", "Organization", "acme").out
+    assert f"tree default, commit {third}, revision {third}, plan sha256:" in history
 
 
 def test_the_record_is_of_the_commit_and_not_of_what_a_job_claims(
@@ -245,3 +246,21 @@ def test_records_and_pauses_are_in_a_backup(
     for command in ("rebuild", "verify"):
         assert run("store", command).code == 0
     assert run("apply", "--auto-approve").code == 3
+
+
+def test_a_record_is_not_taken_for_a_write_of_the_plan(
+    run: Run, small: Path, commit: Callable[[], str]
+) -> None:
+    """A plan file that is given again is done already, also where it made the organization."""
+    commit()
+    write(small.parent / ".gitignore", ".reconciler\nplan.json\n")
+    commit()
+    digest = run("plan", "--out", "plan.json", "--format", "json").json["digest"]
+    assert run("apply", "plan.json").code == 0
+    assert len(records(small.parent)) == 1
+
+    again = run("apply", "plan.json")
+
+    assert again.code == 0
+    assert "Every change of this plan is done already." in again.err
+    assert "carried out in part: 6 object(s)" in run("apply", "--digest", digest).err

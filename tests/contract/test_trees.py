@@ -160,18 +160,16 @@ def test_what_trees_left_is_made_anew_from_the_log(ask: Asking) -> None:
     assert verify(ask.service.store) == []
 
 
-def test_a_pause_and_a_record_give_a_tree_no_object(ask: Asking) -> None:
-    """They say nothing of whose the organization is, and pruning asks that."""
-    context = '{"tree":"thief"}'
+def test_a_pause_and_a_record_leave_the_organization_as_it_is(ask: Asking) -> None:
+    """Pruning asks whose it is, and a plan file for which plan it was written last."""
+    context = '{"tree":"thief","plan":"sha256:1","preventDelete":true}'
+    before = ask("ListObjects", organizationId=ask.organization)["objects"][0]
     pause(ask, context=context)
     record(ask, lead(ask), context=context)
 
     organization = ask("ListObjects", organizationId=ask.organization)["objects"][0]
 
-    assert (organization["owner"], organization["trees"]) == ("", [])
-    assert set(organization) == set(
-        ask("ListObjects", organizationId=ask.organization)["objects"][1]
-    )
+    assert organization == before
 
 
 def test_an_organization_keeps_only_so_many_trees(ask: Asking) -> None:

@@ -1,7 +1,6 @@
 """Events of the trees of an organization: their pauses, and the commits that were applied.
 
-They leave the organization as it is. What they say last is kept in the marks of its row, by the
-name of the tree.
+What they say last is kept in the marks of the organization's row, by the name of the tree.
 """
 
 from __future__ import annotations
@@ -9,33 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.service.domain.events import (
-    Held,
-    ImpossibleHistoryError,
-    KindEvents,
-    OwnEvent,
-    Unborn,
-)
+from reconciler.service.domain.events import KindEvents, MarkEvent
 
 PAUSED = "paused"
 APPLIED = "applied"
 
 
 @dataclass(frozen=True, slots=True)
-class _TreeEvent(OwnEvent):
-    """Something that was said of a tree, and of no object. Each has the name of the tree."""
-
-    GIVES_OWNER = False
-
-    def after(self, state: Unborn | Held) -> Held:
-        """Return the organization, which is as it was."""
-        if isinstance(state, Unborn):
-            raise ImpossibleHistoryError(self, state)
-        return state
-
-
-@dataclass(frozen=True, slots=True)
-class TreePaused(_TreeEvent):
+class TreePaused(MarkEvent):
     """A tree is not to be applied for a while.
 
     Attributes:
@@ -55,7 +35,7 @@ class TreePaused(_TreeEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class TreeResumed(_TreeEvent):
+class TreeResumed(MarkEvent):
     """A pause ended before its time."""
 
     VERB = "tree.resumed"
@@ -70,7 +50,7 @@ class TreeResumed(_TreeEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class TreeApplied(_TreeEvent):
+class TreeApplied(MarkEvent):
     """The manifests of a commit were applied, all of them.
 
     Attributes:

@@ -150,11 +150,22 @@ class OwnEvent(Event):
         """
         raise ImpossibleHistoryError(self, state)
 
+
+@dataclass(frozen=True, slots=True)
+class MarkEvent(Event):
+    """An event of one kind that leaves a mark on an object, and the object as it is.
+
+    Its sequence, its last writer and their context stay as well: nobody wrote to it.
+    """
+
+    GIVES_OWNER = False
+
     def marked(self, marks: dict[str, Any], at: int, writer: str) -> None:
-        """Change what is kept in the marks of the object's row; most events change nothing there.
+        """Change the marks of the object's row.
 
         ``at`` is the sequence of the event, which is its time; ``writer`` is who caused it.
         """
+        raise AssertionError("each of these events leaves a mark of its own")
 
 
 def _never(before: Spec, after: Spec) -> bool:
@@ -171,7 +182,7 @@ class KindEvents:
         ends_secret: Whether an update ends the client secret, by the fields before and after.
     """
 
-    own: tuple[type[OwnEvent], ...] = ()
+    own: tuple[type[OwnEvent | MarkEvent], ...] = ()
     side: tuple[type[Event], ...] = ()
     ends_secret: Callable[[Spec, Spec], bool] = _never
 

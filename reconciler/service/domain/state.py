@@ -15,6 +15,7 @@ from reconciler.service.domain.events import (
     Event,
     Held,
     ImpossibleHistoryError,
+    MarkEvent,
     OwnEvent,
     Reactivated,
     Removed,
@@ -59,7 +60,7 @@ def _changed(state: Held, event: Event) -> State:
             return replace(state, spec=spec, secret_hash="" if ended else state.secret_hash)
         case Deactivated() | Reactivated():
             return replace(state, active=isinstance(event, Reactivated))
-        case ContextRecorded():
+        case ContextRecorded() | MarkEvent():
             return state
         case Removed():
             return None

@@ -22,7 +22,7 @@ from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.events import Event
 from reconciler.service.domain.refusal import not_found, too_many_trees
 from reconciler.service.eventstore.rows import ObjectQuery, ObjectRow
-from reconciler.service.operations.answers import MICROSECONDS, Answer, timestamp
+from reconciler.service.operations.answers import MICROSECONDS, Answer, details_at, timestamp
 from reconciler.service.operations.leases import check_leadership
 from reconciler.service.operations.operation import Effect, light_operation
 from reconciler.service.operations.request import MAX_TEXTS, Fields
@@ -156,7 +156,9 @@ def record_commit(call: Writing, fields: Fields) -> Answer:
 
 
 def _written(call: Writing, organization: ObjectRow, *events: Event) -> Answer:
-    return call.update(organization, events)
+    """Write events, and answer the end of the organization's log."""
+    call.change(organization, events)
+    return {"details": details_at(organization.id, call.tx.head(organization.id).sequence)}
 
 
 def _check_count(tree: str, known: Sequence[str] | dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from reconciler.service.domain.events import (
     Deactivated,
     Event,
     Held,
-    OwnEvent,
+    MarkEvent,
     Reactivated,
     Removed,
     Renamed,
@@ -74,6 +74,8 @@ def next_row(
     held = evolve(before, event)
     if not isinstance(held, Held):
         return None
+    if row is not None and isinstance(event, MarkEvent):
+        return _marked(row, stored, event)
     return ObjectRow(
         held.id,
         held.kind.value,
@@ -90,27 +92,20 @@ def next_row(
         stored.writer,
         stored.context,
         _with_state(
-            _with_own(
-                _next_marks(
-                    row.marks if row else NO_MARKS,
-                    stored.context,
-                    gives=event.GIVES_OWNER,
-                ),
-                stored,
-                event,
+            _next_marks(
+                row.marks if row else NO_MARKS,
+                stored.context,
+                gives=event.GIVES_OWNER,
             ),
             active=held.active,
         ),
     )
 
 
-def _with_own(marks: str, stored: StoredEvent, event: Event) -> str:
-    """Return marks with what an event of one kind alone leaves there."""
-    if not isinstance(event, OwnEvent):
-        return marks
-    known: dict[str, Any] = json.loads(marks)
-    event.marked(known, stored.sequence, stored.writer)
-    return canonical(known)
+def _marked(row: ObjectRow, stored: StoredEvent, event: MarkEvent) -> ObjectRow:
+    marks: dict[str, Any] = json.loads(row.marks)
+    event.marked(marks, stored.sequence, stored.writer)
+    return row._replace(version=stored.version, marks=canonical(marks))
 
 
 def _is_same(before: State, held: Held) -> bool:
