@@ -14,8 +14,9 @@ from reconciler.service.operations.request import Request
 class Direct:
     """Calls operations on a store, beside whatever else works with it."""
 
-    def __init__(self, store: Path, name: str = "ana") -> None:
+    def __init__(self, store: Path, name: str = "ana", organization: str = "acme") -> None:
         self.store = store
+        self.organization = organization
         self._caller = Caller(name, Role.ADMIN)
 
     def __call__(self, operation: str, organization: str = "", **fields: Any) -> dict[str, Any]:
@@ -25,11 +26,11 @@ class Direct:
 
     def named(self, name: str) -> Direct:
         """Return the same for a person of another name."""
-        return Direct(self.store, name)
+        return Direct(self.store, name, self.organization)
 
     def objects(self) -> dict[str, dict[str, Any]]:
         found = self("ListOrgs")["result"]
-        (owner,) = [each["id"] for each in found if each["name"] == "acme"]
+        (owner,) = [each["id"] for each in found if each["name"] == self.organization]
         return {
             found["name"]: found for found in self("ListObjects", organizationId=owner)["objects"]
         }

@@ -12,7 +12,17 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
-from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
+from reconciler.plan.model import (
+    Adopt,
+    Create,
+    Delete,
+    Plan,
+    Scope,
+    Summary,
+    Unmanaged,
+    Update,
+    ref_of,
+)
 from reconciler.resources.ref import Kind
 from tests.builders import (
     FakeSource,
@@ -88,7 +98,7 @@ def hostile_plan(texts: Sequence[str]) -> Plan:
     changes = [change for at, text in enumerate(said) for change in _changes(at, text)]
     findings = [finding for text in said for finding in hostile_findings(text)]
     return Plan(
-        scope=Scope(tree=said[0]),
+        scope=Scope(tree=said[0], target=(said[0],), exclude=(said[0],)),
         instance=said[0],
         organizations=tuple(said),
         changes=tuple(changes),
@@ -97,6 +107,8 @@ def hostile_plan(texts: Sequence[str]) -> Plan:
         ),
         blocks=tuple(findings),
         warnings=tuple(findings),
+        needed=tuple(map(ref_of, changes)),
+        left_out=Summary(*[10**6] * len(Summary._fields)),
     )
 
 

@@ -15,7 +15,13 @@ from reconciler.diagnostics import Diagnostic, error
 from reconciler.errors import UsageError
 from reconciler.plan.model import Change, Create, Delete, Plan, Scope, Summary, held_of, ref_of
 from reconciler.plan.ordering import frees, needed_by
-from reconciler.resources.ref import RefSet, ResourceRef, owner_of, parse_ref
+from reconciler.resources.ref import (
+    RefSet,
+    ResourceRef,
+    organization_ref,
+    owner_of,
+    parse_ref,
+)
 from reconciler.resources.references import references
 from reconciler.state import DesiredState, OwedSecret, Resource
 
@@ -33,7 +39,8 @@ class Selection:
 
     Attributes:
         changes: Keys of the changes that are in it.
-        in_step: Keys of what is in it and in step, with the owners and the like of all in it.
+        in_step: Keys of what is in it and in step, with what all in it names: once that is made,
+            the rest of an approved plan has it in step.
         needed: What the changes need and the scope does not name, in the order of the plan.
         blocks: An error for each change that is needed and excluded.
     """
@@ -57,14 +64,11 @@ class Selection:
         self.in_step = {ref.key for ref in plan.in_step if self._names(ref)}
         self.blocks = tuple(sorted(self._bring_needed(), key=lambda each: (each.ref, each.remedy)))
         self._bring_in_step(desired, {ref.key for ref in plan.in_step})
-        refs = map(ref_of, plan.changes)
-        self.needed = tuple(ref for ref in refs if ref.key in self.changes - named)
+        brought = self.changes - named
+        self.needed = tuple(ref for ref in map(ref_of, plan.changes) if ref.key in brought)
 
     def __contains__(self, ref: ResourceRef) -> bool:
-        key = ref.key
-        if key in self._planned:
-            return key in self.changes
-        return key in self.in_step or self._names(ref)
+        return ref.key in self.changes if ref.key in self._planned else self._names(ref)
 
     def holds_secret(self, secret: OwedSecret) -> bool:
         """Return whether an owed secret is that of an application in it, renamed or not."""
@@ -107,9 +111,10 @@ class Selection:
         left = [*self.changes, *self.in_step]
         while left:
             resource = desired.resources.get(left.pop())
-            found = {*_named_by(resource)} & in_step - self.in_step if resource else set()
-            self.in_step |= found
-            left += found
+            for key in _named_by(resource) if resource else ():
+                if key in in_step and key not in self.in_step:
+                    self.in_step.add(key)
+                    left.append(key)
 
 
 def narrowed(plan: Plan, desired: DesiredState) -> Plan:
@@ -161,6 +166,7 @@ def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:
         *plan.in_step,
         *(found.ref for found in plan.unmanaged),
         *(secret.ref for secret in plan.owed),
+        *map(organization_ref, plan.organizations),  # no unmanaged object is an organization
     ]
     for flag, wanted in (("--target", targets), ("--exclude", excluded)):
         unknown = [each for each in wanted.without(known) if _is_of_shard(each, plan.scope)]

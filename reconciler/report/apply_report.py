@@ -28,7 +28,7 @@ from reconciler.report.findings import (
 from reconciler.report.layout import BARE, Layout, fitted
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_document import PlanDocument
-from reconciler.report.plan_json import change_as_json, ref_as_json
+from reconciler.report.plan_json import change_as_json, ref_as_json, selection_as_json
 from reconciler.report.visible import WHOLE, Sentence, Style, visible
 from reconciler.resources.call import JsonObject
 
@@ -258,6 +258,7 @@ def plan_records(document: PlanDocument) -> Iterator[Record]:
         operation="plan",
         digest=plan_digest(plan),
         summary=plan.summary._asdict(),
+        selection=selection_as_json(plan),
     )
 
 

@@ -46,6 +46,7 @@ from reconciler.resources.ref import ResourceRef
 
 CLASSES_NAMED = 8
 LINE = 400
+PART_LONGEST = 200
 LINES = 120
 _TITLES = 140  # of sections that have room for nothing else
 _TOGETHER = "- Equal changes stand together: `reconciler plan --full` shows each."
@@ -180,7 +181,7 @@ def _head(document: PlanDocument) -> list[str]:
     if document.shard:
         lines.append(f"- Shard {document.shard}")
     if part := document.part:
-        lines.append(f"- {PART} {as_code(part.selected)}{part.counts}")
+        lines.append(f"- {PART} {as_code(part.selected, PART_LONGEST)}{part.counts}")
     return [*lines, f"- Digest: `{document.digest}`"] if document.digest else lines
 
 

@@ -62,14 +62,17 @@ def place_as_text(place: Place) -> str:
 
 def place_as_code(place: Place) -> str:
     """Return the line for Markdown, as code that its text cannot leave."""
-    text = place_as_text(place)
-    if len(as_code(text)) > LONGEST:
-        text = f"{text[: LONGEST // 3]} [cut]"  # its back-ticks come three times at most
-    return as_code(text)
+    return as_code(place_as_text(place))
 
 
-def as_code(text: str) -> str:
-    """Return a text for Markdown, as code that it cannot leave."""
+def as_code(text: str, longest: int = LONGEST) -> str:
+    """Return a text for Markdown, as code that it cannot leave; a long one is cut."""
+    code = _as_code(text)
+    # Its back-ticks come three times at most.
+    return code if len(code) <= longest else _as_code(f"{text[: longest // 3]} [cut]")
+
+
+def _as_code(text: str) -> str:
     ticks = "`" * (1 + longest_ticks(text))
     pad = " " if "`" in text else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"

@@ -42,7 +42,7 @@ from reconciler.plan.risk import (
 )
 from reconciler.report.differences import what_differs
 from reconciler.report.groups import MANY, NAMED, grouped, in_short
-from reconciler.report.place import LONGEST, Place
+from reconciler.report.place import Place
 from reconciler.report.visible import WHOLE, Sentence, visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
@@ -244,9 +244,7 @@ def part_of(scope: Scope, counts: str) -> Part | None:
     """Return the part that a scope selects; None for the whole tree."""
     flags = [f"--target {each}" for each in scope.target]
     flags += [f"--exclude {each}" for each in scope.exclude]
-    text = visible(in_short(flags))
-    cut = f"{text[:LONGEST]} [cut]" if len(text) > LONGEST else text
-    return Part(cut, counts) if flags else None
+    return Part(visible(in_short(flags)), counts) if flags else None
 
 
 def _left_out(summary: Summary) -> str:

@@ -27,7 +27,7 @@ def plan_as_json(document: PlanDocument) -> JsonObject:
         **place_as_json(document.place),
         "new_service": not (plan.instance or plan.is_refused or plan.compared_with),
         "shard": str(plan.scope.shard) if plan.scope.shard else None,
-        "selection": _selection(plan),
+        "selection": selection_as_json(plan),
         "digest": document.digest or None,
         "summary": {**plan.summary._asdict(), "risks": sum(bool(c["risks"]) for c in changes)},
         "changes": changes,
@@ -38,7 +38,7 @@ def plan_as_json(document: PlanDocument) -> JsonObject:
     }
 
 
-def _selection(plan: Plan) -> JsonObject | None:
+def selection_as_json(plan: Plan) -> JsonObject | None:
     """Return the part of the tree that a plan is of, and what it leaves out; null for the whole."""
     if not plan.scope.is_partial:
         return None

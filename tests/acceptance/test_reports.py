@@ -207,6 +207,7 @@ def test_apply_as_a_stream_tells_each_change_as_it_begins_and_ends(run: Run, sma
         "failed": 0,
         "not_tried": 0,
         "untouched": 0,
+        "left_out": 0,
         "delivered": 0,
         "remaining": 0,
     }

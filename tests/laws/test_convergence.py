@@ -75,11 +75,12 @@ class Bench:
         assert errors == []
         return judgement.desired
 
-    def plan(self, desired: DesiredState, shard: Shard | None = None) -> Plan:
-        return preview(desired, self.client, replace(SCOPE, shard=shard), EVERYTHING)[0]
+    def plan(self, desired: DesiredState, shard: Shard | None = None, **more: Any) -> Plan:
+        scope = replace(SCOPE, shard=shard, **more)
+        return preview(desired, self.client, scope, EVERYTHING)[0]
 
-    def apply(self, desired: DesiredState, shard: Shard | None = None) -> ApplyReport:
-        scope = replace(SCOPE, shard=shard)
+    def apply(self, desired: DesiredState, shard: Shard | None = None, **more: Any) -> ApplyReport:
+        scope = replace(SCOPE, shard=shard, **more)
         plan, observed = preview(desired, self.client, scope, EVERYTHING)
         with Journal(self.folder / "journal.jsonl") as journal:
             executor = Executor(

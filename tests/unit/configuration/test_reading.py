@@ -26,6 +26,7 @@ environments:
     tree: live
     protected: true
     variables: {shopHost: shop.example.com}
+    allowPartial: false
 """
 
 
@@ -44,6 +45,8 @@ def test_every_field_is_read_with_its_place(tmp_path: Path) -> None:
         "acme", False, "environments/staging",
     )  # fmt: skip
     assert (production.tree, production.protected, production.overlay) == ("live", True, "")
+    assert (staging.allow_partial, production.allow_partial) == (True, False)
+    assert production.place("allowPartial")[1:3] == (18, 19)
     assert staging.variables["shopHost"].value == "staging.shop.example.com"
     assert staging.variables["shopHost"].origin[1:3] == (12, 27)
     assert production.place("service")[1:3] == (14, 14)

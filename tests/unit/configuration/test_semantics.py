@@ -247,6 +247,7 @@ LIVE = {"service": "https://id.example.com", "protected": True}
         ({"protected": True}, [("service", LIVE["service"], "a store of its own", SERVICE)]),
         ({**LIVE, "tree": "other"}, [("tree", "default", "other", HERE)]),
         ({**LIVE, "protected": False}, [("protected", "true", "false", HERE)]),
+        ({**LIVE, "allow_partial": False}, [("allowPartial", "true", "false", HERE)]),
     ],
 )
 def test_service_tree_and_protection_decide(fields: dict[str, Any], found: list[Any]) -> None:

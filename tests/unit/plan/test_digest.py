@@ -84,6 +84,8 @@ def test_what_changes_nothing_that_is_done_leaves_the_digest_alone(plan: Plan) -
         pytest.param(replace(PLAN, scope=Scope(prune_unmanaged=True)), id="--prune-unmanaged"),
         pytest.param(replace(PLAN, scope=Scope(shard=Shard(1, 1))), id="--shard"),
         pytest.param(replace(PLAN, scope=Scope(take_over=(GREET,))), id="--take-over"),
+        pytest.param(replace(PLAN, scope=Scope(target=("Action/acme/x",))), id="--target"),
+        pytest.param(replace(PLAN, scope=Scope(exclude=("Action/acme/x",))), id="--exclude"),
         pytest.param(replace(PLAN, scope=Scope(other_tree=("old",))), id="--other-tree"),
         pytest.param(replace(PLAN, instance="instance-2"), id="service"),
         pytest.param(replace(PLAN, organizations=("acme", "initech")), id="scope"),
@@ -142,6 +144,12 @@ def test_the_digest_is_the_same_on_every_machine() -> None:
     ("plan", "digest"),
     [
         pytest.param(a_plan(scope=Scope(take_over=(GREET,))), "1650b69590a59921", id="--take-over"),
+        pytest.param(
+            a_plan(scope=Scope(target=("Action/acme/*",))), "38911559178e1d10", id="--target"
+        ),
+        pytest.param(
+            a_plan(scope=Scope(exclude=("Action/acme/*",))), "650ea1f8e2b69580", id="--exclude"
+        ),
         pytest.param(
             a_plan(scope=Scope(other_tree=("old",))), "88943c52a326fde6", id="--other-tree"
         ),

@@ -72,8 +72,9 @@ TITLES = (
 )
 RISK = rf"<code>(?:{NAMES})</code>"
 PAGE = r"https://docs\.example\.com/guards\.md#[a-z-]+"
+SAFE = r"(?:(?!--)\S)*"
 FOLDS = (
-    r"<!-- reconciler-plan service=(?:(?!--)\S)* tree=(?:(?!--)\S)* -->",
+    rf"<!-- reconciler-plan service={SAFE} tree={SAFE}(?: (?:target|exclude)={SAFE})* -->",
     rf"<details>\n<summary>(?:\d+ (?:{TITLES})|{COUNTED})</summary>",
     rf'<details>\n<summary>(?:{RISK}|<a href="{PAGE}">{RISK}</a>) \(\d+\): (?:{SAID})</summary>',
     r"</details>",
@@ -97,7 +98,7 @@ def check_only_ours(text: str) -> None:
             assert token.info != "sh" or re.fullmatch(COMMAND, token.content)
         elif token.type == "inline":
             ours = any(re.fullmatch(ours, token.content) for ours in OURS)
-            assert ours or is_the_place(token), token.content
+            assert ours or is_the_place(token) or is_the_part(token), token.content
         elif token.type == "html_block":
             assert any(re.fullmatch(fold, token.content.rstrip()) for fold in FOLDS), token.content
         else:
@@ -112,6 +113,19 @@ def is_the_place(token: Token) -> bool:
     children = token.children or []
     return [child.type for child in children] == ["code_inline"] and children[0].content.startswith(
         "Service "
+    )
+
+
+def is_the_part(token: Token) -> bool:
+    """Tell the line of the options that select a part of the tree, with our words around them."""
+    children = [(child.type, child.content) for child in token.children or []]
+    kinds, texts = [kind for kind, _ in children], [text for _, text in children]
+    return (
+        kinds == ["text", "code_inline", "text"]
+        and texts[0] == "Part of the tree: "
+        and texts[1].startswith("--")
+        and re.fullmatch(r"(, \+\d+ that it needs)?\. Left out: [a-z0-9, ]+\.", texts[2])
+        is not None
     )
 
 

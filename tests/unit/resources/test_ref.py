@@ -13,14 +13,17 @@ from hypothesis import strategies as st
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.ref import (
     ESCAPES_IN_WORDS,
+    IN_PROJECT,
     MAX_SHARDS,
     Kind,
     RefError,
+    RefSet,
     ResourceRef,
     Shard,
     fold,
     organization_ref,
     owner_of,
+    parse_pattern,
     parse_ref,
     project_ref,
     read_shard,
@@ -108,6 +111,7 @@ def action(organization: str, name: str) -> ResourceRef:
         (action("acme", "100%"), "Action/acme/100%25"),
         (action("acme", "a%2Fb"), "Action/acme/a%252Fb"),
         (action("acme", "a=b"), "Action/acme/a%3Db"),
+        (action("acme", "a*b"), "Action/acme/a%2Ab"),
         (action("Action", "Action"), "Action/Action/Action"),
         (action("my org", " /"), "Action/my org/ %2F"),
         (project_ref("OidcApplication", "x/y"), "Project/OidcApplication/x%2Fy"),
@@ -228,6 +232,105 @@ def test_a_refusal_says_the_text_and_the_form(kind: Kind | None, found: str, for
 def test_an_ambiguous_text_is_shown() -> None:
     with pytest.raises(RefError, match=r"^'a/b/c' could name"):
         parse_ref("a/b/c", Kind.ACTION)
+
+
+@each_row(
+    ("text", "address", "named", "others"),
+    [
+        ("Action/acme/greet", "Action/acme/greet", "Action/Acme/Greet", "Action/acme/greets"),
+        ("action acme/GREET", "Action/acme/greet", "Action/acme/greet", "Action/acme2/greet"),
+        ("Action/acme/*", "Action/acme/*", "Action/acme/a%2Fb", "IdpJwtConfig/acme/greet"),
+        ("Action/ACME/G*t", "Action/acme/g*t", "Action/acme/GREET", "Action/acme/greets"),
+        ("Action/*/*e*e*", "Action/*/*e*e*", "Action/x/greet", "Action/x/gret"),
+        ("Action/acme/a%2ab", "Action/acme/a%2Ab", "Action/acme/A%2AB", "Action/acme/axb"),
+        ("Action/acme/a*%2A", "Action/acme/a*%2A", "Action/acme/axx%2A", "Action/acme/ab"),
+        ("Organization/a*/b", "Organization/a*%2Fb", "Organization/ax%2Fb", "Organization/ab"),
+        ("Organization/a*", "Organization/a*", "Organization/acme", "Project/acme/a"),
+        ("*/acme", "*/acme", "Organization/acme", "Organization/acme2"),
+        ("*/acme/*", "*/acme/*", "Project/acme/shop", "OidcApplication/acme/shop/web"),
+        ("*/acme/shop/*", "*/acme/shop/*", "ProjectRole/acme/shop/Admin", "Project/acme/shop"),
+        ("Pro*/acme/shop/*", "pro*/acme/shop/*", "ProjectRole/acme/shop/x",
+         "OidcApplication/acme/shop/x"),
+        ("ProjectRole/ACME/Shop/Ad*", "ProjectRole/acme/shop/Ad*", "ProjectRole/acme/shop/Admin",
+         "ProjectRole/acme/shop/admin"),
+        ("*/ACME/Shop/Admin", "*/acme/shop/Admin", "OidcApplication/acme/shop/admin",
+         "ProjectRole/acme/shop/admin"),
+    ],
+)  # fmt: skip
+def test_a_star_stands_for_any_part_of_one_name(
+    text: str, address: str, named: str, others: str
+) -> None:
+    """The address is the same for every spelling, and is itself read back."""
+    assert parse_pattern(text) == parse_pattern(address) == address
+    found = RefSet([address])
+    assert parse_ref(named) in found
+    assert parse_ref(others) not in found
+    assert found.without([parse_ref(others)]) == [address]
+    assert found.without([parse_ref(others), parse_ref(named)]) == []
+
+
+@each_row(
+    "text", ["", "*", "Action", "Action/*", "*/", "*//x", "*/a/b/c/d", "Nothing*/a/b", "*.*/a/b"]
+)
+def test_a_pattern_that_names_no_object_is_refused(text: str) -> None:
+    """Too few names, too many, or no kind: nothing is guessed."""
+    with pytest.raises(RefError) as caught:
+        parse_pattern(text)
+    assert str(caught.value) == f"{text!r} names no object"
+    assert ESCAPES_IN_WORDS in caught.value.remedy
+
+
+def test_a_pattern_of_several_owners_lists_them_with_its_stars() -> None:
+    """A slash inside a name is written as a code there, too."""
+    with pytest.raises(RefError) as caught:
+        parse_pattern("Action/a*/b/c")
+    assert "Action/a*/b%2Fc or Action/a*%2Fb/c." in caught.value.remedy
+
+
+def _fits(pattern: str, name: str) -> bool:
+    """Return whether a glob fits a name, letter by letter."""
+    if not pattern:
+        return not name
+    if pattern[0] == "*":
+        return any(_fits(pattern[1:], name[at:]) for at in range(len(name) + 1))
+    return bool(name) and name[0] == pattern[0] and _fits(pattern[1:], name[1:])
+
+
+@settings(max_examples=cases(300), deadline=None)
+@given(st.text("ab*", max_size=6), st.text("ab", min_size=1, max_size=8))
+def test_stars_fit_as_if_tried_letter_by_letter(pattern: str, name: str) -> None:
+    """Whatever their number and place."""
+    if pattern:
+        ref = ResourceRef(Kind.ACTION, "acme", "", name)
+        assert (ref in RefSet([parse_pattern(f"Action/acme/{pattern}")])) == _fits(pattern, name)
+
+
+def test_many_stars_are_answered_at_once() -> None:
+    """Each of them would try every place again otherwise."""
+    ref = ResourceRef(Kind.ACTION, "acme", "", "a" * 200)
+
+    assert ref not in RefSet([parse_pattern(f"Action/acme/{'a*' * 90}b")])
+
+
+@settings(max_examples=cases(100), deadline=None)
+@given(
+    st.sampled_from([*Kind]),
+    st.lists(st.text("aB*%/= é", min_size=1, max_size=5), min_size=3, max_size=3),
+)
+def test_a_printed_address_names_that_object_alone(kind: Kind, names: list[str]) -> None:
+    """Also where its names have stars, slashes and codes in them."""
+    organization, project, name = names
+    ref = ResourceRef(kind, organization, project if kind in IN_PROJECT else "", name)
+    if kind is Kind.ORGANIZATION:
+        ref = organization_ref(organization)
+    other = ref._replace(name=f"{ref.name}x")
+    if kind is Kind.ORGANIZATION:
+        other = organization_ref(f"{organization}x")
+
+    found = RefSet([parse_pattern(ref.address)])
+
+    assert ref in found
+    assert other not in found
 
 
 def test_refs_of_a_kind_have_its_names_alone() -> None:
