@@ -420,6 +420,8 @@ class Controller:
             return ApplyReport((), remaining=0)
         with self._locked(service, reading.desired.organizations):
             plan, observed = self._preview(reading, service)
+            if _is_paused(observed, look.tree):
+                return None
             if hold := blocked(plan) or self._writer.no_sink(plan):
                 look.hold(hold)
                 look.code = ExitCode.BLOCKED
@@ -469,7 +471,8 @@ class Controller:
                 base.desired, service, look.healing.scope, self._writer.allowed, all_flows=True
             )
             heal = heal_of(plan, drift_in(plan, observed, service), contested)
-            if blocked(heal.plan) or self._writer.no_sink(heal.plan):
+            is_held = blocked(heal.plan) or self._writer.no_sink(heal.plan)
+            if is_held or _is_paused(observed, look.tree):
                 return  # it was looked at again, and the next round says why
             report = self._writer.carry_out(base.commit, heal.plan, observed, base.desired, service)
         made = [each for each in report.outcomes if each.status is Made.MADE]
@@ -526,6 +529,11 @@ def _as_plan(look: _Look) -> int:
 def _organizations_of(reading: Reading | None) -> tuple[str, ...]:
     desired = reading.desired if reading is not None else None
     return desired.organizations if desired is not None else ()
+
+
+def _is_paused(observed: ObservedState, tree: str) -> bool:
+    """Return whether a tree was paused since the round began."""
+    return any(pause.tree == tree for found in observed.pauses.values() for pause in found)
 
 
 def _pause_of(heads: Heads | None, tree: str, organizations: Sequence[str]) -> Pause | None:
