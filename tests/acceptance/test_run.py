@@ -15,12 +15,19 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
+from reconciler.cli.run.command import run_command
+from reconciler.cli.settings import TOKEN
+from reconciler.service.build import open_postgres
+from reconciler.service.operations.callers import Caller, Role
+from reconciler.service.operations.request import Request
 from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, an_idp
 from tests.acceptance.zitadel import ServeZitadel
 from tests.direct import Direct
 from tests.plain_http import NO_TRUST
-from tests.program import Ran, program, started
+from tests.postgres_server import PostgresServer
+from tests.program import ROOT, Ran, program, started
 from tests.repository import PASSWORD, USER, Repository, a_signing_key, hosted
 from tests.running import running_server
 from tests.served import a_free_port
@@ -633,6 +640,53 @@ def test_a_tree_of_another_organization_with_the_same_name_is_left_alone(loop: L
 
     assert loop.applied() == loop.repository.head
     assert loop.applied("globex") == "f" * 40
+
+
+def test_a_database_is_followed_like_any_other_service(
+    embedded: Loop, postgres: PostgresServer
+) -> None:
+    """What was changed by hand there is healed, and the record is kept."""
+    service = postgres.new_address()
+    loop = replace(embedded, service=service, more=("--seal-key-file", "seal-key"))
+    assert loop.once("apply").code == 0
+    with closing(open_postgres(service, seal_key_file=loop.folder / "seal-key")) as opened:
+        admin = Caller("ana", Role.ADMIN)
+
+        def call(operation: str, **fields: Any) -> dict[str, Any]:
+            return opened.call(Request(operation, fields, caller=admin))
+
+        (acme,) = call("ListHeads")["organizations"]
+        assert [each["commit"] for each in acme["applied"]] == [loop.repository.head]
+        found = call("ListObjects", organizationId=acme["id"])["objects"]
+        (held,) = [each for each in found if each["name"] == "greet"]
+        changed = {"id": held["id"], "name": "greet", **held["spec"], "timeout": "1s"}
+        call("UpdateAction", **changed)
+
+    healed = loop.once("heal", state="elsewhere")
+
+    assert healed.code == 0, healed.all
+    assert "Action acme/greet is healed" in healed.err
+
+
+def test_the_deployment_says_what_run_understands() -> None:
+    """A flag that was renamed is renamed there, too; probes are asked at the port that answers."""
+    page = (ROOT / "docs" / "continuous" / "kubernetes.yaml").read_text(encoding="utf-8")
+    pod = yaml.safe_load(page)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    flags = {flag for option in run_command.params for flag in option.opts}
+    known = {str(option.envvar) for option in run_command.params if hasattr(option, "envvar")}
+
+    command, *words = container["args"]
+    assert command == "run"
+    assert {word for word in words if word.startswith("--")} <= flags
+    assert {each["name"] for each in container["env"]} <= known | {TOKEN}
+    (port,) = container["ports"]
+    assert words[words.index("--listen") + 1].endswith(f":{port['containerPort']}")
+    for probe, path in (("readinessProbe", "/readyz"), ("livenessProbe", "/healthz")):
+        assert container[probe]["httpGet"] == {"path": path, "port": port["name"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    mounted = {each["mountPath"] for each in container["volumeMounts"]}
+    assert words[words.index("--state") + 1] in mounted
 
 
 def test_a_repository_behind_https_is_followed(embedded: Loop, tmp_path: Path) -> None:
