@@ -14,9 +14,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Self
 
-import click
-from click.core import ParameterSource
-
 from reconciler.cli.clients import sink_for
 from reconciler.cli.connection import (
     Connection,
@@ -148,7 +145,7 @@ def run_command(
     address, ref = parse_address(form.git.repository), checked_ref(form.git.ref)
     access = form.git.access()
     access.check(address)
-    connection = _named(connection)
+    connection = _absolute_connection(connection)
     require_seal_key(connection)
     state = _state_folder(form.state_folder)
     connection = replace(connection, state=state, environment=form.run_environment)
@@ -179,19 +176,8 @@ def _rounds(controller: Controller, signals: _Signals, form: RunForm) -> int:
         return ExitCode.SIGNAL + stopped.signal_number
 
 
-def _named(connection: Connection) -> Connection:
-    """Return the connection with absolute paths; its service was named by a person or a job.
-
-    Raises:
-        UsageError: no service was named.
-    """
-    source = click.get_current_context().get_parameter_source("service")
-    if source is ParameterSource.DEFAULT:
-        raise UsageError(
-            "run needs the address of its service",
-            remedy="Give --service ADDRESS or set RECONCILER_SERVICE: the repository does not "
-            "decide where credentials go.",
-        )
+def _absolute_connection(connection: Connection) -> Connection:
+    """Return the connection with absolute paths."""
     service = connection.service
     return replace(
         connection,
