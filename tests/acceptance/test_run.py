@@ -610,6 +610,30 @@ def test_what_ci_applied_is_not_applied_again(loop: Loop) -> None:
     assert "is healed" in loop.once("heal", state="new").err
 
 
+def test_a_run_that_leads_does_not_hold_up_an_apply_by_hand(loop: Loop) -> None:
+    """Its record ends the leadership; the run goes on from there."""
+    follows = following(loop, "apply", "--interval", "60m")
+    follows.until(lambda state: state["commit_applied"])
+    commit = loop.push({"manifests/greet.yaml": an_action(timeout="5s")})
+
+    known = {**loop.known, "RECONCILER_SERVICE": loop.service}
+    done = program(loop.repository.folder)("apply", "manifests", "--auto-approve", **known)
+    assert done.code == 0, done.all
+    assert loop.applied() == commit
+    follows.process.send_signal(signal.SIGHUP)
+    state = follows.until(lambda state: state["commit_seen"] == commit)
+
+    assert state["commit_applied"] == commit
+    loop.direct.change("greet", timeout="1s")
+    deadline = time.monotonic() + WITHIN
+    while loop.held("greet")["spec"]["timeout"] != "5s":
+        assert time.monotonic() < deadline
+        follows.process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+    follows.process.send_signal(signal.SIGTERM)
+    assert follows.process.wait(WITHIN) == 128 + signal.SIGTERM
+
+
 def test_a_tree_of_two_organizations_is_recorded_in_both(loop: Loop) -> None:
     """A commit that only one of them has on record is not healed towards."""
     other = ORGANIZATION.partition("---")[0].replace("acme", "globex")
