@@ -10,6 +10,7 @@ ReconcilerError
 │   │   └── PolicyError                  the policies could not be judged
 │   └── StalePlanError               what was approved is no longer what would be done
 ├── LocalFileError               a file of ours cannot be read or written: journal, sink, backup
+├── RepositoryError              Git, or the repository of the manifests, cannot be used
 ├── OutputError                  stdout cannot be written
 ├── LockHeldError                somebody else is applying
 ├── InterruptedRunError          a signal asked the run to stop
@@ -100,6 +101,10 @@ class StalePlanError(PlanError):
 
 class LocalFileError(ReconcilerError):
     """A file of ours cannot be read or written."""
+
+
+class RepositoryError(ReconcilerError):
+    """Git failed, or what a repository holds cannot be used; nothing was sent to the service."""
 
 
 def cannot_write(what: str, failure: OSError, remedy: str) -> LocalFileError:

@@ -192,11 +192,25 @@ def look_for_drift(
         InvalidManifestsError: the manifests contradict what is held.
         ServiceError: the service cannot be read.
     """
-    from reconciler.plan.drift import find_drift, owners_to_ask, replaced, selected, suspects
+    from reconciler.plan.drift import selected
 
     # The whole is looked through: an object that was renamed on the service is found by both names.
     reading = Scope(tree=scope.tree, shard=scope.shard)
     plan, observed = preview(desired, service, reading, Allowances(), all_flows=True)
+    drift = drift_in(plan, observed, service)
+    return selected(drift, replace(plan, scope=scope), desired), observed
+
+
+def drift_in(plan: Plan, observed: ObservedState, service: HistoryReader) -> Drift:
+    """Return what of a plan's differences was made on the service.
+
+    The plan deletes nothing, and was made with all flows.
+
+    Raises:
+        ServiceError: the service cannot be read.
+    """
+    from reconciler.plan.drift import find_drift, owners_to_ask, replaced, suspects
+
     names = names_by_id(observed)
     histories = {
         held.id: history_of(service, held.id, held.organization_id, names)
@@ -206,8 +220,7 @@ def look_for_drift(
     removals = [removal for owner in owners for removal in service.removals(owner)]
     for gone, held in replaced(plan, observed, removals):
         histories[gone.id] = history_of(service, gone.id, held.organization_id, names)
-    drift = find_drift(plan, observed, histories, removals)
-    return selected(drift, replace(plan, scope=scope), desired), observed
+    return find_drift(plan, observed, histories, removals)
 
 
 def carry_out(

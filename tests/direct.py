@@ -39,6 +39,27 @@ class Direct:
         held = self.objects()[action]
         self("UpdateAction", id=held["id"], **{"name": action, **held["spec"], **fields})
 
+    def change_as(self, context: str, action: str, **fields: Any) -> None:
+        """Change an action with a context that claims something."""
+        held = self.objects()[action]
+        changed = {"id": held["id"], "name": action, **held["spec"], **fields}
+        with closing(open_sqlite(self.store)) as service:
+            request = Request("UpdateAction", changed, caller=self._caller, context=context)
+            service.call(request)
+
+    def of_tree(self, operation: str, organization: str = "acme", **fields: Any) -> dict[str, Any]:
+        """Call an operation about the tree ``default`` of an organization."""
+        named = {"organization": organization, "tree": "default", **fields}
+        with closing(open_sqlite(self.store)) as service:
+            return service.call(Request(operation, named, caller=self._caller))
+
+    def record(self, organization: str, commit: str) -> None:
+        """Lead the tree of an organization for a moment, and record a commit as applied."""
+        given = self.of_tree("AcquireLease", organization, holder="ana", seconds=60)
+        lease = {"lease": given["lease"]}
+        self.of_tree("RecordCommit", organization, commit=commit, outcome="changed", **lease)
+        self.of_tree("ReleaseLease", organization, **lease)
+
     def remove_app(self, name: str) -> None:
         held = self.objects()[name]
         self("RemoveApp", projectId=held["projectId"], appId=held["id"])

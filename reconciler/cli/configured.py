@@ -136,6 +136,16 @@ class Configured:
         environment = environment_named(self.configuration, name)
         return _in_environment(self.configuration, environment, self.findings, self.given)
 
+    def alone(self) -> Configured:
+        """Return it without an environment, its variables given their values.
+
+        Raises:
+            InvalidConfigurationError: a value that was given cannot be used.
+        """
+        if self.configuration is None:
+            return self
+        return _in_environment(self.configuration, None, self.findings, self.given)
+
     def each(self) -> Sequence[Configured]:
         """Return it with each environment chosen in turn, or with the chosen one alone."""
         if self.environment or not self.configuration or not self.configuration.environments:
@@ -335,6 +345,18 @@ def check_service(address: str, source: ParameterSource | None) -> bool:
             remedy=f"{fact} Leave --service out, or choose the environment of that service.",
         )
     return True
+
+
+def other_service(chosen: Configured, address: str) -> UsageError | None:
+    """Return the error that an environment names another service elsewhere than is worked on."""
+    named = chosen.environment.service if chosen.environment else ""
+    if not is_remote(named) or _normal(named) == _normal(address):
+        return None
+    return UsageError(
+        f"environment {chosen.name} names the service {shown_address(named)}, and --service is "
+        f"{shown_address(address)}",
+        remedy="Start run with the service of its environment.",
+    )
 
 
 def _normal(address: str) -> str:

@@ -50,6 +50,7 @@ COMMANDS = {
     "init": "reconciler.cli.init:init_command",
     "doctor": "reconciler.cli.doctor:doctor_command",
     "store": "reconciler.cli.store:store_group",
+    "run": "reconciler.cli.run.command:run_command",
     "serve": "reconciler.cli.serve:serve_command",
     "policy": "reconciler.cli.policy:policy_group",
     "secret": "reconciler.cli.secret:secret_group",

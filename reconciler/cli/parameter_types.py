@@ -40,6 +40,8 @@ _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 MIN_KEEP_OWED = 3_600  # seconds
 _LONGEST_PAUSE = 31 * 24 * 60 * 60
 _LONGEST_SETTLING = 3_600  # seconds
+_LONGEST_INTERVAL = 3_600  # seconds
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _LONGEST_WAIT = 86_400  # seconds
 _MOST_REQUESTS = 99_999  # a second
 MAX_LIST = 1024 * 1024  # bytes
@@ -324,6 +326,35 @@ def pause_seconds(text: str) -> int:
             remedy="Write a duration of at most 31d: --for 4h. A pause can be made again.",
         )
     return seconds
+
+
+def interval_seconds(text: str) -> int:
+    """Return the seconds in the text of ``--interval``.
+
+    Raises:
+        UsageError: the text is not a duration from 1s to 60m.
+    """
+    seconds = _seconds(text, "sm")
+    if not seconds or seconds > _LONGEST_INTERVAL:
+        raise UsageError(
+            f"--interval {visible(text)!r} is not a duration from 1s to 60m",
+            remedy="Write a whole number and s or m: --interval 30s, --interval 5m.",
+        )
+    return seconds
+
+
+def commit_id(text: str) -> str:
+    """Return the id of a commit in full.
+
+    Raises:
+        UsageError: it is short, or none.
+    """
+    if not _COMMIT.fullmatch(text):
+        raise UsageError(
+            f"{visible(text)} is not the id of a commit in full",
+            remedy="Write all of its 40 hexadecimal digits (64 with SHA-256), in small letters.",
+        )
+    return text
 
 
 def settle_seconds(text: str) -> float:

@@ -141,9 +141,14 @@ def keep_until_exit(value: object) -> None:
     _kept.append(value)
 
 
+def forget_kept() -> None:
+    """Free the values that were kept: this run goes on for long."""
+    _kept.clear()
+
+
 def forget_run() -> None:
     """Forget the values and options of the run before: another begins in the same process."""
-    _kept.clear()
+    forget_kept()
     _chosen[0] = OutputChoice()
 
 

@@ -64,11 +64,13 @@ def serve_command(
         raise UsageError(
             "a certificate and its key go together", remedy="Give both --tls-cert and --tls-key."
         )
-    _require_libraries()
+    require_libraries("serve")
     from reconciler.service.transport.connections import Certificate, ListenError, bind
 
-    place = _address("--listen", listen)
-    metrics_place = _address("--metrics-listen", metrics_listen) if metrics_listen else None
+    place = address_to_listen("--listen", listen)
+    metrics_place = (
+        address_to_listen("--metrics-listen", metrics_listen) if metrics_listen else None
+    )
     if tls_cert is None and not behind_proxy:
         _warn_of_plain(place, log_format)
     try:  # to listen comes before anything is made or opened
@@ -80,18 +82,27 @@ def serve_command(
         raise UsageError(failure.problem, remedy=failure.remedy) from failure
 
 
-def _require_libraries() -> None:
-    """Check the extra before anything is made: some of its libraries are imported late."""
+def require_libraries(command: str) -> None:
+    """Check the extra before anything is made: some of its libraries are imported late.
+
+    Raises:
+        UsageError: a library is missing.
+    """
     missing = missing_modules("serve")
     if missing:
         raise UsageError(
-            f"serve needs the extra serve, which is not installed (missing: {', '.join(missing)})",
+            f"{command} needs the extra serve, which is not installed "
+            f"(missing: {', '.join(missing)})",
             remedy=how_to_install("serve"),
         )
 
 
-def _address(flag: str, text: str) -> Place:
-    """Return host and port of a text such as ``127.0.0.1:8080`` or ``[::1]:8080``."""
+def address_to_listen(flag: str, text: str) -> Place:
+    """Return host and port of a text such as ``127.0.0.1:8080`` or ``[::1]:8080``.
+
+    Raises:
+        UsageError: it is no such text.
+    """
     parts = _PLACE.fullmatch(text)
     if not parts or int(parts["port"]) > 65535:
         raise UsageError(

@@ -22,6 +22,8 @@ from reconciler.cli.parameter_types import (
     Filled,
     RefsType,
     RefType,
+    commit_id,
+    interval_seconds,
     keep_owed_seconds,
     link_base,
     lock_timeout_seconds,
@@ -95,8 +97,9 @@ class Setting(NamedTuple):
 
 _WRITERS = "apply, secret rotate, secret deliver"
 _TREES = "pause, resume"
-_CONNECTED = f"{_WRITERS}, {_TREES}, plan, drift, history, export, outputs, doctor, secret list"
-_CONFIGURED = f"{_CONNECTED}, validate, render, explain"
+_BY_HAND = f"{_WRITERS}, {_TREES}, plan, drift, history, export, outputs, doctor, secret list"
+_CONNECTED = f"{_BY_HAND}, run"
+_CONFIGURED = f"{_BY_HAND}, validate, render, explain"
 _STORES = "store verify, store backup, store restore, store rebuild"
 _TOKENS = "token create, token list, token revoke"
 _TRUST = (
@@ -111,7 +114,7 @@ _WORK = (
     Setting("--env NAME", _CONFIGURED, "Environment of reconciler.yaml.", EnvironmentType()),
     Setting(
         "--service ADDRESS",
-        f"{_CONNECTED}, serve, {_STORES}, {_TOKENS}, {_TRUST}",
+        f"{_BY_HAND}, serve, {_STORES}, {_TOKENS}, {_TRUST}",
         "Identity service: https://HOST, sqlite:PATH or postgresql://USER@HOST/DATABASE.",
         default=DEFAULT_SERVICE,
         key="service",
@@ -178,6 +181,70 @@ _WORK = (
         Filled(),
         multiple=True,
     ),
+    Setting(
+        "--repository URL|PATH",
+        "run",
+        "Repository of the manifests: https, ssh, or a path of this machine.",
+        required=True,
+    ),
+    Setting(
+        "--service ADDRESS",
+        "run",
+        "Identity service: https://HOST, sqlite:PATH or postgresql://USER@HOST/DATABASE.",
+        required=True,
+    ),
+    Setting("--ref REF", "run", "Branch that is followed.", default="refs/heads/main"),
+    Setting(
+        "--mode",
+        "run",
+        "observe never writes; heal also undoes changes made by hand; apply also applies new "
+        "commits.",
+        ("observe", "heal", "apply"),
+        default="observe",
+    ),
+    Setting(
+        "--interval DURATION",
+        "run",
+        "Time between two rounds. Default: 30s, and 5m for a ZITADEL.",
+        interval_seconds,
+    ),
+    Setting(
+        "--state DIR",
+        "run",
+        "Folder of its own: mirror, journals, and what it remembers.",
+        Path,
+        required=True,
+        parameter="state_folder",
+    ),
+    Setting("--once", "run", "Make one round and exit as plan or apply would."),
+    Setting(
+        "--env NAME",
+        "run",
+        "Environment of the repository's reconciler.yaml.",
+        parameter="run_environment",
+    ),
+    Setting(
+        "--tree NAME",
+        "run",
+        "Name of the tree. Default: that of reconciler.yaml.",
+        tree_named,
+        parameter="run_tree",
+    ),
+    Setting(
+        "--var NAME=VALUE",
+        "run",
+        "Value of a variable. RECONCILER_VAR_NAME sets it, too.",
+        multiple=True,
+        has_variable=False,
+        parameter="variables",
+    ),
+    Setting(
+        "--config FILE",
+        "run",
+        "Configuration, from the root of the repository. Default: reconciler.yaml there.",
+        Filled(),
+        parameter="config_file",
+    ),
     Setting("--against FILE", "plan", "Compare with a snapshot, not with the service."),
     Setting(
         "--capabilities",
@@ -231,6 +298,12 @@ _WORK = (
     ),
     Setting(
         "--listen HOST:PORT", "serve", "Address; port 0 takes a free one.", default="127.0.0.1:8080"
+    ),
+    Setting(
+        "--listen HOST:PORT",
+        "run",
+        "Address of its state, probes and figures.",
+        default="127.0.0.1:8380",
     ),
     Setting(
         "--metrics-listen HOST:PORT", "serve", "Address of /metrics for Prometheus. Default: none."
@@ -288,12 +361,12 @@ _MAY = (
     Setting(
         "--digest SHA256", "apply", "Apply the plan that has this digest, or nothing. Does not ask."
     ),
-    Setting("--prune", "plan, apply", "Delete what this tree owns and no longer declares."),
+    Setting("--prune", "plan, apply, run", "Delete what this tree owns and no longer declares."),
     Setting(
         "--prune-unmanaged", "plan, apply", "Delete what is declared nowhere and of no other tree."
     ),
-    Setting("--allow-updates N", "plan, apply", "Allow up to N updates of a kind.", _COUNT),
-    Setting("--allow-deletes N", "plan, apply", "Allow up to N deletes of a kind.", _COUNT),
+    Setting("--allow-updates N", "plan, apply, run", "Allow up to N updates of a kind.", _COUNT),
+    Setting("--allow-deletes N", "plan, apply, run", "Allow up to N deletes of a kind.", _COUNT),
     Setting(
         "--break-glass REF=REASON",
         "plan, apply",
@@ -314,7 +387,7 @@ _MAY = (
         "Folder of another tree or service: its manifests protect nothing from deletion.",
         multiple=True,
     ),
-    Setting("--no-adopt", "plan, apply", "Block updates of what this tree never applied."),
+    Setting("--no-adopt", "plan, apply, run", "Block updates of what this tree never applied."),
     Setting(
         "--lock-timeout SECONDS",
         _WRITERS,
@@ -365,6 +438,24 @@ _MAY = (
         "merged by. Default: stop, and apply its plan only by its digest.",
         ("stop", "apply"),
     ),
+    Setting(
+        "--heal-protected", "run", "With --mode heal: also heal an environment that is protected."
+    ),
+    Setting(
+        "--accept COMMIT", "run", "Go on from this commit of a ref that was rewritten.", commit_id
+    ),
+    Setting(
+        "--trust-commit COMMIT",
+        "run",
+        "Let reconciler.yaml of this commit decide over service, tree and protection.",
+        commit_id,
+    ),
+    Setting(
+        "--applied COMMIT",
+        "run",
+        "Commit that was applied last, where a ZITADEL keeps no record and --state is new.",
+        commit_id,
+    ),
     Setting("--despite-pause", "apply", "Apply a tree that is paused."),
     Setting("--reason TEXT", "pause", "Why, for those who find it paused.", required=True),
     Setting(
@@ -386,11 +477,11 @@ _MAY = (
 _SECRETS = (
     Setting(
         "--secrets-to SINK",
-        "plan, apply, doctor, secret rotate, secret deliver",
+        "plan, apply, run, doctor, secret rotate, secret deliver",
         "Where client secrets go: file:DIR, exec:COMMAND, exec-batch:COMMAND or "
         "age:DIR?recipient=KEY.",
     ),
-    Setting("--require-secrets", "apply", "Exit 5 where the sink lacks a declared secret."),
+    Setting("--require-secrets", "apply, run", "Exit 5 where the sink lacks a declared secret."),
     Setting(
         "--rotate-missing REF",
         "plan, apply",
@@ -432,16 +523,37 @@ _SECRETS = (
     ),
     Setting(
         "--seal-key-file FILE",
-        f"{_WRITERS}, {_TREES}, serve",
+        f"{_WRITERS}, {_TREES}, serve, run",
         "Key that seals secrets. Default: a file beside a SQLite store.",
         Path,
     ),
     Setting(
         "--keep-owed DURATION",
-        f"{_WRITERS}, serve",
+        f"{_WRITERS}, serve, run",
         "How long a secret is kept for its delivery: 1h to 30d.",
         keep_owed_seconds,
         default="30d",
+    ),
+    Setting(
+        "--git-credentials-file FILE",
+        "run",
+        "User and token of the repository: https://USER:TOKEN@HOST.",
+        Path,
+    ),
+    Setting("--ssh-key-file FILE", "run", "Key for a repository over ssh.", Path),
+    Setting("--known-hosts FILE", "run", "Keys of its host, as ssh has them.", Path),
+    Setting("--git-ca-file FILE", "run", "Authorities of the repository, in PEM.", Path),
+    Setting(
+        "--signed-by FILE",
+        "run",
+        "Apply only commits signed by these keys, a file of allowed signers of SSH.",
+        Path,
+    ),
+    Setting(
+        "--trigger-token-file FILE",
+        "run",
+        "Token with which POST /trigger starts a round at once.",
+        Path,
     ),
     Setting("--tls-cert FILE", "serve", "Certificate chain, in PEM.", Path),
     Setting("--tls-key FILE", "serve", "Key of the certificate, in PEM.", Path),
@@ -474,7 +586,7 @@ _OUTPUT = (
     Setting("--on-merge", _PLANS, "Show what its jobs do on merge.", ("github", "gitlab")),
     Setting("--max-chars N", _PLANS, "Longest markdown.", click.IntRange(min=LEAST), default=LIMIT),
     Setting(
-        "--log-format", "serve", "Form of the log on stderr.", ("text", "json"), default="text"
+        "--log-format", "serve, run", "Form of the log on stderr.", ("text", "json"), default="text"
     ),
     Setting(
         "--color", "", "Colour. Default: auto (terminal, NO_COLOR).", ("auto", "always", "never")

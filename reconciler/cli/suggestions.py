@@ -172,7 +172,7 @@ COMMANDS = _by_word(
             "on the service itself."
         ),
         "fmt format": "Manifests are not formatted: any YAML formatter can do it.",
-        "sync deploy up push converge run reconcile install upgrade create update": (
+        "sync deploy up push converge reconcile install upgrade create update": (
             "`reconciler apply` makes the service as the manifests say; `reconciler plan` shows it "
             "before."
         ),
@@ -219,6 +219,7 @@ HARMFUL = frozenset(
         *("break-glass", "rotate-missing", "take-over", "other-tree", "overwrite", "use-proxy"),
         "despite-pause",
         *("revoke", "rotate", "restore", "rebuild", "allow-issuer"),
+        *("accept", "trust-commit", "applied", "heal-protected"),
     }
 )
 """Options and commands that delete, approve or override: never suggested to who misspelt a word."""

@@ -29,6 +29,7 @@ EXCEPTIONS = {
 MEMBERS = {kind.name for kind in LEAVES} | {"APPLICATION"}
 ROOMS = {kind.name.lower() for kind in LEAVES if kind is not Kind.ACTION}
 OF_HTTP_2 = {"flow_controlled_length"}
+OF_RUN = {"trigger_token_file"}  # of a trigger of a round
 NAMED_AFTER = re.compile(
     rf"_?(?:oidc|jwt|flow|trigger|{'|'.join(kind.name.lower() for kind in LEAVES)})_\w+"
 )
@@ -81,7 +82,7 @@ def _identifiers(node: ast.AST) -> Iterator[str]:
 
 
 def _names_leaf(name: str) -> bool:
-    is_after = NAMED_AFTER.fullmatch(name) is not None and name not in OF_HTTP_2
+    is_after = NAMED_AFTER.fullmatch(name) is not None and name not in OF_HTTP_2 | OF_RUN
     return is_after or name in MEMBERS or name in ROOMS
 
 

@@ -271,15 +271,31 @@ async def _figures_served(serving: Serving, server: uvicorn.Server) -> AsyncIter
     app = metrics_app(
         observer.metrics, serving.figures, lambda: len(server.server_state.connections)
     )
-    config = _config(app, observer, replace(serving.limits, drain_seconds=1))
-    config.limit_concurrency = MAX_SCRAPES
-    side = _SideServer(config)
-    task = asyncio.get_running_loop().create_task(side.serve([serving.metrics]))
+    ended = asyncio.Event()
+    pages = serve_pages(app, serving.metrics, observer, serving.limits, ended)
+    task = asyncio.get_running_loop().create_task(pages)
     try:
         yield
     finally:
-        side.should_exit = True
+        ended.set()
         await task
+
+
+async def serve_pages(
+    app: ASGIApp,
+    listening: socket.socket,
+    observer: Observer,
+    limits: Limits,
+    ended: asyncio.Event,
+) -> None:
+    """Serve an application of few callers until ``ended`` is set. Signals stay as they are."""
+    config = _config(app, observer, replace(limits, drain_seconds=1))
+    config.limit_concurrency = MAX_SCRAPES
+    side = _SideServer(config)
+    task = asyncio.get_running_loop().create_task(side.serve([listening]))
+    await ended.wait()
+    side.should_exit = True
+    await task
 
 
 class _SideServer(uvicorn.Server):

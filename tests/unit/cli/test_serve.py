@@ -20,7 +20,7 @@ from tests.rows import each_row
     ],
 )
 def test_an_address_is_host_and_port(text: str, place: tuple[str, int]) -> None:
-    assert serve._address("--listen", text) == place
+    assert serve.address_to_listen("--listen", text) == place
 
 
 @each_row(
@@ -32,7 +32,7 @@ def test_an_address_is_host_and_port(text: str, place: tuple[str, int]) -> None:
 )
 def test_another_text_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"--listen .* is not an address to listen on"):
-        serve._address("--listen", text)
+        serve.address_to_listen("--listen", text)
 
 
 def test_only_a_store_on_this_machine_has_a_size(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def test_no_word_of_another_tool_is_one_of_ours() -> None:
         "target",
         "lock_timeout",
         "out",
+        "state",
     }
 
 

@@ -1,0 +1,338 @@
+"""``reconciler run``: its settings, its signals, and the pace of its rounds."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple, Self
+
+from reconciler.cli.clients import sink_for
+from reconciler.cli.connection import (
+    Connection,
+    is_file,
+    require_seal_key,
+    store_path,
+)
+from reconciler.cli.options import command, paths_argument
+from reconciler.cli.process import ExitCode
+from reconciler.cli.run.commits import Commits, Wanted, checked_path
+from reconciler.cli.run.controller import Controller, Settings
+from reconciler.cli.run.lineage import Lineage, Said
+from reconciler.cli.run.memory import Purpose
+from reconciler.cli.run.writing import Writer
+from reconciler.cli.serve import address_to_listen, require_libraries
+from reconciler.cli.signals import handle_with, heeded
+from reconciler.continuous.decision import Mode
+from reconciler.continuous.pace import TRIGGER_SECONDS
+from reconciler.errors import InterruptedRunError, LockHeldError, UsageError, cannot_write
+from reconciler.git.address import Access, checked_ref, parse_address
+from reconciler.git.mirror import Mirror
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Scope
+from reconciler.resources.files import make_folder, open_locked
+from reconciler.resources.origin import is_loopback_host
+from reconciler.resources.secret import Secret
+
+LOG = logging.getLogger("reconciler.run")
+OURS_SECONDS = 30
+ZITADEL_SECONDS = 300
+
+
+class GitForm(NamedTuple):
+    """The settings that say where the manifests are, and how they are read."""
+
+    repository: str
+    ref: str
+    git_credentials_file: Path | None
+    ssh_key_file: Path | None
+    known_hosts: Path | None
+    git_ca_file: Path | None
+    use_proxy: bool
+
+    def access(self) -> Access:
+        """Return the files that give access, with absolute paths."""
+        proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
+        return Access(
+            _absolute(self.git_credentials_file),
+            _absolute(self.ssh_key_file),
+            _absolute(self.known_hosts),
+            _absolute(self.git_ca_file),
+            proxy if self.use_proxy else "",
+        )
+
+
+class RunForm(NamedTuple):
+    """The settings that say what a run may do."""
+
+    git: GitForm
+    mode: str
+    interval: int | None
+    state_folder: Path
+    once: bool
+    run_environment: str
+    run_tree: str | None
+    variables: tuple[str, ...]
+    config_file: str | None
+    listen: str
+    prune: bool
+    heal_protected: bool
+    accept: str | None
+    trust_commit: str | None
+    applied: str | None
+    signed_by: Path | None
+    trigger_token_file: Path | None
+    allow_updates: int | None
+    allow_deletes: int | None
+    no_adopt: bool
+    require_secrets: bool
+    log_format: str
+
+    @property
+    def allowed(self) -> Allowances:
+        """Return what guards allow."""
+        return Allowances(self.allow_updates, self.allow_deletes, adopt=not self.no_adopt)
+
+    @property
+    def said(self) -> Said:
+        """Return what is said of commits."""
+        return Said(
+            _absolute(self.signed_by),
+            self.accept or "",
+            self.trust_commit or "",
+            self.applied or "",
+            writes=self.mode != Mode.OBSERVE,
+        )
+
+    def settings(self, purpose: Purpose) -> Settings:
+        """Return what the rounds are made by."""
+        interval = self.interval or OURS_SECONDS
+        return Settings(purpose, interval, Mode(self.mode), self.heal_protected)
+
+
+def _run_form(given: Mapping[str, Any]) -> RunForm:
+    git = GitForm(**{name: given[name] for name in GitForm._fields})
+    return RunForm(**{"git": git, **{name: given[name] for name in RunForm._fields[1:]}})
+
+
+@command(
+    "run",
+    example="--repository https://git.example.com/identity.git --service https://id.example.com "
+    "--env staging --mode apply --state /var/lib/reconciler",
+    form=_run_form,
+)
+@paths_argument
+def run_command(
+    paths: tuple[str, ...],
+    connection: Connection,
+    secrets_to: str | None,
+    form: RunForm,
+) -> int:
+    """Follow a branch: watch the service, undo changes made by hand, apply new commits.
+
+    PATHS are folders and files of the repository, from its root; the default is the folder
+    manifests. SIGTERM ends it once what is being written is done; SIGHUP starts a round.
+    """
+    require_libraries("run")
+    from reconciler.service.transport.logs import set_up_logs
+
+    address, ref = parse_address(form.git.repository), checked_ref(form.git.ref)
+    access = form.git.access()
+    access.check(address)
+    connection = _absolute_connection(connection)
+    require_seal_key(connection)
+    state = _state_folder(form.state_folder)
+    connection = replace(connection, state=state, environment=form.run_environment)
+    sink = sink_for(connection, _absolute_sink(secrets_to))
+    purpose = Purpose(
+        address.text, ref, connection.service, form.run_environment, form.run_tree or ""
+    )
+    wanted = _wanted(paths, form, connection)
+    set_up_logs(form.log_format)
+    with _Signals() as signals, _alone(state):
+        os.chdir(state)  # nothing is looked for where the run was started
+        mirror = Mirror(state, address, access, os.environ.get("PATH", os.defpath), signals.stops)
+        mirror.check()
+        with closing(Commits(mirror, state, wanted)) as commits:
+            lineage = Lineage(purpose, state, form.said, mirror, commits)
+            writer = Writer(connection, sink, form.allowed, signals.stops, form.require_secrets)
+            made = Controller(form.settings(purpose), mirror, commits, lineage, writer)
+            with closing(made) as controller:
+                return _rounds(controller, signals, form)
+
+
+def _rounds(controller: Controller, signals: _Signals, form: RunForm) -> int:
+    """Make one round, or round after round; return the exit code."""
+    try:
+        return controller.round() if form.once else _follow(controller, signals, form)
+    except InterruptedRunError as stopped:
+        LOG.info("stopped by signal %d", stopped.signal_number)
+        return ExitCode.SIGNAL + stopped.signal_number
+
+
+def _absolute_connection(connection: Connection) -> Connection:
+    """Return the connection with absolute paths."""
+    service = connection.service
+    return replace(
+        connection,
+        service=f"sqlite:{store_path(service).absolute()}" if is_file(service) else service,
+        token_file=_absolute(connection.token_file),
+        key_file=_absolute(connection.key_file),
+        seal_key_file=_absolute(connection.seal_key_file),
+    )
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return path.absolute() if path is not None else None
+
+
+def _absolute_sink(address: str | None) -> str | None:
+    """Return the address of a sink whose folder, if it has one, is absolute."""
+    kind, _, path = (address or "").partition(":")
+    return f"{kind}:{Path(path).absolute()}" if kind in {"file", "age"} and path else address
+
+
+def _state_folder(written: Path) -> Path:
+    state = written.absolute()
+    try:
+        make_folder(state)
+    except OSError as failure:
+        remedy = "Name a folder with --state that this user may write to."
+        raise cannot_write(f"make the folder {state}", failure, remedy) from failure
+    return state
+
+
+def _wanted(paths: Sequence[str], form: RunForm, connection: Connection) -> Wanted:
+    scope = Scope(tree=form.run_tree or "", prune=form.prune, environment=form.run_environment)
+    return Wanted(
+        tuple(checked_path("PATHS", path) for path in paths),
+        checked_path("--config", form.config_file) if form.config_file else "",
+        form.run_environment,
+        form.variables,
+        connection.service,
+        scope,
+    )
+
+
+@contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    """Be the only run that uses a state.
+
+    Raises:
+        LockHeldError: another one uses it.
+        LocalFileError: the folder cannot be written to.
+    """
+    path = state / "run.lock"
+    try:
+        descriptor = open_locked(path, os.O_RDWR | os.O_CREAT)
+    except BlockingIOError:
+        raise LockHeldError(
+            f"another run uses {state}", remedy="Give each run a --state of its own."
+        ) from None
+    except OSError as failure:
+        remedy = "Name a folder with --state that this user may write to."
+        raise cannot_write(f"make {path}", failure, remedy) from failure
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class _Signals:
+    """The signals of a run, and what else may end its waiting: a trigger from another thread.
+
+    The first signal lets what is being written come to its end; the second ends the run at once.
+    """
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._read, self._write = os.pipe()
+        for end in (self._read, self._write):
+            os.set_blocking(end, False)
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.getsignal(number) for number in heeded()}
+        handle_with(self._hear)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self._read)
+        os.close(self._write)
+
+    def stops(self) -> int:
+        """Return the signal that ends the run, or 0."""
+        return self._number
+
+    def wake(self) -> None:
+        """End the waiting. A pipe does it: a lock could be held by what a signal interrupts."""
+        with suppress(OSError):  # it is full, so that the waiting ends anyway
+            os.write(self._write, b".")
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, at most so long; return whether something ended it earlier."""
+        if not select.select([self._read], [], [], max(0.0, seconds))[0]:
+            return False
+        os.read(self._read, 4096)
+        return True
+
+    def wait_for_round(self, begun: float, interval: float) -> None:
+        """Wait until the next round: an interval after the last, or a few seconds if asked for."""
+        is_asked = False
+        while not self._number:
+            after = min(TRIGGER_SECONDS, interval) if is_asked else interval
+            left = begun + after - time.monotonic()
+            if left <= 0:
+                return
+            is_asked = self.wait(left) or is_asked
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if number != signal.SIGHUP:
+            if self._number:
+                raise InterruptedRunError(number)
+            self._number = number
+        self.wake()
+
+
+def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
+    """Make round after round until a signal ends the run; answer requests meanwhile."""
+    from reconciler.cli.run.listening import Pages, answering
+    from reconciler.service.transport.connections import ListenError, address_of, bind
+
+    place = address_to_listen("--listen", form.listen)
+    token = _token_of_trigger(form.trigger_token_file)
+    try:
+        listening = bind(*place)
+    except ListenError as failure:
+        raise UsageError(failure.problem, remedy=failure.remedy) from failure
+    is_loopback = is_loopback_host(place[0])
+    if token is not None and not is_loopback:
+        LOG.warning(
+            "the token of the trigger is not encrypted on %s: put TLS in front", form.listen
+        )
+    pages = Pages(lambda: controller.status, signals.wake, token, is_loopback)
+    with answering(pages, listening):
+        LOG.info("listening on %s", address_of(listening, is_tls=False))
+        while not signals.stops():
+            begun = time.monotonic()
+            controller.round()
+            interval = form.interval or (OURS_SECONDS if controller.has_feed else ZITADEL_SECONDS)
+            signals.wait_for_round(begun, interval)
+    LOG.info("stopped by signal %d", signals.stops())
+    return ExitCode.SIGNAL + signals.stops()
+
+
+def _token_of_trigger(file: Path | None) -> Secret | None:
+    if file is None:
+        return None
+    from reconciler.service_client.credentials import read_private, token_of
+
+    return token_of(read_private(file), str(file))

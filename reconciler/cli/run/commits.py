@@ -1,0 +1,213 @@
+"""The commits of a repository as manifests: written into a fresh folder, read and judged once."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import chdir
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from reconciler.cli.configured import NOT_CONFIGURED, Configured, other_service
+from reconciler.cli.manifests import read_whole
+from reconciler.cli.process import forget_kept
+from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text
+from reconciler.errors import (
+    InvalidConfigurationError,
+    InvalidManifestsError,
+    ReconcilerError,
+    RepositoryError,
+    UsageError,
+    cannot_write,
+)
+from reconciler.git.mirror import LeftOut, Mirror
+from reconciler.manifests.files import configuration_here
+from reconciler.plan.model import Scope
+from reconciler.state import DesiredState
+
+if TYPE_CHECKING:
+    from reconciler.configuration.model import Configuration
+    from reconciler.loop import Look
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is read of a commit, as the command line says it.
+
+    Attributes:
+        paths: PATHS from the root of the repository; empty for those of the configuration.
+        config: ``reconciler.yaml``, from there; empty to look for it.
+        environment: Name of the environment; empty for none.
+        given: Values of variables, as ``NAME=VALUE``.
+        service: Address of the service that is worked on.
+        scope: Of the plans; its tree is empty where the configuration names it.
+    """
+
+    paths: tuple[str, ...]
+    config: str
+    environment: str
+    given: tuple[str, ...]
+    service: str
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A commit that was read.
+
+    Attributes:
+        configuration: None where it has none, or one that cannot be read.
+        desired: None where the commit is not valid; then ``problem`` says why.
+        look: Searches the rest of the commit for what a prune would delete.
+    """
+
+    commit: str
+    scope: Scope
+    configuration: Configuration | None = None
+    is_protected: bool = False
+    desired: DesiredState | None = None
+    warnings: tuple[Diagnostic, ...] = ()
+    look: Look | None = None
+    problem: ReconcilerError | None = None
+
+
+class Commits:
+    """Reads commits of a mirror, and keeps what was read of those in use."""
+
+    def __init__(self, mirror: Mirror, state: Path, wanted: Wanted) -> None:
+        """Take the folder of the state: commits are written into a new folder there.
+
+        Raises:
+            LocalFileError: that folder cannot be made.
+        """
+        self._mirror = mirror
+        self._wanted = wanted
+        self._read: dict[str, Reading] = {}
+        for left in state.glob("commits-*"):  # of a run that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix="commits-", dir=state))
+        except OSError as failure:
+            remedy = "Name a folder with --state that this user may write to."
+            raise cannot_write(f"make a folder in {state}", failure, remedy) from failure
+
+    def close(self) -> None:
+        """Remove what was written."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def folder_of(self, commit: str) -> Path:
+        """Return the folder that a commit was written into."""
+        return self._folder / commit
+
+    def keep(self, commits: Collection[str]) -> None:
+        """Forget all other commits."""
+        for commit in self._read.keys() - {*commits}:
+            del self._read[commit]
+            shutil.rmtree(self.folder_of(commit), ignore_errors=True)
+
+    def read(self, commit: str) -> Reading:
+        """Return a commit as it was read; one whose files cannot be had is tried again.
+
+        Raises:
+            LocalFileError: the disk does not take them.
+        """
+        if commit not in self._read:
+            folder = self.folder_of(commit)
+            shutil.rmtree(folder, ignore_errors=True)  # of a try that ended in the middle
+            try:
+                left_out = self._mirror.write_out(commit, folder)
+            except RepositoryError as problem:
+                return Reading(commit, self._wanted.scope, problem=problem)
+            with chdir(folder):
+                self._read[commit] = self._judged(commit, left_out)
+            forget_kept()
+        return self._read[commit]
+
+    def _judged(self, commit: str, left_out: Sequence[LeftOut]) -> Reading:
+        """Judge what lies in the current folder."""
+        wanted, configuration = self._wanted, None
+        scope = wanted.scope
+        try:
+            chosen = self._configured()
+            configuration = chosen.configuration
+            scope = replace(scope, tree=scope.tree or _tree_of(chosen) or Scope().tree)
+            _refuse_left_out(left_out, wanted, chosen)
+            if fault := other_service(chosen, wanted.service):
+                raise fault
+            desired, warnings, scope, look = read_whole(wanted.paths, scope, chosen)
+        except (InvalidManifestsError, UsageError) as problem:
+            return Reading(commit, scope, configuration, problem=problem)
+        return Reading(commit, scope, configuration, chosen.is_protected, desired, warnings, look)
+
+    def _configured(self) -> Configured:
+        from reconciler.configuration.reading import read_configuration
+
+        wanted = self._wanted
+        path = wanted.config or configuration_here()
+        if not path:
+            if wanted.environment or wanted.given:
+                raise UsageError(
+                    "the commit has no reconciler.yaml for --env and --var",
+                    remedy="Add it to the repository, or name it with --config FILE.",
+                )
+            return NOT_CONFIGURED
+        configuration, findings = read_configuration(path)
+        if configuration is None:
+            raise InvalidConfigurationError(findings)
+        found = Configured(configuration, findings=findings, given=wanted.given)
+        if not wanted.environment and configuration.environments:
+            raise UsageError(
+                "no environment is chosen, and reconciler.yaml has some",
+                remedy=f"Give --env NAME: {', '.join(configuration.environments)}.",
+            )
+        return found.choose(wanted.environment) if wanted.environment else found.alone()
+
+
+def _tree_of(chosen: Configured) -> str:
+    if chosen.environment is not None:
+        return chosen.environment.tree
+    return chosen.configuration.tree if chosen.configuration is not None else ""
+
+
+def _refuse_left_out(left_out: Sequence[LeftOut], wanted: Wanted, chosen: Configured) -> None:
+    """Refuse a commit with links or submodules where manifests are read.
+
+    A manifest behind one would be missing, and so would count as no longer declared.
+
+    Raises:
+        InvalidManifestsError: there are some.
+    """
+    overlay = [chosen.layers.overlay] if chosen.layers.overlay else []
+    read = [PurePosixPath(path) for path in (*(wanted.paths or chosen.manifests), *overlay)]
+    found = [*_among(left_out, read)]
+    if found:
+        raise InvalidManifestsError(found)
+
+
+def _among(left_out: Sequence[LeftOut], read: Sequence[PurePosixPath]) -> Iterator[Diagnostic]:
+    for each in left_out:
+        path = PurePosixPath(each.path)
+        if any(path.is_relative_to(root) or root.is_relative_to(path) for root in read):
+            yield error(
+                "GIT-LEFT-OUT",
+                f"this {each.kind} is not read, and manifests may be behind it",
+                "Put the files themselves here, or move it out of the folders of manifests.",
+                SourceLocation(name_as_text(each.path)),
+            )
+
+
+def checked_path(flag: str, written: str) -> str:
+    """Return a path from the root of the repository in its normal form.
+
+    Raises:
+        UsageError: it leads out of the repository.
+    """
+    path = PurePosixPath(written)
+    if not written or path.is_absolute() or ".." in path.parts or "\0" in written:
+        raise UsageError(
+            f"{flag} {written} is not a path in the repository",
+            remedy="Write it from the root of the repository, such as manifests.",
+        )
+    return str(path)

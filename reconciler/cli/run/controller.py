@@ -1,0 +1,550 @@
+"""The rounds of a run: look at the ref and the service, decide, heal or apply, and say so.
+
+Every plan is made by ``loop.preview`` and carried out by ``loop.carry_out``, as those of ``plan``
+and ``apply`` are. What is decided is decided in ``reconciler.continuous``.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import secrets
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, chdir, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol, TypeAlias
+
+from reconciler.apply.changes import ApplyReport
+from reconciler.apply.changes import Status as Made
+from reconciler.cli.apply import exit_code as apply_exit_code
+from reconciler.cli.clients import locked, open_client, open_for_plan
+from reconciler.cli.connection import is_file
+from reconciler.cli.journals import begun
+from reconciler.cli.process import ExitCode, exit_code_of
+from reconciler.cli.run.commits import Commits, Reading
+from reconciler.cli.run.lineage import Lineage, invalid
+from reconciler.cli.run.memory import Purpose
+from reconciler.cli.run.status import Status
+from reconciler.cli.run.writing import Writer
+from reconciler.continuous.decision import (
+    Condition,
+    Hold,
+    Mode,
+    Situation,
+    Step,
+    Why,
+    blocked,
+    conditions_of,
+    next_step,
+)
+from reconciler.continuous.heal import Left, heal_of
+from reconciler.continuous.pace import EVERYTHING_SECONDS, NO_FIGHTS, NO_TRIES
+from reconciler.errors import (
+    InterruptedRunError,
+    InvalidManifestsError,
+    LockHeldError,
+    PreconditionFailedError,
+    ReconcilerError,
+    RepositoryError,
+    UsageError,
+)
+from reconciler.git.mirror import Mirror
+from reconciler.loop import LocalFiles, drift_in, explained, preview
+from reconciler.plan.drift import Drift
+from reconciler.plan.model import Plan, Scope, ref_of
+from reconciler.report.visible import visible
+from reconciler.resources.ref import fold
+from reconciler.service_client.port import FeedReader, HistoryReader, ServiceClient, TreeControl
+from reconciler.state import Head, Heads, ObservedState, Pause
+
+LOG = logging.getLogger("reconciler.run")
+LEASE_SECONDS = 60  # at least; a longer interval has a longer lease
+LEASE_ROUNDS = 3
+LONGEST_LEASE_SECONDS = 3600  # that a service gives
+_UNREAD = {Why.UNSIGNED, Why.UNTRUSTED}  # nobody stands behind such a commit: it is not planned
+_NOTHING = Plan(Scope(), "", ())
+_Led: TypeAlias = tuple[str, tuple[str, ...]]
+"""A tree and the names of its organizations."""
+
+
+class Looking(HistoryReader, FeedReader, Protocol):
+    """A service that is looked at; a client can write as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a run was started with.
+
+    Attributes:
+        interval: Seconds between two rounds.
+    """
+
+    purpose: Purpose
+    interval: int
+    mode: Mode
+    heals_protected: bool = False
+
+
+@dataclass
+class _Look:
+    """What one round found out.
+
+    Attributes:
+        reading: Of the tip; None where there is none.
+        base: The commit that drift is looked for against: that applied last, else the tip.
+        plan: Of the tip, for show; ``healing`` is that of the base.
+        wrote: Whether the service was written to: its heads are those of before no more, and a
+            store that is restored to that moment has them again.
+        failures: Why the round could not do all of its work.
+    """
+
+    situation: Situation
+    tree: str
+    reading: Reading | None = None
+    base: Reading | None = None
+    plan: Plan | None = None
+    healing: Plan = _NOTHING
+    observed: ObservedState | None = None
+    drift: Drift | None = None
+    pause: Pause | None = None
+    left: tuple[Left, ...] = ()
+    code: int = ExitCode.DONE
+    wrote: bool = False
+    notes: list[Condition] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def organizations(self) -> tuple[str, ...]:
+        """Return the names of the organizations of both commits, in the order of leases."""
+        names = {name for each in (self.reading, self.base) for name in _organizations_of(each)}
+        return tuple(sorted(names, key=fold))
+
+    def hold(self, hold: Hold | None) -> None:
+        """Hold the tip back for one more reason, if there is one."""
+        if hold is not None:
+            holds = (*self.situation.holds, hold)
+            self.situation = replace(self.situation, holds=holds)
+
+
+class Controller:
+    """Makes the rounds of one run, one after another."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        mirror: Mirror,
+        commits: Commits,
+        lineage: Lineage,
+        writer: Writer,
+    ) -> None:
+        """Take what a run works with."""
+        self._settings = settings
+        self._mirror, self._commits, self._lineage = mirror, commits, lineage
+        self._writer = writer
+        self._tries, self._fights = NO_TRIES, NO_FIGHTS
+        self._tip = ""
+        self._scope: Collection[str] = ()  # folded names of the organizations of the last look
+        self._heads: tuple[str, Mapping[str, Head]] | None = None
+        self._looked = -EVERYTHING_SECONDS
+        self._said: frozenset[str] = frozenset()
+        self._stack = ExitStack()
+        self._service: Looking | None = None
+        self._client: ServiceClient | None = None
+        self._trees: TreeControl | None = None
+        self._leads: _Led | None = None
+        self._watches: _Led | None = None
+        self.has_feed = True
+        self.status = Status(settings.purpose, asked=settings.mode, mode=settings.mode)
+
+    def close(self) -> None:
+        """Give back what is led, and close the service."""
+        self._close_service()
+
+    def round(self) -> int:
+        """Make one round; return the exit code that ``plan`` or ``apply`` would have.
+
+        A failure of Git or the service is in the status, and does not end the run.
+
+        Raises:
+            UsageError: the run was started with what its repository does not fit.
+            InterruptedRunError: a signal asked it to stop.
+        """
+        failures: list[str] = []
+        code: int = ExitCode.DONE
+        try:
+            tip = self._find_tip(failures)
+            with self._opened() as service:
+                code = self._round(tip, service, failures)
+        except (UsageError, InterruptedRunError):
+            raise
+        except ReconcilerError as failure:
+            failures.append(f"{failure.problem}. {failure.remedy}")
+            self._look_again()
+            code = exit_code_of(failure)
+        self._conclude(failures)
+        return code or (ExitCode.ERROR if failures else ExitCode.DONE)
+
+    def _look_again(self) -> None:
+        """Make the next round look at everything."""
+        self._heads, self._looked = None, -EVERYTHING_SECONDS
+
+    def _conclude(self, failures: Sequence[str]) -> None:
+        """Note the end of a round, and log what is new."""
+        before = self.status
+        conditions = {*before.conditions} - {Condition.FAILING}
+        conditions |= {Condition.FAILING} if failures else set()
+        self.status = replace(
+            before,
+            conditions=tuple(each for each in Condition if each in conditions),
+            failures=tuple(failures),
+            round_at=int(time.time()),
+            rounds=before.rounds + 1,
+            failed=before.failed + bool(failures),
+        )
+        lines = frozenset(self.status.lines())
+        for line in sorted(lines - self._said):
+            LOG.warning("%s", visible(line))
+        if self._said and not lines:
+            LOG.info("nothing is left to do")
+        self._said = lines
+
+    def _find_tip(self, failures: list[str]) -> str:
+        """Return the commit of the ref; where it cannot be read, the last one that is known."""
+        try:
+            return self._mirror.tip(self._settings.purpose.ref)
+        except RepositoryError as failure:
+            failures.append(f"{failure.problem}. {failure.remedy}")
+            return self._tip or self._lineage.seen
+
+    # The service: opened once where that costs requests, and anew where its file may be another.
+
+    @contextmanager
+    def _opened(self) -> Iterator[Looking]:
+        connection = self._writer.connection
+        if self._service is None and self._settings.mode is Mode.OBSERVE:
+            self._service = self._stack.enter_context(open_for_plan(connection))
+        elif self._service is None:
+            self._service = self._client = self._stack.enter_context(open_client(connection))
+            self._trees = self._client.trees()
+        try:
+            yield self._service
+        except ReconcilerError:
+            self._close_service()
+            raise
+        if is_file(connection.service):
+            self._close_service()
+
+    def _close_service(self) -> None:
+        with self._stack:
+            if self._trees is not None and self._leads is not None:
+                self._trees.resign()
+        self._stack, self._leads = ExitStack(), None
+        self._service = self._client = self._trees = None
+
+    # One round.
+
+    def _round(self, tip: str, service: Looking, failures: list[str]) -> int:
+        heads, now = service.heads(), time.monotonic()
+        self.has_feed = heads is not None
+        if self._is_idle(tip, heads, now) and self._stays_idle():
+            return ExitCode.LOCKED if self._watches else ExitCode.DONE
+        look = self._look(tip, heads, service)
+        look.code = _as_plan(look)
+        step = next_step(look.situation)
+        if step is Step.OBSERVE or self._client is None:
+            self._watches = None
+        elif self._lead((look.tree, look.organizations)):
+            self._act(step, look, self._client)
+        else:
+            look.notes.append(Condition.WATCHING)
+            look.code = ExitCode.LOCKED
+        self._keep(look, heads, now)
+        failures += look.failures
+        gc.unfreeze()  # what a plan left behind would never be collected
+        gc.collect()
+        return look.code
+
+    def _is_idle(self, tip: str, heads: Heads | None, now: float) -> bool:
+        """Return whether nothing can have happened since the last look."""
+        is_due = self._tries.commit == tip and self._tries.is_due(tip, now)
+        return (
+            heads is not None
+            and self._within(heads) == self._heads
+            and tip == self._tip
+            and not is_due
+            and now - self._looked < EVERYTHING_SECONDS
+        )
+
+    def _within(self, heads: Heads | None) -> tuple[str, Mapping[str, Head]] | None:
+        """Return the heads of the organizations of the last look, and the id of the service."""
+        if heads is None:
+            return None
+        known = heads.organizations
+        return heads.instance, {name: known[name] for name in self._scope if name in known}
+
+    def _stays_idle(self) -> bool:
+        """Renew what is led. A run that watched, and leads from now on, has to look again."""
+        if self._watches is not None:
+            return not self._lead(self._watches)
+        if self._trees is None or self._leads is None:
+            return True
+        try:
+            self._trees.renew()
+        except (LockHeldError, PreconditionFailedError):
+            self._leads = None
+            return False
+        return True
+
+    def _look(self, tip: str, heads: Heads | None, service: Looking) -> _Look:
+        """Read the tip and what was applied, and plan both against what is held now."""
+        settings, lineage = self._settings, self._lineage
+        reading = self._commits.read(tip) if tip else None
+        if reading is None:
+            return _Look(Situation(settings.mode), settings.purpose.tree)
+        tree = lineage.tree(reading)
+        applied = lineage.applied(tip, tree, heads)
+        holds = lineage.holds(reading, applied, tree, heads)
+        counts = bool(applied) and lineage.counts(applied, tip)
+        base = self._commits.read(applied) if counts else reading
+        situation = Situation(
+            settings.mode,
+            tip,
+            applied,
+            counts,
+            holds,
+            reading.is_protected or base.is_protected,
+            settings.heals_protected,
+            is_due=self._tries.is_due(tip, time.monotonic()),
+        )
+        look = _Look(situation, tree, reading, base)
+        look.pause = _pause_of(heads, tree, look.organizations)
+        look.situation = replace(situation, is_paused=look.pause is not None)
+        self._commits.keep({tip, applied, *lineage.in_use()})
+        self._plan(look, reading, base, service)
+        return look
+
+    def _plan(self, look: _Look, reading: Reading, base: Reading, service: Looking) -> None:
+        if base.desired is not None:
+            scope = replace(base.scope, prune=False)
+            allowed = self._writer.allowed
+            try:
+                look.healing, look.observed = preview(
+                    base.desired, service, scope, allowed, all_flows=True
+                )
+                look.drift = drift_in(look.healing, look.observed, service)
+            except InvalidManifestsError as problem:
+                look.failures.append(f"nothing is healed: {invalid(problem).problem}")
+        if reading.desired is None or _UNREAD & {hold.why for hold in look.situation.holds}:
+            return
+        try:
+            plan, observed = self._preview(reading, service)
+            look.plan = explained(plan, service, observed)
+        except InvalidManifestsError as problem:
+            look.hold(invalid(problem))
+            return
+        needs_sink = None if self._client is None else self._writer.no_sink(look.plan)
+        look.hold(blocked(look.plan) or needs_sink)
+
+    def _preview(self, reading: Reading, service: Looking) -> tuple[Plan, ObservedState]:
+        """Plan a commit as ``plan`` does. Files of the commit are looked at in its folder."""
+        if reading.desired is None:
+            raise AssertionError("only a valid commit is planned")
+        writer = self._writer
+        files = LocalFiles(reading.look, partial(begun, writer.connection, reading.scope))
+        with chdir(self._commits.folder_of(reading.commit)):
+            return preview(reading.desired, service, reading.scope, writer.allowed, files)
+
+    def _lead(self, wanted: _Led) -> bool:
+        """Return whether this run leads a tree; where another one does, it watches.
+
+        Raises:
+            PreconditionFailedError: another run led meanwhile.
+        """
+        self._watches = None
+        if self._trees is None:
+            return True
+        try:
+            if self._leads != wanted:
+                self._leads = None
+                longest = min(LONGEST_LEASE_SECONDS, LEASE_ROUNDS * self._settings.interval)
+                self._trees.lead(*wanted, max(LEASE_SECONDS, longest))
+                self._leads = wanted
+            self._trees.renew()
+        except LockHeldError:
+            self._leads, self._watches = None, wanted
+            return False
+        return True
+
+    # Writing.
+
+    def _act(self, step: Step, look: _Look, service: ServiceClient) -> None:
+        """Apply the tip, or heal what was applied."""
+        try:
+            if step is Step.APPLY and look.reading is not None:
+                self._apply(look, look.reading, service)
+            elif look.base is not None:
+                self._heal(look, look.base, service)
+        except LockHeldError as failure:  # another run applies
+            LOG.info("nothing is written in this round: %s", visible(failure.problem))
+            look.code = ExitCode.LOCKED
+            look.notes.append(Condition.WATCHING)
+            self._watches = (look.tree, look.organizations)
+
+    def _apply(self, look: _Look, reading: Reading, service: ServiceClient) -> None:
+        """Apply a commit, as a whole or not at all, and record it."""
+        tip, tries = reading.commit, self._tries
+        self._tries = tries.failed(tip, time.monotonic(), secrets.SystemRandom().random())
+        try:
+            report = self._applied(look, reading, service)
+        except LockHeldError:
+            self._tries = tries
+            raise
+        if report is None:
+            return
+        look.code = apply_exit_code(report)
+        if not report.is_complete:
+            LOG.warning("commit %s was not applied as a whole", tip)
+            return
+        self._tries = NO_TRIES
+        look.situation = replace(look.situation, applied=tip)
+        LOG.info("commit %s is applied: %d change(s)", tip, report.count(Made.MADE))
+
+    def _applied(self, look: _Look, reading: Reading, service: ServiceClient) -> ApplyReport | None:
+        """Return what became of a commit; None where its plan is held back by now."""
+        if look.plan is None or reading.desired is None:
+            return None
+        look.wrote = True
+        if not (look.plan.changes or look.plan.deliverable):
+            self._record(reading, "unchanged")
+            return ApplyReport((), remaining=0)
+        with self._locked(service, reading.desired.organizations):
+            plan, observed = self._preview(reading, service)
+            if _is_paused(observed, look.tree):
+                return None
+            if hold := blocked(plan) or self._writer.no_sink(plan):
+                look.hold(hold)
+                look.code = ExitCode.BLOCKED
+                return None
+            report = self._writer.carry_out(
+                reading.commit, plan, observed, reading.desired, service
+            )
+            if report.is_complete:
+                self._record(reading, "changed" if report.count(Made.MADE) else "unchanged")
+            return report
+
+    @contextmanager
+    def _locked(self, service: ServiceClient, organizations: Collection[str]) -> Iterator[None]:
+        """Be the one writer, and still the leader."""
+        with locked(service, organizations, 0):
+            if self._trees is not None:
+                self._trees.renew(at_once=True)
+            yield
+
+    def _record(self, reading: Reading, outcome: str) -> None:
+        """Record that a commit was applied as a whole."""
+        if self._trees is not None:
+            context = {"tree": reading.scope.tree, "revision": reading.commit}
+            self._trees.record_commit(reading.commit, outcome, context)
+        else:
+            self._lineage.record(reading.commit)
+
+    def _heal(self, look: _Look, base: Reading, service: ServiceClient) -> None:
+        """Undo what was changed on the service, back to what was applied."""
+        if base.desired is None or look.drift is None or look.observed is None:
+            return
+        now = time.monotonic()
+        sequences = {held.id: held.sequence for held in look.observed.everything}
+        self._fights = self._fights.towards(base.commit).seen(sequences, now)
+        contested = self._fights.contested(now)
+        heal = heal_of(look.healing, look.drift, contested)
+        look.left = heal.left
+        if not heal.plan.changes and not (heal.plan.deliverable and self._writer.sink):
+            return
+        if hold := blocked(heal.plan):
+            look.failures.append(f"nothing is healed: {hold.problem}. {hold.remedy}")
+            look.code = ExitCode.BLOCKED
+            return
+        look.wrote = True
+        with self._locked(service, base.desired.organizations):
+            plan, observed = preview(
+                base.desired, service, look.healing.scope, self._writer.allowed, all_flows=True
+            )
+            heal = heal_of(plan, drift_in(plan, observed, service), contested)
+            is_held = blocked(heal.plan) or self._writer.no_sink(heal.plan)
+            if is_held or _is_paused(observed, look.tree):
+                return  # it was looked at again, and the next round says why
+            report = self._writer.carry_out(base.commit, heal.plan, observed, base.desired, service)
+        made = [each for each in report.outcomes if each.status is Made.MADE]
+        self._fights = self._fights.healed([each.id for each in made], time.monotonic())
+        for each in made:
+            LOG.info("%s is healed", visible(str(ref_of(each.change))))
+        if any(outcome.error for outcome in report.outcomes) or report.interrupted:
+            look.code = apply_exit_code(report)
+        elif not look.situation.is_pending and not heal.left:
+            look.code = ExitCode.DONE
+
+    def _keep(self, look: _Look, heads: Heads | None, now: float) -> None:
+        """Keep what a round found."""
+        situation, drift = look.situation, look.drift
+        self._scope = [fold(name) for name in look.organizations]
+        self._heads = None if look.wrote else self._within(heads)
+        self._tip, self._looked = situation.tip, now
+        contested = self._fights.contested(now)
+        conditions = conditions_of(
+            situation,
+            drifted=(*drift.objects, *drift.untold) if drift else (),
+            contested=[left for left in look.left if left.id in contested],
+            owed=len(look.healing.deliverable),
+        )
+        self.status = replace(
+            self.status,
+            tree=look.tree,
+            mode=situation.allowed,
+            seen=situation.tip,
+            applied=situation.applied,
+            conditions=(*conditions, *look.notes),
+            holds=situation.holds,
+            plan=look.plan,
+            drift=drift,
+            left=look.left,
+            pause=look.pause,
+            looked_at=int(time.time()),
+        )
+
+
+def _as_plan(look: _Look) -> int:
+    """Return the exit code that ``plan --detailed-exitcode`` would have."""
+    whys = {hold.why for hold in look.situation.holds}
+    if Why.INVALID in whys:
+        return ExitCode.ERROR
+    if whys or (look.observed is not None and look.observed.incomplete):
+        return ExitCode.BLOCKED
+    plan, drift = look.plan, look.drift
+    is_pending = plan is not None and (plan.changes or plan.deliverable or plan.owed_left)
+    has_drifted = drift is not None and (drift.objects or drift.untold)
+    return ExitCode.CHANGES if is_pending or has_drifted else ExitCode.DONE
+
+
+def _organizations_of(reading: Reading | None) -> tuple[str, ...]:
+    desired = reading.desired if reading is not None else None
+    return desired.organizations if desired is not None else ()
+
+
+def _is_paused(observed: ObservedState, tree: str) -> bool:
+    """Return whether a tree was paused since the round began."""
+    return any(pause.tree == tree for found in observed.pauses.values() for pause in found)
+
+
+def _pause_of(heads: Heads | None, tree: str, organizations: Sequence[str]) -> Pause | None:
+    """Return the pause of a tree that lasts longest, in any of its organizations."""
+    known = heads.organizations if heads is not None else {}
+    found = [
+        pause
+        for name in organizations
+        if (head := known.get(fold(name))) is not None
+        for pause in head.pauses
+        if pause.tree == tree
+    ]
+    return max(found, key=lambda pause: pause.until, default=None)

@@ -1,0 +1,199 @@
+"""The commits of a run and which of them count: what was applied, and why the tip is held back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reconciler.cli.run.commits import Commits, Reading
+from reconciler.cli.run.memory import Memory, Purpose, read_memory, write_memory
+from reconciler.configuration.semantics import differences
+from reconciler.continuous.decision import Commit, Hold, Why, holds_of
+from reconciler.errors import InvalidManifestsError, ReconcilerError
+from reconciler.git.mirror import Mirror
+from reconciler.resources.ref import fold
+from reconciler.state import Heads
+
+_SHOWN = 3  # findings of a commit that does not validate
+_NO_LINEAGE = {Why.REWRITTEN, Why.UNSIGNED}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the command line says of commits; a commit is empty where it names none.
+
+    Attributes:
+        signed_by: File of the signers that are allowed; None where no signature is asked for.
+        accept: The commit at which a rewritten ref is accepted.
+        trust: The commit whose ``reconciler.yaml`` counts.
+        applied: The commit that counts as applied where the service keeps no record.
+        writes: Whether the run may write at all.
+    """
+
+    signed_by: Path | None = None
+    accept: str = ""
+    trust: str = ""
+    applied: str = ""
+    writes: bool = False
+
+
+class Lineage:
+    """The commits of one run, as its mirror, its memory and the service know them."""
+
+    def __init__(
+        self, purpose: Purpose, state: Path, said: Said, mirror: Mirror, commits: Commits
+    ) -> None:
+        """Read what the run remembers.
+
+        Raises:
+            LocalFileError, UsageError: see ``read_memory``.
+        """
+        self._purpose, self._state, self._said = purpose, state, said
+        self._mirror, self._commits = mirror, commits
+        self._memory = read_memory(state, purpose)
+
+    @property
+    def seen(self) -> str:
+        """Return the last commit that was seen and counts, if the mirror has it."""
+        seen = self._memory.seen
+        return seen if seen and self._mirror.holds(seen) else ""
+
+    def in_use(self) -> Collection[str]:
+        """Return the commits to keep beside the tip and the one that was applied."""
+        return {self._memory.trusted, self._said.trust}
+
+    def tree(self, reading: Reading) -> str:
+        """Return the name of the tree: that of the command line, else of the trusted commit."""
+        trusted = self._trusted(reading.commit, "")
+        named = self._commits.read(trusted).scope.tree if trusted else ""
+        return self._purpose.tree or named or reading.scope.tree
+
+    def applied(self, tip: str, tree: str, heads: Heads | None) -> str:
+        """Return the commit that was applied last; empty where none is known.
+
+        The service has it on record in every organization that the commit names. A service
+        without records leaves it to the memory.
+        """
+        if heads is None:
+            return self._memory.applied or self._said.applied
+        found = {
+            record.commit: record.at
+            for head in heads.organizations.values()
+            for record in head.applied
+            if record.tree == tree
+        }
+        whole = [
+            each
+            for each in found
+            if self._mirror.is_ancestor(each, tip) and self._is_whole(each, tree, heads)
+        ]
+        return max(whole, key=lambda each: found[each], default="")
+
+    def _is_whole(self, commit: str, tree: str, heads: Heads) -> bool:
+        reading = self._commits.read(commit)
+        return reading.desired is not None and {*_recorded(heads, tree, reading)} == {commit}
+
+    def counts(self, applied: str, tip: str) -> bool:
+        """Return whether a commit that was applied may be healed towards."""
+        return self._mirror.is_ancestor(applied, tip) and not self._unsigned(applied)
+
+    def holds(
+        self, reading: Reading, applied: str, tree: str, heads: Heads | None
+    ) -> tuple[Hold, ...]:
+        """Return why a tip is not applied, as far as no plan tells; remember it if it counts.
+
+        Raises:
+            LocalFileError: the disk does not take what is remembered.
+        """
+        tip, accept = reading.commit, self._said.accept
+        before = [self._memory.seen]
+        if not (accept and self._mirror.is_ancestor(accept, tip)):
+            before += [*_recorded(heads, tree, reading), applied]
+        broken = next((b for b in before if b and not self._mirror.is_ancestor(b, tip)), "")
+        found = [
+            *holds_of(
+                Commit(
+                    tip,
+                    broken,
+                    follows=not broken,
+                    signature=self._unsigned(tip),
+                    differences=tuple(self._differences(reading, applied)),
+                    accepted=accept,
+                    is_known=heads is not None or bool(applied) or not self._said.writes,
+                )
+            )
+        ]
+        whys = {hold.why for hold in found}
+        memory = self._memory
+        if not whys & _NO_LINEAGE:
+            is_trusted = Why.UNTRUSTED not in whys and reading.problem is None
+            trusted = tip if is_trusted else memory.trusted
+            self._remember(replace(memory, trusted=trusted, seen=tip))
+        if reading.problem is not None:
+            found.append(invalid(reading.problem))
+        return tuple(found)
+
+    def record(self, commit: str) -> None:
+        """Remember that a commit was applied, for a service that keeps no record.
+
+        Raises:
+            LocalFileError: the disk does not take it.
+        """
+        self._remember(replace(self._memory, applied=commit))
+
+    def _remember(self, memory: Memory) -> None:
+        if memory != self._memory:
+            write_memory(self._state, self._purpose, memory)
+            self._memory = memory
+
+    def _unsigned(self, commit: str) -> str:
+        """Return why the signature of a commit does not count, in words."""
+        if self._said.signed_by is None:
+            return ""
+        signature = self._mirror.signature(commit, self._said.signed_by)
+        return "" if signature.counts else signature.words
+
+    def _trusted(self, tip: str, applied: str) -> str:
+        """Return the commit whose ``reconciler.yaml`` counts; empty where there is none yet."""
+        said = self._said.trust
+        if said and self._mirror.is_ancestor(said, tip):
+            return said
+        known = self._memory.trusted
+        return known if known and self._mirror.holds(known) else applied
+
+    def _differences(self, reading: Reading, applied: str) -> Iterator[str]:
+        """Yield how ``reconciler.yaml`` of the tip decides otherwise than the one that counts."""
+        trusted = self._trusted(reading.commit, applied)
+        if not trusted or trusted == reading.commit or not self._mirror.holds(trusted):
+            return
+        counted, proposed = self._commits.read(trusted).configuration, reading.configuration
+        if counted is None or proposed is None:
+            if counted is not proposed and reading.problem is None:
+                yield "it is there in one commit only"
+            return
+        for each in differences(counted, proposed):
+            what = f"{each.name} of " if each.name else ""
+            yield f"{what}environment {each.environment} is {each.proposed}, was {each.trusted}"
+
+
+def _recorded(heads: Heads | None, tree: str, reading: Reading) -> Iterator[str]:
+    """Yield the commits that the organizations of a commit have on record for a tree."""
+    if heads is None or reading.desired is None:
+        return
+    for name in reading.desired.organizations:
+        head = heads.organizations.get(fold(name))
+        for record in head.applied if head is not None else ():
+            if record.tree == tree:
+                yield record.commit
+
+
+def invalid(problem: ReconcilerError) -> Hold:
+    """Return why a commit is not valid; of findings, the first ones with their places."""
+    words = problem.problem
+    if isinstance(problem, InvalidManifestsError):
+        found = [each for each in problem.diagnostics if each.is_error][:_SHOWN]
+        places = (f"{each.location}: " if each.location else "" for each in found)
+        said = (f"{place}{each.summary}" for place, each in zip(places, found, strict=True))
+        words = f"{words}: {'; '.join(said)}"
+    return Hold(Why.INVALID, words, problem.remedy)

@@ -1,0 +1,88 @@
+"""What a run remembers over a restart: the commits that it saw, and on a ZITADEL, applied."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from reconciler.errors import LocalFileError, UsageError, cannot_write
+from reconciler.git.mirror import COMMIT
+from reconciler.resources.files import read_start, write_private
+
+_FILE = "run.json"
+_MOST = 64 * 1024  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """The work of a run. The state of one work is of no use for another."""
+
+    repository: str
+    ref: str
+    service: str
+    environment: str
+    tree: str
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The commits that a run knows; empty for none.
+
+    Attributes:
+        trusted: The last one whose ``reconciler.yaml`` counts.
+        seen: The last one that was seen and did come after the ones before.
+        applied: The last one that was applied, where the service keeps no record of it.
+    """
+
+    trusted: str = ""
+    seen: str = ""
+    applied: str = ""
+
+
+def read_memory(state: Path, purpose: Purpose) -> Memory:
+    """Return what a run remembers; nothing where the state is new.
+
+    Raises:
+        LocalFileError: it cannot be read.
+        UsageError: it is the state of another run.
+    """
+    path = state / _FILE
+    try:
+        content, _ = read_start(path, _MOST)
+        fields = json.loads(content)
+        known, found = Purpose(**fields["purpose"]), Memory(**fields["memory"])
+    except FileNotFoundError:
+        return Memory()
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as failure:
+        raise LocalFileError(
+            f"cannot read {path}: {failure}",
+            remedy="Remove it; run then begins as with a new --state.",
+        ) from failure
+    if known != purpose:
+        raise UsageError(
+            f"{state} is the state of another run: of {known.ref} of {known.repository}, "
+            f"for {known.service}",
+            remedy="Give each run a --state of its own.",
+        )
+    commits = (found.trusted, found.seen, found.applied)
+    if not all(each == "" or COMMIT.fullmatch(str(each)) for each in commits):
+        raise LocalFileError(
+            f"{path} names what is no commit",
+            remedy="Remove it; run then begins as with a new --state.",
+        )
+    return found
+
+
+def write_memory(state: Path, purpose: Purpose, memory: Memory) -> None:
+    """Keep what a run remembers, whole or not at all.
+
+    Raises:
+        LocalFileError: the disk does not take it.
+    """
+    fields = {"purpose": asdict(purpose), "memory": asdict(memory)}
+    try:
+        write_private(state / _FILE, json.dumps(fields, indent=1).encode())
+    except OSError as failure:
+        remedy = "Name a folder with --state that has room and that this user may write to."
+        raise cannot_write(f"write {state / _FILE}", failure, remedy) from failure

@@ -1,0 +1,149 @@
+"""The state of a run as others see it: as JSON, as figures, and as lines of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reconciler.cli.output import time_in_words
+from reconciler.cli.run.memory import Purpose
+from reconciler.continuous.decision import Condition, Hold, Mode
+from reconciler.continuous.heal import Left
+from reconciler.plan.drift import Drift
+from reconciler.plan.model import Plan
+from reconciler.report.drift_and_history import DriftDocument, drift_as_json
+from reconciler.report.findings import FORMAT_VERSION
+from reconciler.report.place import Place
+from reconciler.report.plan_document import PlanDocument
+from reconciler.report.plan_json import plan_as_json, ref_as_json
+from reconciler.report.visible import without_credentials
+from reconciler.resources.call import JsonObject
+from reconciler.state import Pause
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a run after a round. Times are seconds since the epoch; 0 for never.
+
+    Attributes:
+        tree: Name of the tree; empty where no commit was read yet.
+        asked: The mode that was asked for; less counts, of a protected environment.
+        seen: The commit that the ref names; empty where it is not known.
+        plan: Of the commit that was seen; None where it was not planned.
+        drift: Since the commit that was applied last, else compared with the one seen.
+        left: What drifted and is not healed.
+        failures: Why the last round could not do all of its work.
+        round_at: When the last round ended.
+        looked_at: When everything was observed last.
+        rounds: How many there were; ``failed`` of them had a failure.
+    """
+
+    purpose: Purpose
+    tree: str = ""
+    asked: Mode = Mode.OBSERVE
+    mode: Mode = Mode.OBSERVE
+    seen: str = ""
+    applied: str = ""
+    conditions: tuple[Condition, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    plan: Plan | None = None
+    drift: Drift | None = None
+    left: tuple[Left, ...] = ()
+    pause: Pause | None = None
+    failures: tuple[str, ...] = ()
+    round_at: int = 0
+    looked_at: int = 0
+    rounds: int = 0
+    failed: int = 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether the last round could do all of its work."""
+        return self.rounds > 0 and not self.failures
+
+    def lines(self) -> Iterator[str]:
+        """Yield what there is to say about the state, a sentence each."""
+        yield from self.failures
+        if self.mode is not self.asked:
+            yield f"environment {self.purpose.environment} is protected: mode {self.mode} counts"
+        if self.asked is not Mode.OBSERVE and self.seen and not self.applied:
+            yield "no commit is on record as applied: nothing is healed"
+        if self.pause is not None:
+            yield f"paused until {self.pause.until} by {self.pause.writer}: {self.pause.reason}"
+        for hold in self.holds:
+            yield f"commit {self.seen} is not applied ({hold.why}): {hold.problem}. {hold.remedy}"
+        yield from self._drifted()
+        if Condition.WATCHING in self.conditions:
+            yield "another run leads this tree; this one watches"
+
+    def _drifted(self) -> Iterator[str]:
+        for drifted in self.drift.objects if self.drift else ():
+            what = ", ".join(field.name for field in drifted.fields) or "deleted"
+            yield f"{drifted.ref} was changed on the service ({what}) by {drifted.cause.by}"
+        for ref in self.drift.untold if self.drift else ():
+            yield f"{ref} differs, and the service does not tell who changed it"
+        for left in self.left:
+            yield f"{left.ref} is not healed: {left.why}"
+
+
+def status_as_json(status: Status) -> JsonObject:
+    """Return the state in stable keys."""
+    purpose, plan = status.purpose, status.plan
+    instance = plan.instance if plan else ""
+    place = Place(purpose.service, instance, status.tree, purpose.environment)
+    pause = status.pause
+    return {
+        "format_version": FORMAT_VERSION,
+        "repository": without_credentials(purpose.repository),
+        "ref": purpose.ref,
+        "service": place.address,
+        "environment": purpose.environment or None,
+        "tree": status.tree or None,
+        "mode": status.mode.value,
+        "commit_seen": status.seen or None,
+        "commit_applied": status.applied or None,
+        "conditions": [each.value for each in status.conditions],
+        "holds": [
+            {"why": hold.why.value, "problem": hold.problem, "remedy": hold.remedy}
+            for hold in status.holds
+        ],
+        "left": [{"ref": ref_as_json(left.ref), "why": left.why} for left in status.left],
+        "pause": None
+        if pause is None
+        else {"reason": pause.reason, "until": pause.until, "by": pause.writer},
+        "failures": list(status.failures),
+        "last_round": _time(status.round_at),
+        "last_observed": _time(status.looked_at),
+        "plan": plan_as_json(PlanDocument(plan, purpose.service)) if plan else None,
+        "drift": drift_as_json(DriftDocument(status.drift, place)) if status.drift else None,
+    }
+
+
+def _time(seconds: int) -> str | None:
+    return time_in_words(seconds) if seconds else None
+
+
+def status_as_metrics(status: Status) -> str:
+    """Return the state as figures in the text form of Prometheus."""
+    drift = status.drift
+    drifted = len(drift.objects) + len(drift.untold) if drift else 0
+    pending = len(status.plan.changes) if status.plan else 0
+    lines = [
+        *_figure("rounds_total", "counter", "Rounds.", status.rounds),
+        *_figure("rounds_failed_total", "counter", "Rounds with a failure.", status.failed),
+        *_figure("last_round_timestamp_seconds", "gauge", "End of the last one.", status.round_at),
+        *_figure("drifted_objects", "gauge", "Objects changed on the service.", drifted),
+        *_figure("pending_changes", "gauge", "Changes of the plan of the commit seen.", pending),
+        "# HELP reconciler_run_condition Whether the tree is in a condition.",
+        "# TYPE reconciler_run_condition gauge",
+    ]
+    for each in Condition:
+        is_so = int(each in status.conditions)
+        lines.append(f'reconciler_run_condition{{condition="{each.value}"}} {is_so}')
+    return "\n".join(lines) + "\n"
+
+
+def _figure(name: str, kind: str, text: str, value: int) -> Iterator[str]:
+    yield f"# HELP reconciler_run_{name} {text}"
+    yield f"# TYPE reconciler_run_{name} {kind}"
+    yield f"reconciler_run_{name} {value}"

@@ -1,0 +1,94 @@
+"""Carrying out the plan of a round, as ``apply`` carries out its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from reconciler.apply.changes import ApplyReport, Progress
+from reconciler.apply.executor import Executor
+from reconciler.apply.sink import SecretSink
+from reconciler.cli.clients import prove_seal_key, why_a_sink
+from reconciler.cli.connection import Connection
+from reconciler.cli.journals import open_journal
+from reconciler.continuous.decision import Hold, Why
+from reconciler.loop import carry_out
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Change, Plan, ref_of
+from reconciler.report.visible import visible
+from reconciler.service_client.port import ServiceClient
+from reconciler.state import DesiredState, ObservedState
+
+LOG = logging.getLogger("reconciler.run")
+
+
+class _Watch:
+    """Passes on the signal that ends the run, and logs what is done."""
+
+    def __init__(self, stops: Callable[[], int]) -> None:
+        self.stop_signal = stops
+
+    def begins(self, changes: Sequence[Change]) -> None:
+        """Do nothing: what is done is logged at its end."""
+
+    def progress(self, progress: Progress) -> None:
+        """Log a change that was made, or why it was not."""
+        outcome = progress.latest
+        ref, error = visible(str(ref_of(outcome.change))), outcome.error
+        if error is not None:
+            LOG.warning("%s failed: %s. %s", ref, visible(error.problem), visible(error.remedy))
+        else:
+            LOG.info("%s %s", ref, outcome.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """What every plan of a run is carried out with.
+
+    Attributes:
+        stops: Returns the signal that ends the run, or 0.
+    """
+
+    connection: Connection
+    sink: SecretSink | None
+    allowed: Allowances
+    stops: Callable[[], int]
+    require_secrets: bool = False
+
+    def no_sink(self, plan: Plan) -> Hold | None:
+        """Return why a plan cannot be carried out for want of a sink, or None."""
+        why = why_a_sink(plan)
+        if not why or self.sink is not None:
+            return None
+        problem = f"{why}, and no destination is chosen"
+        return Hold(Why.BLOCKED, problem, "Start run with --secrets-to.")
+
+    def carry_out(
+        self,
+        commit: str,
+        plan: Plan,
+        observed: ObservedState,
+        desired: DesiredState,
+        service: ServiceClient,
+    ) -> ApplyReport:
+        """Carry out a plan of a commit. The caller has locked its organizations.
+
+        Raises:
+            ReconcilerError: nothing was sent.
+        """
+        scope = plan.scope
+        context = {"tree": scope.tree, "revision": commit, "plan": plan_digest(plan)}
+        if why_a_sink(plan):
+            prove_seal_key(self.connection)
+        opened = open_journal(self.connection, observed.instance, scope, desired.organizations, 0)
+        with opened as journal:
+            watch = _Watch(self.stops)
+            executor = Executor(service, journal, self.sink, watch, context, self.allowed)
+            required = self.require_secrets
+            report = carry_out(plan, observed, desired, service, executor, require_secrets=required)
+            for note in report.notes:
+                LOG.warning("%s: %s", note.code, visible(note.summary))
+            executor.was_told()
+        return report

@@ -1,0 +1,198 @@
+"""The next step of a tree: watch it, heal what was applied, or apply a new commit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from reconciler.plan.model import Plan
+
+
+class Mode(StrEnum):
+    """The mode of a run: each may do what the ones before it may."""
+
+    OBSERVE = "observe"
+    HEAL = "heal"
+    APPLY = "apply"
+
+
+class Step(StrEnum):
+    """A step that a round takes."""
+
+    OBSERVE = "observe"
+    HEAL = "heal"
+    APPLY = "apply"
+
+
+class Why(StrEnum):
+    """A reason why a commit is not applied."""
+
+    REWRITTEN = "rewritten"
+    UNSIGNED = "unsigned"
+    UNTRUSTED = "untrusted"
+    INVALID = "invalid"
+    BLOCKED = "blocked"
+    UNKNOWN = "unknown"
+
+
+class Hold(NamedTuple):
+    """A reason why a commit is not applied, in words: what is wrong, and what to do."""
+
+    why: Why
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that the ref names, and what the mirror tells of it.
+
+    Attributes:
+        id: Of the commit.
+        before: The commit that must come before it: the last one that was applied, else the last
+            one that was seen; empty for none.
+        follows: Whether it is that commit, or comes after it.
+        signature: Why its signature does not count, in words; empty where it does, or where none
+            is asked for.
+        differences: Each difference of ``reconciler.yaml`` in what decides over approval, in
+            words.
+        accepted: The commit of ``--accept``; empty for none.
+        is_known: Whether it is known what was applied before.
+    """
+
+    id: str
+    before: str = ""
+    follows: bool = True
+    signature: str = ""
+    differences: tuple[str, ...] = ()
+    accepted: str = ""
+    is_known: bool = True
+
+
+def holds_of(commit: Commit) -> Iterator[Hold]:
+    """Yield why a commit does not count yet."""
+    if not commit.follows and commit.accepted != commit.id:
+        yield Hold(
+            Why.REWRITTEN,
+            f"the ref was rewritten: {commit.id} does not come after {commit.before}",
+            f"If that was meant, start run with --accept {commit.id}.",
+        )
+    if commit.signature:
+        yield Hold(
+            Why.UNSIGNED,
+            f"commit {commit.id} is not signed by an allowed key: {commit.signature}",
+            "Push a commit that one of the keys in the file of --signed-by has signed.",
+        )
+    if commit.differences:
+        yield Hold(
+            Why.UNTRUSTED,
+            f"reconciler.yaml decides otherwise: {'; '.join(commit.differences)}",
+            f"If that was meant, start run with --trust-commit {commit.id}.",
+        )
+    if not commit.is_known:
+        yield Hold(
+            Why.UNKNOWN,
+            f"what was applied before commit {commit.id} is not known: this service keeps no "
+            "record, and --state is new",
+            "Start run with --applied COMMIT.",
+        )
+
+
+def blocked(plan: Plan) -> Hold | None:
+    """Return why a plan must not be carried out, or None."""
+    if not plan.blocks:
+        return None
+    first, more = plan.blocks[0], len(plan.blocks) - 1
+    others = f", and {more} more" if more else ""
+    return Hold(Why.BLOCKED, f"{first.code}: {first.summary}{others}", first.remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that a step depends on.
+
+    Attributes:
+        tip: The commit that the ref names; empty where it is not known.
+        applied: The commit that was applied last; empty for none.
+        applied_counts: Whether that commit may be healed towards: it is an ancestor of the ref,
+            and signed where that is asked.
+        holds: Why the tip is not applied.
+        is_protected: Whether the environment takes approved plans only.
+        is_paused: Whether the tree is paused.
+        is_due: Whether the tip may be tried now.
+    """
+
+    mode: Mode
+    tip: str = ""
+    applied: str = ""
+    applied_counts: bool = True
+    holds: tuple[Hold, ...] = ()
+    is_protected: bool = False
+    heals_protected: bool = False
+    is_paused: bool = False
+    is_due: bool = True
+
+    @property
+    def allowed(self) -> Mode:
+        """Return the mode that counts: a protected environment is never applied from here."""
+        if not self.is_protected:
+            return self.mode
+        is_healed = self.heals_protected and self.mode is not Mode.OBSERVE
+        return Mode.HEAL if is_healed else Mode.OBSERVE
+
+    @property
+    def is_pending(self) -> bool:
+        """Return whether the tip is not what was applied last."""
+        return bool(self.tip) and self.tip != self.applied
+
+
+def next_step(situation: Situation) -> Step:
+    """Return what to do now."""
+    mode = situation.allowed
+    if mode is Mode.OBSERVE or situation.is_paused:
+        return Step.OBSERVE
+    is_new = situation.is_pending and not situation.holds
+    if mode is Mode.APPLY and is_new and situation.is_due:
+        return Step.APPLY
+    if situation.applied and situation.applied_counts:
+        return Step.HEAL
+    return Step.OBSERVE
+
+
+class Condition(StrEnum):
+    """A state of a tree that somebody may have to do something about."""
+
+    PENDING = "pending"
+    REWRITTEN = "rewritten"
+    UNSIGNED = "unsigned"
+    UNTRUSTED = "untrusted"
+    INVALID = "invalid"
+    BLOCKED = "blocked"
+    UNKNOWN = "unknown"
+    DRIFTED = "drifted"
+    CONTESTED = "contested"
+    PAUSED = "paused"
+    OWED = "owed"
+    WATCHING = "watching"
+    FAILING = "failing"
+
+
+def conditions_of(
+    situation: Situation,
+    *,
+    drifted: Collection[object],
+    contested: Collection[object],
+    owed: int,
+) -> tuple[Condition, ...]:
+    """Return the conditions of a tree; none means that it is in step."""
+    found = {
+        Condition.PENDING: situation.is_pending,
+        **{Condition(hold.why): True for hold in situation.holds},
+        Condition.DRIFTED: bool(drifted),
+        Condition.CONTESTED: bool(contested),
+        Condition.PAUSED: situation.is_paused,
+        Condition.OWED: bool(owed),
+    }
+    return tuple(each for each in Condition if found.get(each))

@@ -1,0 +1,123 @@
+"""Healing: the part of a plan that undoes what drift says was changed on the service.
+
+Only values that this tree applied before come back. What is more than that is left and said: an
+object that was deleted or made again, a new client secret, a change with a severe risk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from reconciler.plan.causes import last_change
+from reconciler.plan.diff import field_changes
+from reconciler.plan.drift import Drift, DriftedObject
+from reconciler.plan.model import (
+    Adopt,
+    Change,
+    Create,
+    Delete,
+    Plan,
+    Update,
+    makes_secret,
+    ref_of,
+)
+from reconciler.plan.risk import is_severe, names_of, risks_of
+from reconciler.resources.ref import ResourceRef
+from reconciler.resources.references import references
+
+
+class Left(NamedTuple):
+    """A drifted object that is not healed, and why."""
+
+    ref: ResourceRef
+    id: str
+    why: str
+
+
+class Heal(NamedTuple):
+    """A plan that heals, and what it leaves."""
+
+    plan: Plan
+    left: tuple[Left, ...]
+
+
+CONTESTED = "contested: it was healed three times within an hour and changed again"
+
+
+def heal_of(plan: Plan, drift: Drift, contested: Collection[str] = ()) -> Heal:
+    """Return the part of a plan that heals.
+
+    ``plan`` and ``drift`` are of the manifests that were applied last, and of one observation.
+    ``contested`` has the ids of objects to leave alone. The blocks of the plan stay: guards judge
+    it as a whole.
+    """
+    changes = {ref_of(change).key: change for change in plan.changes}
+    missing = {key for key, change in changes.items() if isinstance(change, Create)}
+    kept: set[ResourceRef] = set()
+    left: list[Left] = []
+    for drifted in (*drift.objects, *_differing(plan, drift)):
+        key = drifted.ref.key
+        if why := _why_left(drifted, changes.get(key), missing, contested):
+            left.append(Left(drifted.ref, drifted.id, why))
+        else:
+            kept.add(key)
+    healing = tuple(change for change in plan.changes if ref_of(change).key in kept)
+    return Heal(replace(plan, changes=healing), tuple(left))
+
+
+def _differing(plan: Plan, drift: Drift) -> Iterator[DriftedObject]:
+    """Yield what differs where the service does not tell by whom.
+
+    All of it was applied just so, so that it was changed on the service since.
+    """
+    untold = {ref.key for ref in drift.untold}
+    for change in plan.changes:
+        # Such a service does not tell either that this tree applied it: an update is an adoption.
+        if isinstance(change, Update | Adopt) and ref_of(change).key in untold:
+            held = change.held
+            yield DriftedObject(ref_of(change), held.id, last_change(held), field_changes(change))
+
+
+def _why_left(
+    drifted: DriftedObject,
+    change: Change | None,
+    missing: Collection[ResourceRef],
+    contested: Collection[str],
+) -> str:
+    """Return why a drifted object is not healed; empty where it is."""
+    if drifted.id in contested:
+        return CONTESTED
+    if isinstance(change, Create):
+        return "it was deleted or renamed; made again, it would be another object"
+    if drifted.removed_id or change is None or isinstance(change, Delete):
+        return "another object has its name now"
+    reasons = (
+        _more_than_before(drifted, change),
+        _risky(change),
+        _lacking(change, missing),
+    )
+    return next(filter(None, reasons), "")
+
+
+def _risky(change: Update | Adopt) -> str:
+    severe = [risk for risk in risks_of(change) if is_severe(risk.name)]
+    return f"the way back has a risk ({names_of(severe)})" if severe else ""
+
+
+def _lacking(change: Update | Adopt, missing: Collection[ResourceRef]) -> str:
+    resource = change.resource
+    lacking = [ref for ref, _ in references(resource.ref, resource.spec) if ref.key in missing]
+    return f"it needs {lacking[0]}, which was deleted" if lacking else ""
+
+
+def _more_than_before(drifted: DriftedObject, change: Update | Adopt) -> str:
+    """Return why an update does more than bring back values that were applied before."""
+    if makes_secret(change):
+        return "it would need a new client secret"
+    undone = {field.name for field in drifted.fields} - drifted.declared.keys()
+    others = [field.name for field in field_changes(change) if field.name not in undone]
+    if others or change.new_owner:
+        return f"the update would also change {', '.join(others) or 'its owner'}"
+    return ""

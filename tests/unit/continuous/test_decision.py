@@ -1,0 +1,149 @@
+"""The next step of a tree, from every mode and every reason to hold a commit back."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.continuous.decision import (
+    Commit,
+    Condition,
+    Hold,
+    Mode,
+    Situation,
+    Step,
+    Why,
+    blocked,
+    conditions_of,
+    holds_of,
+    next_step,
+)
+from reconciler.diagnostics import error
+from tests.builders import a_plan
+from tests.rows import each_row
+
+OLD, NEW = "a" * 40, "b" * 40
+HELD = (Hold(Why.INVALID, "problem", "remedy"),)
+
+
+def situation(mode: Mode, **more: Any) -> Situation:
+    known: dict[str, Any] = {"tip": NEW, "applied": OLD, **more}
+    return Situation(mode, **known)
+
+
+@each_row(
+    ("mode", "more", "step"),
+    [
+        (Mode.OBSERVE, {}, Step.OBSERVE),
+        (Mode.HEAL, {}, Step.HEAL),
+        (Mode.APPLY, {}, Step.APPLY),
+        (Mode.APPLY, {"applied": ""}, Step.APPLY),
+        (Mode.APPLY, {"tip": OLD}, Step.HEAL),
+        (Mode.APPLY, {"tip": ""}, Step.HEAL),
+        (Mode.APPLY, {"holds": HELD}, Step.HEAL),
+        (Mode.APPLY, {"holds": HELD, "applied": ""}, Step.OBSERVE),
+        (Mode.APPLY, {"is_due": False}, Step.HEAL),
+        (Mode.APPLY, {"is_paused": True}, Step.OBSERVE),
+        (Mode.APPLY, {"applied_counts": False}, Step.APPLY),
+        (Mode.APPLY, {"applied_counts": False, "holds": HELD}, Step.OBSERVE),
+        (Mode.APPLY, {"is_protected": True}, Step.OBSERVE),
+        (Mode.APPLY, {"is_protected": True, "heals_protected": True}, Step.HEAL),
+        (Mode.HEAL, {"applied": ""}, Step.OBSERVE),
+        (Mode.HEAL, {"applied_counts": False}, Step.OBSERVE),
+        (Mode.HEAL, {"is_paused": True}, Step.OBSERVE),
+        (Mode.HEAL, {"is_protected": True}, Step.OBSERVE),
+        (Mode.OBSERVE, {"is_protected": True, "heals_protected": True}, Step.OBSERVE),
+    ],
+)
+def test_the_step_of_a_situation(mode: Mode, more: dict[str, Any], step: Step) -> None:
+    assert next_step(situation(mode, **more)) is step
+
+
+_SITUATIONS = st.builds(
+    Situation,
+    mode=st.sampled_from(Mode),
+    tip=st.sampled_from(["", OLD, NEW]),
+    applied=st.sampled_from(["", OLD, NEW]),
+    applied_counts=st.booleans(),
+    holds=st.sampled_from([(), HELD]),
+    is_protected=st.booleans(),
+    heals_protected=st.booleans(),
+    is_paused=st.booleans(),
+    is_due=st.booleans(),
+)
+
+
+@given(_SITUATIONS)
+def test_nothing_is_written_that_is_not_allowed(found: Situation) -> None:
+    """The laws of a run, whatever comes together."""
+    step = next_step(found)
+
+    if found.is_paused or found.mode is Mode.OBSERVE:
+        assert step is Step.OBSERVE
+    if found.is_protected:
+        assert step is not Step.APPLY
+        assert step is Step.OBSERVE or found.heals_protected
+    if step is Step.APPLY:
+        assert found.mode is Mode.APPLY
+        assert not found.holds
+        assert found.tip not in {"", found.applied}
+        assert found.is_due
+    if step is Step.HEAL:
+        assert found.applied
+        assert found.applied_counts
+
+
+def test_a_commit_is_held_for_each_reason() -> None:
+    """Each is said with the option that lets it through, where there is one."""
+    for rewritten, unsigned, changed in product((True, False), repeat=3):
+        commit = Commit(
+            NEW,
+            OLD,
+            follows=not rewritten,
+            signature="no signature" if unsigned else "",
+            differences=("protected of environment production",) if changed else (),
+        )
+        expected = [
+            *([Why.REWRITTEN] if rewritten else []),
+            *([Why.UNSIGNED] if unsigned else []),
+            *([Why.UNTRUSTED] if changed else []),
+        ]
+
+        assert [hold.why for hold in holds_of(commit)] == expected
+        assert all(NEW in hold.problem or NEW in hold.remedy for hold in holds_of(commit))
+
+
+def test_a_rewritten_ref_is_accepted_at_one_commit_only() -> None:
+    """What is pushed there next has to be looked at again."""
+    assert not [*holds_of(Commit(NEW, OLD, follows=False, accepted=NEW))]
+    assert [*holds_of(Commit(NEW, OLD, follows=False, accepted=OLD))]
+
+
+def test_a_blocked_plan_holds_its_commit_back() -> None:
+    first, second = error("GUARD-A", "too much", "Allow it."), error("GUARD-B", "more", "Do.")
+
+    assert blocked(a_plan()) is None
+    assert blocked(a_plan(blocks=(first,))) == Hold(Why.BLOCKED, "GUARD-A: too much", "Allow it.")
+    held = blocked(a_plan(blocks=(first, second)))
+    assert held is not None
+    assert "and 1 more" in held.problem
+
+
+def test_conditions_are_what_somebody_may_have_to_do_something_about() -> None:
+    """In step means none at all."""
+    calm = situation(Mode.APPLY, tip=OLD)
+    assert conditions_of(calm, drifted=(), contested=(), owed=0) == ()
+
+    busy = situation(Mode.APPLY, holds=HELD, is_paused=True)
+    found = conditions_of(busy, drifted=[1], contested=[1], owed=1)
+    assert found == (
+        Condition.PENDING,
+        Condition.INVALID,
+        Condition.DRIFTED,
+        Condition.CONTESTED,
+        Condition.PAUSED,
+        Condition.OWED,
+    )
