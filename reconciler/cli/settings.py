@@ -136,14 +136,14 @@ _WORK = (
     Setting(
         "--target REF",
         "plan, apply, drift",
-        "Only this object and what it needs. * in it is a glob, @FILE a list.",
+        "Only this object, or a glob, or @FILE.",
         RefsType(),
         multiple=True,
     ),
     Setting(
         "--exclude REF",
         "plan, apply, drift",
-        "Not this object; written as in --target.",
+        "Not this object; as in --target.",
         RefsType(),
         multiple=True,
     ),
