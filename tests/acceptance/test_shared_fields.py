@@ -621,8 +621,34 @@ def test_an_action_that_others_run_at_such_a_trigger_is_not_pruned(place: Place)
     assert "PLAN-ACTION-IN-USE" in pruned.err
 
 
-def write_flow(tree: Path, **more: list[str]) -> None:
-    document = json.loads(a_flow({"PRE_USERINFO_CREATION": ["greet"], **more}))
+@pytest.mark.parametrize("takes_name", [False, True], ids=["renamed", "name taken"])
+def test_an_action_of_such_a_trigger_can_be_renamed(place: Place, *, takes_name: bool) -> None:
+    """The trigger keeps the action, whatever is called so afterwards."""
+    write_flow(place.manifests)
+    write(place.manifests / "log.yaml", an_action("log"))
+    assert place.run("apply", "--auto-approve").code == 0
+    renamed = json.loads(an_action("welcome"))
+    renamed["metadata"]["id"] = greet = place.direct.objects()["greet"]["id"]
+    write(place.manifests / "greet.yaml", json.dumps(renamed))
+    if takes_name:
+        write(place.manifests / "new.yaml", an_action("greet"))
+    write_flow(
+        place.manifests, PRE_USERINFO_CREATION=["welcome"], PRE_ACCESS_TOKEN_CREATION=["log"]
+    )
+
+    applied = place.run("apply", "--auto-approve")
+
+    assert applied.code == 0, applied.all
+    log = place.direct.objects()["log"]["id"]
+    assert held(place, "COMPLEMENT_TOKEN") == {
+        "PRE_USERINFO_CREATION": [greet],
+        "PRE_ACCESS_TOKEN_CREATION": [log],
+    }
+    assert place.run("plan", "--detailed-exitcode").code == 0
+
+
+def write_flow(tree: Path, **triggers: list[str]) -> None:
+    document = json.loads(a_flow({"PRE_USERINFO_CREATION": ["greet"], **triggers}))
     document["metadata"]["ignore"] = ["PRE_USERINFO_CREATION"]
     write(tree / "token.yaml", json.dumps(document))
 
