@@ -402,6 +402,26 @@ def test_issuer_keys_scripts_and_authentication_are_guarded_as_well(
     assert "field-unwatched" in found
 
 
+@pytest.mark.parametrize("declared", ["BASIC", "NONE"])
+def test_a_secret_is_replaced_only_where_they_sign_in_with_one(place: Place, declared: str) -> None:
+    """The way to sign in is theirs: what a manifest says of it is for a new application."""
+    methods = {"authMethodType": f"OIDC_AUTH_METHOD_TYPE_{declared}"}
+    write(place.manifests / "web.yaml", web(["authMethodType"], **methods))
+    assert place.run("apply", "--auto-approve").code == 0
+    replaced = ("apply", "--auto-approve", "--rotate-missing", "acme/shop/web")
+
+    write_as_other(place, authMethodType="OIDC_AUTH_METHOD_TYPE_NONE")
+    without = place.run(*replaced)
+    write_as_other(place, authMethodType="OIDC_AUTH_METHOD_TYPE_POST")
+    with_one = place.run(*replaced)
+
+    assert without.code == 1, without.all
+    assert "acme/shop/web is not a declared application with a client secret" in without.err
+    assert "or held with it where metadata.ignore has that field" in without.err
+    assert with_one.code == 0, with_one.all
+    assert "secret in .reconciler/secrets/acme.shop.web.json" in with_one.out
+
+
 def test_a_wrong_name_is_an_error_at_its_place(run: Run, tree: Path) -> None:
     """A required field must be declared all the same, and a kind without fields has no mark."""
     write(
