@@ -213,7 +213,7 @@ def to_rotate(pairs: Sequence[Pair], scope: Scope) -> Collection[ResourceRef]:
             raise UsageError(
                 f"--rotate-missing {key.path} is not a declared application with a client secret",
                 remedy="Write organization/project/name of an application that is declared with "
-                f"{secrets.said_by if secrets else 'one'}, or held with it where metadata.ignore has "
-                "that field. Nothing was written.",
+                f"{secrets.said_by if secrets else 'one'}, or held with it where metadata.ignore "
+                "has that field. Nothing was written.",
             )
     return frozenset(named)

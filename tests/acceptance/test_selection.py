@@ -322,6 +322,8 @@ def test_a_list_and_a_variable_name_refs_one_on_each_line(run: Run, small: Path)
     by_variable = run("plan", "--format", "json", RECONCILER_TARGET=f"{WEB}\nAction globex/greet")
 
     assert changes(listed) == changes(by_variable) == expected
+    write(small.parent / "marked.txt", f"\ufeff{WEB}\r\n")
+    assert run("plan", "--target", "@marked.txt").code == 0
 
 
 def test_a_star_in_a_name_is_written_as_a_code(run: Run, small: Path) -> None:
