@@ -623,6 +623,21 @@ def test_a_trigger_of_a_flow_may_be_left_to_others(place: Place) -> None:
     }
 
 
+def test_a_flow_that_others_empty_is_made_again_with_what_is_declared(place: Place) -> None:
+    """Nothing is held of a flow without actions, so it is a new one."""
+    write_flow(place.manifests)
+    assert place.run("apply", "--auto-approve").code == 0
+    greet = place.direct.objects()["greet"]
+    of_flow = {"flowType": "2", "triggerType": "4", "actionIds": []}
+    place.direct("SetTriggerActions", greet["organizationId"], **of_flow)
+
+    (change,) = place.run("plan", "--format", "json").json["changes"]
+    write_flow(place.manifests, PRE_USERINFO_CREATION=[])
+
+    assert (change["change"], change["ref"]["name"]) == ("create", "COMPLEMENT_TOKEN")
+    assert place.run("plan", "--detailed-exitcode").code == 0
+
+
 def test_an_action_that_others_run_at_such_a_trigger_is_not_pruned(place: Place) -> None:
     """The flow would lose what the tree promised to leave alone."""
     write_flow(place.manifests)
