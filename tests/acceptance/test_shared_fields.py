@@ -405,7 +405,7 @@ def test_issuer_keys_scripts_and_authentication_are_guarded_as_well(
 @pytest.mark.parametrize("declared", ["BASIC", "NONE"])
 def test_a_secret_is_replaced_only_where_they_sign_in_with_one(place: Place, declared: str) -> None:
     """The way to sign in is theirs: what a manifest says of it is for a new application."""
-    methods = {"authMethodType": f"OIDC_AUTH_METHOD_TYPE_{declared}"}
+    methods: dict[str, Any] = {"authMethodType": f"OIDC_AUTH_METHOD_TYPE_{declared}"}
     write(place.manifests / "web.yaml", web(["authMethodType"], **methods))
     assert place.run("apply", "--auto-approve").code == 0
     replaced = ("apply", "--auto-approve", "--rotate-missing", "acme/shop/web")
