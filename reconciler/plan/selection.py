@@ -68,7 +68,9 @@ class Selection:
         self.needed = tuple(ref for ref in map(ref_of, plan.changes) if ref.key in brought)
 
     def __contains__(self, ref: ResourceRef) -> bool:
-        return ref.key in self.changes if ref.key in self._planned else self._names(ref)
+        if ref.key in self._planned:
+            return ref.key in self.changes
+        return ref.key in self.in_step or self._names(ref)
 
     def holds_secret(self, secret: OwedSecret) -> bool:
         """Return whether an owed secret is that of an application in it, renamed or not."""

@@ -176,6 +176,21 @@ def test_the_secret_of_a_renamed_application_goes_with_its_change() -> None:
     assert part_of(plan, exclude=[WEB.address]).owed == ()
 
 
+def test_what_an_approved_plan_has_renamed_stays_in_its_part() -> None:
+    """With the secret that is still owed for it, and whatever else is planned of it by now."""
+    scope = Scope(target=(parse_pattern(WEB.address),))
+    renamed = Update(declared(SPA), held(WEB, object_id="1"))
+    approved = narrowed(a_plan(renamed, scope=scope))
+    owed = (an_owed_secret(SPA, id="1"),)
+
+    done = narrowed(a_plan(scope=scope, in_step=(ACME, SPA), owed=owed), approved)
+    moved = Update(declared(SPA), held(SPA, object_id="1"))
+    rest = narrowed(a_plan(moved, scope=scope, owed=owed), approved)
+
+    assert (done.in_step, done.owed) == ((SPA,), owed)
+    assert (refs(rest), rest.owed) == ([SPA], owed)
+
+
 @pytest.mark.parametrize("flag", ["--target", "--exclude"])
 def test_what_names_nothing_is_refused(flag: str) -> None:
     """Several are named, and the rest is counted."""
