@@ -52,15 +52,18 @@ Look: TypeAlias = Callable[[Collection[ObservedObject]], Elsewhere]
 
 
 class LocalFiles(NamedTuple):
-    """Readers of files of this machine that a plan may depend on; None where there are none.
+    """Files of this machine that a plan may depend on; None where there are none.
 
     Attributes:
         look: Searches for manifests of the objects that would be deleted.
         begun: Reads which inactive objects an interrupted run was about to make: specs by id.
+        approved: The plan that is gone on with, or was just carried out: what it changes stays in
+            the part of the tree that it is of.
     """
 
     look: Look | None = None
     begun: Callable[[ObservedState], Mapping[str, Spec]] | None = None
+    approved: Plan | None = None
 
 
 NO_FILES = LocalFiles()
@@ -100,7 +103,7 @@ def preview(
             desired = replace(desired, elsewhere=files.look(doomed))
         if files.begun is not None and deactivates(matching.pairs):
             allowed = replace(allowed, begun=files.begun(observed))
-        return narrowed(build_plan(desired, observed, scope, allowed), desired), observed
+        return narrowed(build_plan(desired, observed, scope, allowed), files.approved), observed
 
 
 def with_generation(observed: ObservedState, service: ServiceReader) -> ObservedState:
@@ -198,7 +201,7 @@ def look_for_drift(
     reading = Scope(tree=scope.tree, shard=scope.shard)
     plan, observed = preview(desired, service, reading, Allowances(), all_flows=True)
     drift = drift_in(plan, observed, service)
-    return selected(drift, replace(plan, scope=scope), desired), observed
+    return selected(drift, replace(plan, scope=scope)), observed
 
 
 def drift_in(plan: Plan, observed: ObservedState, service: HistoryReader) -> Drift:
@@ -244,9 +247,8 @@ def carry_out(
     if not plan.changes:
         return replace(report, remaining=0)  # a delivery changes no object
     try:
-        again, seen = preview(
-            desired, service, replace(plan.scope, rotate_missing=()), Allowances()
-        )
+        scope = replace(plan.scope, rotate_missing=())
+        again, seen = preview(desired, service, scope, Allowances(), LocalFiles(approved=plan))
     except ReconcilerError as failure:
         note = warning(
             "APPLY-NOT-OBSERVED",

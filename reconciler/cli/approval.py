@@ -118,7 +118,9 @@ def _preview_again(
     options: tuple[Scope, Allowances, LocalFiles],
 ) -> tuple[Plan, ObservedState]:
     try:
-        plan, observed = preview(desired, service, *options)
+        scope, allowed, files = options
+        same = files._replace(approved=file.plan)
+        plan, observed = preview(desired, service, scope, allowed, same)
     except InvalidManifestsError as failure:
         if file.declared != declared_digest(desired):
             raise

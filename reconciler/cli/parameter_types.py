@@ -167,7 +167,7 @@ def _listed_in(path: str, flag: str) -> list[str]:
 
     remedy = "Write one REF on each line; a line that begins with # is a comment."
     try:
-        lines = read_path(path, MAX_LIST).decode().splitlines()
+        lines = read_path(path, MAX_LIST).decode("utf-8-sig").splitlines()
     except OpeningError as fault:
         raise UsageError(f"{flag} @{path} {fault}", remedy=remedy) from None
     except UnicodeDecodeError:

@@ -34,7 +34,7 @@ from reconciler.plan.model import (
 from reconciler.plan.selection import Selection
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.state import DesiredState, ObjectEvent, ObservedObject, ObservedState, Removal
+from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
 
 Histories = Mapping[str, Sequence[ObjectEvent]]
 
@@ -191,7 +191,7 @@ def find_drift(
     )
 
 
-def selected(drift: Drift, plan: Plan, desired: DesiredState) -> Drift:
+def selected(drift: Drift, plan: Plan) -> Drift:
     """Return the drift of what the scope of a plan of the whole tree selects.
 
     Raises:
@@ -199,7 +199,7 @@ def selected(drift: Drift, plan: Plan, desired: DesiredState) -> Drift:
     """
     if not plan.scope.is_partial:
         return drift
-    chosen = Selection(plan, desired)
+    chosen = Selection(plan)
     objects = tuple(each for each in drift.objects if each.ref in chosen)
     untold = tuple(ref for ref in drift.untold if ref in chosen)
     differ = len(drift.objects) + len(drift.untold)

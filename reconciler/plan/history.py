@@ -113,7 +113,7 @@ def _fields_after(before: Spec, event: ObjectEvent) -> Spec:
             after[shown] = value
     ignored = event.context.get("ignore")
     if isinstance(ignored, str) and (ignored or IGNORE in before):
-        after[IGNORE] = ignored.split(",") if ignored else []
+        after[IGNORE] = sorted({*ignored.split(",")} - {""})  # as the service keeps them
     if isinstance(spec, dict):
         after.update(spec)
     if event.type.endswith(_STATES):

@@ -39,21 +39,26 @@ def match(desired: DesiredState, observed: ObservedState) -> Matching:
     pinned, findings = _match_pinned(desired, observed)
     taken = {held.id for held in pinned.values()}
     pairs: list[Pair] = []
-    for key, declared in desired.resources.items():
-        resource, held = declared, pinned.get(key)
+    for key, resource in desired.resources.items():
+        held = pinned.get(key)
         if held is None and not resource.pinned_id:
             named = observed.objects.get(key)
             held = None if named is None or named.id in taken else named
         if held is not None:
             taken.add(held.id)
-            if resource.ignored:  # what is declared of these fields is for a new object only
-                resource = completed(resource, held)
         pairs.append((resource, held))
     findings += _missing_owners(desired, observed)
     findings += _wrong_renames(pairs)
     findings += _not_deactivatable(pairs, observed)
     leftover = [held for held in observed.everything if held.id not in taken]
-    return Matching(compared_by_names(pairs, leftover), leftover, findings)
+    compared = map(_without_ignored, compared_by_names(pairs, leftover))
+    return Matching([*compared], leftover, findings)
+
+
+def _without_ignored(pair: Pair) -> Pair:
+    """Return a pair that does not differ in ignored fields: those declared are for a new object."""
+    resource, held = pair
+    return pair if held is None or not resource.ignored else (completed(resource, held), held)
 
 
 def taken_names(matching: Matching, kept: Sequence[ObservedObject]) -> list[Diagnostic]:

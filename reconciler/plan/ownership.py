@@ -194,17 +194,18 @@ def lost_secrets(owed: Sequence[OwedSecret]) -> Iterator[Diagnostic]:
             )
 
 
-def to_rotate(desired: DesiredState, scope: Scope) -> Collection[ResourceRef]:
+def to_rotate(pairs: Sequence[Pair], scope: Scope) -> Collection[ResourceRef]:
     """Return the keys of the declared applications whose secret is to be replaced.
 
-    An application of another shard is left to that shard.
+    An application of another shard is left to that shard. Where the way to sign in is left to
+    others, it is the one that is held.
 
     Raises:
         UsageError: a name is that of no declared application with a client secret.
     """
     if not scope.rotate_missing:
         return frozenset()  # the usual plan does not look through everything declared
-    known = {key for key, resource in desired.resources.items() if signs_in_with_secret(resource)}
+    known = {resource.ref.key for resource, _ in pairs if signs_in_with_secret(resource)}
     named = [key for key in scope.rotate_missing if scope.covers(key.organization)]
     for key in named:
         if key not in known:
@@ -212,6 +213,7 @@ def to_rotate(desired: DesiredState, scope: Scope) -> Collection[ResourceRef]:
             raise UsageError(
                 f"--rotate-missing {key.path} is not a declared application with a client secret",
                 remedy="Write organization/project/name of an application that is declared with "
-                f"{secrets.said_by if secrets else 'one'}. Nothing was written.",
+                f"{secrets.said_by if secrets else 'one'}, or held with it where metadata.ignore "
+                "has that field. Nothing was written.",
             )
     return frozenset(named)

@@ -72,9 +72,9 @@ def build_plan(
     """
     scope = scope or Scope()
     allowed = allowed or Allowances()
-    rotated = to_rotate(desired, scope)
     matching = match(desired, observed)
     _refuse([*_unmet(desired, observed), *matching.findings])
+    rotated = to_rotate(matching.pairs, scope)
     found = [_change(*pair, scope, observed.generation, rotated) for pair in matching.pairs]
     changes: list[Change] = [change for change in found if change is not None]
     in_step = [

@@ -19,11 +19,9 @@ from reconciler.resources.ref import (
     RefSet,
     ResourceRef,
     organization_ref,
-    owner_of,
     parse_ref,
 )
-from reconciler.resources.references import references
-from reconciler.state import DesiredState, OwedSecret, Resource
+from reconciler.state import OwedSecret
 
 NAMED = 5
 """Addresses that an error lists at most."""
@@ -39,36 +37,40 @@ class Selection:
 
     Attributes:
         changes: Keys of the changes that are in it.
-        in_step: Keys of what is in it and in step, with what all in it names: once that is made,
-            the rest of an approved plan has it in step.
+        in_step: Keys of what is in it and in step.
         needed: What the changes need and the scope does not name, in the order of the plan.
         blocks: An error for each change that is needed and excluded.
     """
 
-    def __init__(self, plan: Plan, desired: DesiredState) -> None:
+    def __init__(self, plan: Plan, approved: Plan | None = None) -> None:
         """Select.
 
+        Whatever an approved plan changes is in it: the part may have renamed or made it by now.
+
         Raises:
-            UsageError: an address names nothing.
+            UsageError: an address names nothing, and no approved plan had what it named.
         """
         self._targets, self._excluded = RefSet(plan.scope.target), RefSet(plan.scope.exclude)
         self._begins_with_all = not plan.scope.target
-        _refuse_unknown(plan, self._targets, self._excluded)
+        if approved is None:
+            _refuse_unknown(plan, self._targets, self._excluded)
+        begun = {ref_of(change).key for change in approved.changes} if approved else set()
         self._planned = {ref_of(change).key: change for change in plan.changes}
         self._freeing = {key: change for change in plan.changes if (key := frees(change))}
         self._by_id = {
             held.id: key for key, each in self._planned.items() if (held := held_of(each))
         }
         named = {key for key, each in self._planned.items() if self._names(*_refs_of(each))}
-        self.changes = set(named)
-        self.in_step = {ref.key for ref in plan.in_step if self._names(ref)}
+        self.changes = named | (begun & self._planned.keys())
+        self.in_step = {ref.key for ref in plan.in_step if ref.key in begun or self._names(ref)}
         self.blocks = tuple(sorted(self._bring_needed(), key=lambda each: (each.ref, each.remedy)))
-        self._bring_in_step(desired, {ref.key for ref in plan.in_step})
         brought = self.changes - named
         self.needed = tuple(ref for ref in map(ref_of, plan.changes) if ref.key in brought)
 
     def __contains__(self, ref: ResourceRef) -> bool:
-        return ref.key in self.changes if ref.key in self._planned else self._names(ref)
+        if ref.key in self._planned:
+            return ref.key in self.changes
+        return ref.key in self.in_step or self._names(ref)
 
     def holds_secret(self, secret: OwedSecret) -> bool:
         """Return whether an owed secret is that of an application in it, renamed or not."""
@@ -106,26 +108,20 @@ class Selection:
         if freeing is not None and freeing is not change and not isinstance(change, Delete):
             yield freeing
 
-    def _bring_in_step(self, desired: DesiredState, in_step: set[ResourceRef]) -> None:
-        """Add what is in step and named by something in it: it may have been made for that."""
-        left = [*self.changes, *self.in_step]
-        while left:
-            resource = desired.resources.get(left.pop())
-            for key in _named_by(resource) if resource else ():
-                if key in in_step and key not in self.in_step:
-                    self.in_step.add(key)
-                    left.append(key)
 
-
-def narrowed(plan: Plan, desired: DesiredState) -> Plan:
+def narrowed(plan: Plan, approved: Plan | None = None) -> Plan:
     """Return the part of a plan that its scope selects, with the blocks of the whole.
+
+    Args:
+        plan: Of the whole tree.
+        approved: The plan of the part that is gone on with, or that was just carried out.
 
     Raises:
         UsageError: an address of the scope names nothing.
     """
     if not plan.scope.is_partial:
         return plan
-    chosen = Selection(plan, desired)
+    chosen = Selection(plan, approved)
     part = replace(
         plan,
         changes=tuple(change for change in plan.changes if ref_of(change).key in chosen.changes),
@@ -147,13 +143,6 @@ def narrowed(plan: Plan, desired: DesiredState) -> Plan:
 def _refs_of(change: Change) -> tuple[ResourceRef, ...]:
     held = held_of(change)
     return (ref_of(change), held.ref) if held else (ref_of(change),)
-
-
-def _named_by(resource: Resource) -> Iterator[ResourceRef]:
-    owner = owner_of(resource.ref)
-    if owner is not None:
-        yield owner.key
-    yield from (ref.key for ref, _ in references(resource.ref, resource.spec))
 
 
 def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:

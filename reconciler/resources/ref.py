@@ -208,13 +208,15 @@ def _expression(pattern: str) -> str:
 def _glob(text: str) -> str:
     """Return a regular expression in which each ``*`` of a text stands for a part of one name.
 
-    All but the last are atomic. The first place that fits is as good as a later one, so many of
-    them do not make a match slow.
+    It takes the code of a letter whole: ``*5`` is not ``50%25``, the name ``50%``. All but the last
+    are atomic. The first place that fits is as good as a later one, so many of them do not make a
+    match slow.
     """
     first, *rest = map(re.escape, text.split("*"))
     if not rest:
         return first
-    return first + "".join(f"(?>[^/]*?{part})" for part in rest[:-1]) + f"[^/]*{rest[-1]}"
+    some = "(?:[^/%]|%..)*"
+    return first + "".join(f"(?>{some}?{part})" for part in rest[:-1]) + f"{some}{rest[-1]}"
 
 
 def _pattern(kind: Kind, names: Sequence[str]) -> str:

@@ -322,6 +322,8 @@ def test_a_list_and_a_variable_name_refs_one_on_each_line(run: Run, small: Path)
     by_variable = run("plan", "--format", "json", RECONCILER_TARGET=f"{WEB}\nAction globex/greet")
 
     assert changes(listed) == changes(by_variable) == expected
+    write(small.parent / "marked.txt", f"\ufeff{WEB}\r\n")
+    assert run("plan", "--target", "@marked.txt").code == 0
 
 
 def test_a_star_in_a_name_is_written_as_a_code(run: Run, small: Path) -> None:
@@ -388,6 +390,32 @@ def test_a_plan_of_a_part_goes_on_after_a_kill(place: Place, point: str) -> None
     assert "Going on with this plan: 1 of 2 done already." in done.err
     assert planned(place, "--target", "Action/globex/greet") == set()
     assert "create IdpJwtConfig partner" in planned(place)
+
+
+@pytest.mark.parametrize("named", ["greet", "before"])
+def test_a_part_with_renames_goes_on_after_a_kill(place: Place, named: str) -> None:
+    """An object that was selected by its old name has another one by then."""
+    write(place.manifests / "other.yaml", an_action("before"))
+    applied(place)
+    listed = place.direct.objects()
+    for name, new, file in [("greet", "welcome", "greet"), ("before", "greet", "other")]:
+        renamed = json.loads(an_action(new))
+        renamed["metadata"]["id"] = listed[name]["id"]
+        write(place.manifests / f"{file}.yaml", json.dumps(renamed))
+    target = ("--target", f"Action/globex/{named}")
+    place.run("plan", "--out", "plan.json", *target)
+    killed = place.run("apply", "plan.json", *target, RECONCILER_CRASHPOINT="C11")
+    assert killed.code == -signal.SIGKILL, killed.all
+    assert planned(place) == {"update Action greet"}
+
+    done = place.run("apply", "plan.json", *target)
+    again = place.run("apply", "plan.json", *target)
+
+    assert (done.code, again.code) == (0, 0), done.all + again.all
+    assert "Going on with this plan: 1 of 2 done already." in done.err
+    assert "0 remaining" in done.out
+    assert "Every change of this plan is done already." in again.err
+    assert planned(place) == set()
 
 
 def test_drift_is_that_of_the_part(place: Place) -> None:

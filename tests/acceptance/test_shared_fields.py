@@ -402,6 +402,26 @@ def test_issuer_keys_scripts_and_authentication_are_guarded_as_well(
     assert "field-unwatched" in found
 
 
+@pytest.mark.parametrize("declared", ["BASIC", "NONE"])
+def test_a_secret_is_replaced_only_where_they_sign_in_with_one(place: Place, declared: str) -> None:
+    """The way to sign in is theirs: what a manifest says of it is for a new application."""
+    methods: dict[str, Any] = {"authMethodType": f"OIDC_AUTH_METHOD_TYPE_{declared}"}
+    write(place.manifests / "web.yaml", web(["authMethodType"], **methods))
+    assert place.run("apply", "--auto-approve").code == 0
+    replaced = ("apply", "--auto-approve", "--rotate-missing", "acme/shop/web")
+
+    write_as_other(place, authMethodType="OIDC_AUTH_METHOD_TYPE_NONE")
+    without = place.run(*replaced)
+    write_as_other(place, authMethodType="OIDC_AUTH_METHOD_TYPE_POST")
+    with_one = place.run(*replaced)
+
+    assert without.code == 1, without.all
+    assert "acme/shop/web is not a declared application with a client secret" in without.err
+    assert "or held with it where metadata.ignore has that field" in without.err
+    assert with_one.code == 0, with_one.all
+    assert "secret in .reconciler/secrets/acme.shop.web.json" in with_one.out
+
+
 def test_a_wrong_name_is_an_error_at_its_place(run: Run, tree: Path) -> None:
     """A required field must be declared all the same, and a kind without fields has no mark."""
     write(
@@ -603,6 +623,21 @@ def test_a_trigger_of_a_flow_may_be_left_to_others(place: Place) -> None:
     }
 
 
+def test_a_flow_that_others_empty_is_made_again_with_what_is_declared(place: Place) -> None:
+    """Nothing is held of a flow without actions, so it is a new one."""
+    write_flow(place.manifests)
+    assert place.run("apply", "--auto-approve").code == 0
+    greet = place.direct.objects()["greet"]
+    of_flow = {"flowType": "2", "triggerType": "4", "actionIds": []}
+    place.direct("SetTriggerActions", greet["organizationId"], **of_flow)
+
+    (change,) = place.run("plan", "--format", "json").json["changes"]
+    write_flow(place.manifests, PRE_USERINFO_CREATION=[])
+
+    assert (change["change"], change["ref"]["name"]) == ("create", "COMPLEMENT_TOKEN")
+    assert place.run("plan", "--detailed-exitcode").code == 0
+
+
 def test_an_action_that_others_run_at_such_a_trigger_is_not_pruned(place: Place) -> None:
     """The flow would lose what the tree promised to leave alone."""
     write_flow(place.manifests)
@@ -621,8 +656,34 @@ def test_an_action_that_others_run_at_such_a_trigger_is_not_pruned(place: Place)
     assert "PLAN-ACTION-IN-USE" in pruned.err
 
 
-def write_flow(tree: Path, **more: list[str]) -> None:
-    document = json.loads(a_flow({"PRE_USERINFO_CREATION": ["greet"], **more}))
+@pytest.mark.parametrize("takes_name", [False, True], ids=["renamed", "name taken"])
+def test_an_action_of_such_a_trigger_can_be_renamed(place: Place, *, takes_name: bool) -> None:
+    """The trigger keeps the action, whatever is called so afterwards."""
+    write_flow(place.manifests)
+    write(place.manifests / "log.yaml", an_action("log"))
+    assert place.run("apply", "--auto-approve").code == 0
+    renamed = json.loads(an_action("welcome"))
+    renamed["metadata"]["id"] = greet = place.direct.objects()["greet"]["id"]
+    write(place.manifests / "greet.yaml", json.dumps(renamed))
+    if takes_name:
+        write(place.manifests / "new.yaml", an_action("greet"))
+    write_flow(
+        place.manifests, PRE_USERINFO_CREATION=["welcome"], PRE_ACCESS_TOKEN_CREATION=["log"]
+    )
+
+    applied = place.run("apply", "--auto-approve")
+
+    assert applied.code == 0, applied.all
+    log = place.direct.objects()["log"]["id"]
+    assert held(place, "COMPLEMENT_TOKEN") == {
+        "PRE_USERINFO_CREATION": [greet],
+        "PRE_ACCESS_TOKEN_CREATION": [log],
+    }
+    assert place.run("plan", "--detailed-exitcode").code == 0
+
+
+def write_flow(tree: Path, **triggers: list[str]) -> None:
+    document = json.loads(a_flow({"PRE_USERINFO_CREATION": ["greet"], **triggers}))
     document["metadata"]["ignore"] = ["PRE_USERINFO_CREATION"]
     write(tree / "token.yaml", json.dumps(document))
 

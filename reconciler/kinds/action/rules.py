@@ -66,7 +66,7 @@ def _turned(character: str) -> Diagnostic:
 
 
 RULES = KindRules(
-    guarded=frozenset({"script"}),
+    guarded=frozenset({"script", "allowedToFail"}),
     removal=Removal("action-removed", 97, "what it enforced is no longer enforced"),
     risks=(
         Rule(

@@ -288,7 +288,9 @@ def is_stronger(before: Value, after: Value) -> bool:
 
 
 RULES = KindRules(
-    guarded=frozenset({*_URI_LISTS, "authMethodType", "grantTypes", "responseTypes"}),
+    guarded=frozenset(
+        {*_URI_LISTS, _LOGOUT, "authMethodType", "devMode", "grantTypes", "responseTypes"}
+    ),
     removal=Removal("client-id-lost", 99, "its client id and secret end for good"),
     risks=(
         Rule(

@@ -192,15 +192,18 @@ def _is_ours(connection: Connection, place: str) -> bool:
         StoreUnusableError: others of their names are, or those of a newer version.
     """
     found: dict[str, set[str]] = defaultdict(set)
-    for table, column in connection.execute(statements.FIND_COLUMNS, (sorted(COLUMNS),)):
-        found[table].add(column)
-    if not found:
-        return False
     program, version = "", str(SCHEMA_VERSION)
-    if frozenset(found["reconciler_meta"]) == COLUMNS["reconciler_meta"]:
-        version = _meta(connection, "schema")
-        _check_version(version, place)
-        program = _meta(connection, "program")
+    with connection.transaction():
+        # Of one moment: another server may upgrade the store between two statements.
+        connection.execute(statements.ONE_MOMENT)
+        for table, column in connection.execute(statements.FIND_COLUMNS, (sorted(COLUMNS),)):
+            found[table].add(column)
+        if not found:
+            return False
+        if frozenset(found["reconciler_meta"]) == COLUMNS["reconciler_meta"]:
+            version = _meta(connection, "schema")
+            program = _meta(connection, "program")
+    _check_version(version, place)
     if any(columns != COLUMNS[name] for name, columns in found.items() if columns):
         raise _not_ours(place)
     lacking = added_since(int(version), TABLES_HERE) if version.isdecimal() else ()

@@ -115,6 +115,7 @@ HAS_COLLATION = (
 
 BEGIN_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Asked in a transaction that was begun to write: it is "on" on a standby, and by a setting.
 IS_READ_ONLY = "SHOW transaction_read_only"
 # Seconds that the commit which waits longest has waited for a standby; NULL where none does.

@@ -15,7 +15,7 @@ from reconciler.plan.diff import IGNORE
 from reconciler.plan.model import Adopt, Create, Delete, Update
 from reconciler.plan.risk import CLASSES, Risk, is_severe, most_dangerous, risks_of
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.rules.risks import Rule
+from reconciler.rules.risks import SEVERE, Rule
 from reconciler.state import completed
 from tests.builders import (
     ACME,
@@ -457,6 +457,13 @@ def test_to_leave_a_field_that_decides_who_gets_in_to_others_is_a_risk(
 
     assert told == ["field-unwatched"] * is_told
     assert new == ["field-unwatched"] * bool(RULES[ref.kind].guarded & after)
+
+
+def test_what_a_severe_risk_is_about_is_guarded() -> None:
+    """Ignoring a field would be the way around the risk. Origins are what consoles usually keep."""
+    for row in RULES.values():
+        severe = {name for rule in row.risks if rule.danger >= SEVERE for name in rule.fields}
+        assert severe - row.guarded <= {"additionalOrigins"}
 
 
 def test_guarded_fields_are_fields_of_their_kind() -> None:

@@ -28,7 +28,6 @@ from tests.builders import (
     an_action_flow,
     an_owed_secret,
     declared,
-    desired,
     held,
 )
 
@@ -46,7 +45,6 @@ def part_of(
     plan: Plan,
     *target: str,
     exclude: Sequence[str] = (),
-    resources: Sequence[Resource] = NEW,
     shard: Shard | None = None,
 ) -> Plan:
     scope = Scope(
@@ -54,7 +52,7 @@ def part_of(
         exclude=tuple(map(parse_pattern, exclude)),
         shard=shard,
     )
-    return narrowed(replace(plan, scope=scope), desired(*resources))
+    return narrowed(replace(plan, scope=scope))
 
 
 def refs(plan: Plan) -> list[ResourceRef]:
@@ -65,7 +63,7 @@ def test_the_whole_is_the_plan_itself() -> None:
     """A scope without a part costs nothing and changes nothing."""
     plan = making(NEW)
 
-    assert narrowed(plan, desired(*NEW)) is plan
+    assert narrowed(plan) is plan
 
 
 def test_what_is_selected_brings_its_owners() -> None:
@@ -95,8 +93,7 @@ def test_an_update_of_what_is_needed_stays() -> None:
 
     assert refs(part) == [WEB, TOKEN]
     assert part.needed == ()
-    assert part.in_step == (ACME,)
-    assert part.left_out == Summary(0, 2, 0, 0, 0, 0, 0)
+    assert part.left_out == Summary(0, 2, 0, 0, 1, 0, 0)
 
 
 def test_who_takes_a_name_needs_who_gives_it_up() -> None:
@@ -106,14 +103,13 @@ def test_who_takes_a_name_needs_who_gives_it_up() -> None:
     taking = Create(declared(GREET))
     flow = declared(TOKEN, an_action_flow(PRE_USERINFO_CREATION=["second"]))
     plan = a_plan(renamed, taking, Create(flow))
-    resources = (renamed.resource, taking.resource, flow)
 
-    assert refs(part_of(plan, TOKEN.address, resources=resources)) == [second, TOKEN]
-    taken = part_of(plan, GREET.address, exclude=[TOKEN.address], resources=resources)
+    assert refs(part_of(plan, TOKEN.address)) == [second, TOKEN]
+    taken = part_of(plan, GREET.address, exclude=[TOKEN.address])
     assert refs(taken) == [second, GREET]
-    alone = part_of(plan, second.address, resources=resources)
+    alone = part_of(plan, second.address)
     assert (refs(alone), alone.needed) == ([second], ())
-    blocked = part_of(plan, exclude=[second.address], resources=resources)
+    blocked = part_of(plan, exclude=[second.address])
     assert refs(blocked) == [GREET, TOKEN]
     assert [block.code for block in blocked.blocks] == ["GUARD-EXCLUDED"] * 2
     assert "which has another name on the service yet" in blocked.blocks[0].remedy
@@ -161,13 +157,13 @@ def test_the_rest_is_left_out_and_counted() -> None:
     part = part_of(plan, WEB.address, "OidcApplication/acme/shop/o*")
 
     assert refs(part) == [WEB]
-    assert part.in_step == (ACME, SHOP)
+    assert part.in_step == ()
     assert [found.ref.name for found in part.unmanaged] == ["other"]
     assert [each.code for each in part.warnings] == ["A", "C"]
     assert [secret.id for secret in part.owed] == ["1", "3"]
     assert part.inactive == (WEB,)
     assert part.summary.owed_elsewhere == 5
-    assert part.left_out == Summary(0, 1, 0, 0, 0, 1, 0, owed=1, owed_left=4)
+    assert part.left_out == Summary(0, 1, 0, 0, 2, 1, 0, owed=1, owed_left=4)
 
 
 def test_the_secret_of_a_renamed_application_goes_with_its_change() -> None:
@@ -178,6 +174,21 @@ def test_the_secret_of_a_renamed_application_goes_with_its_change() -> None:
     assert part_of(plan, SPA.address).owed == plan.owed
     assert part_of(plan, exclude=[SPA.address]).owed == ()
     assert part_of(plan, exclude=[WEB.address]).owed == ()
+
+
+def test_what_an_approved_plan_has_renamed_stays_in_its_part() -> None:
+    """With the secret that is still owed for it, and whatever else is planned of it by now."""
+    scope = Scope(target=(parse_pattern(WEB.address),))
+    renamed = Update(declared(SPA), held(WEB, object_id="1"))
+    approved = narrowed(a_plan(renamed, scope=scope))
+    owed = (an_owed_secret(SPA, id="1"),)
+
+    done = narrowed(a_plan(scope=scope, in_step=(ACME, SPA), owed=owed), approved)
+    moved = Update(declared(SPA), held(SPA, object_id="1"))
+    rest = narrowed(a_plan(moved, scope=scope, owed=owed), approved)
+
+    assert (done.in_step, done.owed) == ((SPA,), owed)
+    assert (refs(rest), rest.owed) == ([SPA], owed)
 
 
 @pytest.mark.parametrize("flag", ["--target", "--exclude"])
