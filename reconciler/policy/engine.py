@@ -110,10 +110,15 @@ class Engine:
         self.check()
         return self._reads.get(policy.name, frozenset())
 
-    def judge(self, subjects: Sequence[Subject], setting: Setting) -> tuple[Verdict, ...]:
-        """Return the verdicts of the policies that are about these changes, in this setting."""
+    def judge(
+        self, subjects: _Subjects, setting: Setting, whole: _Subjects | None = None
+    ) -> tuple[Verdict, ...]:
+        """Return the verdicts of the policies that are about these changes, in this setting.
+
+        Policies over the plan judge ``whole``, where the changes are a part of it.
+        """
         policies = [each for each in self._policies if each.holds_in(setting.environment)]
-        return tuple(self._verdicts(policies, Policy.judges, subjects, setting))
+        return tuple(self._verdicts(policies, Policy.judges, subjects, setting, whole))
 
     def judge_each(self, cases: Sequence[Case]) -> tuple[tuple[Verdict, ...], ...]:
         """Return the verdicts of each case, for all its changes and whatever its environment."""
@@ -148,7 +153,12 @@ class Engine:
     # Judging
 
     def _verdicts(
-        self, policies: Sequence[Policy], judges: _Judges, subjects: _Subjects, setting: Setting
+        self,
+        policies: Sequence[Policy],
+        judges: _Judges,
+        subjects: _Subjects,
+        setting: Setting,
+        whole: _Subjects | None = None,
     ) -> Iterator[Verdict]:
         """Yield the verdicts of policies on the changes that they judge."""
         self.check()
@@ -161,7 +171,8 @@ class Engine:
         if good[Over.CHANGE]:
             yield from self._judge_changes(good[Over.CHANGE], judges, subjects, setting)
         if good[Over.PLAN]:
-            yield from self._judge_plan(good[Over.PLAN], judges, subjects, setting)
+            plan = subjects if whole is None else whole
+            yield from self._judge_plan(good[Over.PLAN], judges, plan, setting)
 
     def _judge_changes(
         self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting

@@ -140,6 +140,26 @@ def test_apply_judges_again_what_was_approved(place: Place) -> None:
     assert judged.code == 0, judged.all
 
 
+def test_a_part_is_judged_by_itself_and_over_the_plan_with_the_whole(place: Place) -> None:
+    """Else a plan that a policy refuses could be applied by halves."""
+    write(place.manifests / "web.yaml", an_application("web", devMode=True))
+    few = a_policy("few", "counts.OidcApplication.create < 2", over="plan")
+    fewer = a_policy("fewer", "size(changes) < 2", over="plan")
+    in_folder(place.folder, a_policy("no-dev-mode", NO_DEV_MODE), few, fewer)
+    in_folder(place.folder, a_policy("no-dev-mode", NO_DEV_MODE), name="singly")
+    part = ("--exclude", WEB, "--secrets-to", "file:kept")
+
+    plan = place.run("plan", *part[:2], "--policies", "policies", "--format", "json")
+    place.run("plan", *part[:2], "--out", "part.json")
+    applied = place.run("apply", "part.json", *part, "--policies", "policies")
+    singly = place.run("apply", *part, "--policies", "singly", "--auto-approve")
+
+    told = [each["policy"] for each in plan.json["diagnostics"] if each["code"] == "POLICY"]
+    assert sorted(told) == ["few", "fewer"]
+    assert applied.code == 3, applied.all
+    assert singly.code == 0, singly.all
+
+
 def test_policies_are_in_the_plan_file_and_not_in_the_digest(place: Place) -> None:
     in_folder(
         place.folder,
