@@ -55,12 +55,15 @@ def read_policies(
 
     Args:
         folders: Paths from the current folder.
-        may_be_empty: Whether a folder without policies is right, as that of a target branch is
+        may_be_empty: Whether folders without policies are right, as that of a target branch is
             before the first policy is merged.
     """
     reading = _Reading()
     for folder in dict.fromkeys(folders):
         reading.read(folder, may_be_empty=may_be_empty)
+    is_silent = not (reading.policies or any(each.is_error for each in reading.findings))
+    if folders and is_silent and not may_be_empty:
+        reading.findings.append(_no_policy(folders[0]))
     return PolicySet(tuple(reading.policies), tuple(reading.waivers)), tuple(reading.findings)
 
 
@@ -132,6 +135,15 @@ def _files(folder: str, search: Discovery) -> Iterator[FoundFile]:
         return
     for found in search.files([RECOMMENDED_POLICIES]):
         yield found._replace(name=f"{RECOMMENDED}/{Path(found.name).name}")
+
+
+def _no_policy(folder: str) -> Diagnostic:
+    return error(
+        "POLICY-NONE",
+        "no policies found",
+        "Everything would pass. Give a folder with a policy, or name no folder.",
+        SourceLocation(folder),
+    )
 
 
 def _too_many(folder: str) -> Diagnostic:

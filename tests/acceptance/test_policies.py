@@ -803,6 +803,22 @@ def test_a_folder_without_policies_is_an_error(run: Run, small: Path, argument: 
     assert run("plan", "--policies", argument).code == 1
 
 
+@pytest.mark.parametrize("content", ["", "# no-dev-mode", a_waiver("w", "no-dev-mode", "*")])
+def test_files_without_a_policy_are_an_error(run: Run, small: Path, content: str) -> None:
+    in_folder(small.parent, content)
+
+    for command in (("plan", "--policies", "policies"), ("policy", "test", "policies")):
+        ran = run(*command)
+        assert (ran.code, "error POLICY-NONE: no policies found" in ran.all) == (1, True), ran.all
+
+
+def test_policies_are_in_some_of_the_folders(run: Run, small: Path) -> None:
+    in_folder(small.parent, a_waiver("w", "no-dev-mode", "*"), name="waivers")
+    folders = ("--policies", "waivers", "--policies", "recommended")
+
+    assert run("plan", *folders, "--detailed-exitcode").code == 2
+
+
 def test_a_policy_and_its_code_are_explained(run: Run) -> None:
     shown = run("explain", "POLICY")
 
