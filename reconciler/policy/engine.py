@@ -205,8 +205,9 @@ class Engine:
             (number, [at for at, subject in enumerate(subjects) if judges(policy, subject)])
             for number, policy in rules.items()
         ]
+        read = _what_is_read(rules.values())
         parts = (
-            {"subjects": [_sent(subject) for subject in subjects[start : start + BATCH]]}
+            {"subjects": [_sent(subject, read) for subject in subjects[start : start + BATCH]]}
             for start in range(0, len(subjects), BATCH)
         )
         child, seconds = self._running(), SECONDS * (1 + len(subjects) // BATCH)
@@ -272,9 +273,9 @@ class _Read(NamedTuple):
         names: Words of the rules: variables, fields and more. None stands for all fields.
     """
 
-    before: bool = True
-    after: bool = True
-    names: frozenset[str] | None = None
+    before: bool
+    after: bool
+    names: frozenset[str] | None
 
 
 _WORD = re.compile(r"\w+")
@@ -292,10 +293,7 @@ def _what_is_read(policies: Iterable[Policy]) -> _Read:
     return _Read("before" in words, "after" in words, None if _WHOLE.search(text) else words)
 
 
-_ALL = _Read()
-
-
-def _sent(subject: Subject, read: _Read = _ALL) -> tuple[Any, ...]:
+def _sent(subject: Subject, read: _Read) -> tuple[Any, ...]:
     """Return a change as the child takes it."""
     change, ref, before, after, fields, risks = subject
     kind = ref.kind
