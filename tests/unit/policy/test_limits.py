@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -216,11 +217,12 @@ def test_a_rule_over_the_plan_is_sent_what_it_reads(monkeypatch: pytest.MonkeyPa
     """Scripts that no rule reads would use up the memory."""
     sent: list[str] = []
     send = Child.send
-    monkeypatch.setattr(
-        Child,
-        "send",
-        lambda *given, **request: (sent.append(repr(request)), send(*given, **request)),
-    )
+
+    def noted(child: Child, do: str, seconds: int, **request: Any) -> None:
+        sent.append(repr(request))
+        send(child, do, seconds, **request)
+
+    monkeypatch.setattr(Child, "send", noted)
     script = "x" * 40_000
     actions = [a_change(after={"script": script}, kind=Kind.ACTION, name=f"a{at}") for at in (1, 2)]
 
