@@ -132,7 +132,9 @@ def _gitlab(text: str, named: Named, above_tree: str) -> str:
     archived = "".join(
         f'\n      mkdir -p "$files/trusted/{folder}"'
         f'\n      if tree=$(git rev-parse --quiet --verify "$trusted:./{folder}"); then'
-        f'\n        git -C "$CI_PROJECT_DIR" archive "$tree" | tar -x -C "$files/trusted/{folder}"'
+        # Not git archive: an export-ignore in the folder would leave policies out.
+        f'\n        GIT_INDEX_FILE="$files/trusted/{folder}.index" \\'
+        f'\n          git --work-tree="$files/trusted/{folder}" read-tree --reset -u "$tree"'
         "\n      fi"
         for folder in named.folders
     )

@@ -116,12 +116,13 @@ def sitting(folders: PolicyFolders, chosen: Configured) -> Iterator[Bench | None
     if not (own or folders.trusted):
         yield None
         return
-    from reconciler.configuration.policies import read_policies
+    from reconciler.configuration.policies import never_judging, read_policies
     from reconciler.policy.engine import Engine
     from reconciler.policy.judging import counting
 
     policies, found = read_policies(own)
-    findings, trusted = [*found], None
+    environments = chosen.configuration.environments if chosen.configuration else ()
+    findings, trusted = [*found, *never_judging(policies.policies, environments)], None
     if folders.trusted:
         trusted, found = read_policies(folders.trusted, may_be_empty=True)
         findings += found

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import click
 
+from reconciler.cli.ci_policies import DEFAULT_FOLDER
 from reconciler.cli.configured import Configured, configured
 from reconciler.cli.options import command, group
 from reconciler.cli.output import draw, not_quiet
@@ -19,8 +20,6 @@ from reconciler.policy.model import Case, Example, Outcome, Policy, Verdict
 from reconciler.report.findings import FORMAT_VERSION, finding_as_json, findings_as_text
 from reconciler.report.layout import Forms, Layout, fitted, in_json
 from reconciler.resources.call import JsonObject
-
-DEFAULT_FOLDER = "policies"
 
 
 class Tested(NamedTuple):

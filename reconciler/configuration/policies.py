@@ -6,14 +6,14 @@ without variables and Defaults: what judges a change does not depend on values t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, cut, error
+from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, cut, error, warning
 from reconciler.manifests.discovery import Discovery, FoundFile
 from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Manifest
@@ -34,7 +34,7 @@ from reconciler.resources.ref import (
     parse_ref,
 )
 from reconciler.resources.schemas import (
-    JUDGED_CHANGES,
+    DEFAULT_CHANGES,
     POLICY,
     POLICY_KINDS,
     RECOMMENDED,
@@ -55,13 +55,33 @@ def read_policies(
 
     Args:
         folders: Paths from the current folder.
-        may_be_empty: Whether a folder without policies is right, as that of a target branch is
+        may_be_empty: Whether folders without policies are right, as that of a target branch is
             before the first policy is merged.
     """
     reading = _Reading()
     for folder in dict.fromkeys(folders):
         reading.read(folder, may_be_empty=may_be_empty)
+    is_silent = not (reading.policies or any(each.is_error for each in reading.findings))
+    if folders and is_silent and not may_be_empty:
+        reading.findings.append(_no_policy(folders[0]))
     return PolicySet(tuple(reading.policies), tuple(reading.waivers)), tuple(reading.findings)
+
+
+def never_judging(
+    policies: Iterable[Policy], environments: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Yield a warning for each policy of environments, none of which is among those there are."""
+    for policy in policies:
+        if policy.environments and not any(each in environments for each in policy.environments):
+            first = policy.environments[0]
+            meant = nearest(first, environments)
+            yield warning(
+                "POLICY-ENVIRONMENT",
+                f"policy {policy.name} judges nothing: there is no environment {first}",
+                f"{f'Did you mean {meant}? ' if meant else ''}Environments are those of "
+                "reconciler.yaml.",
+                policy.source.place("spec", "environments", 0),
+            )
 
 
 Document = TypeVar("Document", Policy, Waiver)
@@ -134,6 +154,15 @@ def _files(folder: str, search: Discovery) -> Iterator[FoundFile]:
         yield found._replace(name=f"{RECOMMENDED}/{Path(found.name).name}")
 
 
+def _no_policy(folder: str) -> Diagnostic:
+    return error(
+        "POLICY-NONE",
+        "no policies found",
+        "Everything would pass. Give a folder with a policy, or name no folder.",
+        SourceLocation(folder),
+    )
+
+
 def _too_many(folder: str) -> Diagnostic:
     return error(
         "POLICY-LIMIT",
@@ -197,7 +226,7 @@ def _waiver(manifest: Manifest) -> tuple[Waiver | None, Sequence[Diagnostic]]:
 def _policy(manifest: Manifest) -> tuple[Policy, Sequence[Diagnostic]]:
     spec = manifest.document["spec"]
     kinds = tuple(map(Kind, spec.get("kinds", ())))
-    changes = tuple(spec.get("changes", JUDGED_CHANGES))
+    changes = tuple(spec.get("changes", DEFAULT_CHANGES))
     environments = tuple(spec.get("environments", ()))
     over = Over(spec.get("over", "change"))
     examples = _Examples(manifest, kinds, changes, environments, over)

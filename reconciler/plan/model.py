@@ -361,6 +361,8 @@ class Plan:
             does not name.
         left_out: Of a part of the tree, the counts of what is not in it. Blocks are never left out.
             Not covered by the digest.
+        whole: Of a part of the tree, the changes of the whole, which policies over the plan judge.
+            Not kept in a plan file.
     """
 
     scope: Scope
@@ -383,6 +385,7 @@ class Plan:
     waived: tuple[Waived, ...] = ()
     needed: tuple[ResourceRef, ...] = ()
     left_out: Summary = NONE_LEFT_OUT
+    whole: tuple[Change, ...] = ()
 
     @property
     def waived_in_words(self) -> Mapping[str, str]:

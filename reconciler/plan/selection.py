@@ -134,6 +134,7 @@ def narrowed(plan: Plan, approved: Plan | None = None) -> Plan:
         inactive=tuple(ref for ref in plan.inactive if ref in chosen),
         ignored=tuple(each for each in plan.ignored if each.ref in chosen),
         needed=chosen.needed,
+        whole=plan.changes,
     )
     counts = zip(plan.summary, part.summary, strict=True)
     left_out = Summary(*(whole - some for whole, some in counts))

@@ -110,10 +110,15 @@ class Engine:
         self.check()
         return self._reads.get(policy.name, frozenset())
 
-    def judge(self, subjects: Sequence[Subject], setting: Setting) -> tuple[Verdict, ...]:
-        """Return the verdicts of the policies that are about these changes, in this setting."""
+    def judge(
+        self, subjects: _Subjects, setting: Setting, whole: _Subjects | None = None
+    ) -> tuple[Verdict, ...]:
+        """Return the verdicts of the policies that are about these changes, in this setting.
+
+        Policies over the plan judge ``whole``, where the changes are a part of it.
+        """
         policies = [each for each in self._policies if each.holds_in(setting.environment)]
-        return tuple(self._verdicts(policies, Policy.judges, subjects, setting))
+        return tuple(self._verdicts(policies, Policy.judges, subjects, setting, whole))
 
     def judge_each(self, cases: Sequence[Case]) -> tuple[tuple[Verdict, ...], ...]:
         """Return the verdicts of each case, for all its changes and whatever its environment."""
@@ -148,7 +153,12 @@ class Engine:
     # Judging
 
     def _verdicts(
-        self, policies: Sequence[Policy], judges: _Judges, subjects: _Subjects, setting: Setting
+        self,
+        policies: Sequence[Policy],
+        judges: _Judges,
+        subjects: _Subjects,
+        setting: Setting,
+        whole: _Subjects | None = None,
     ) -> Iterator[Verdict]:
         """Yield the verdicts of policies on the changes that they judge."""
         self.check()
@@ -161,7 +171,8 @@ class Engine:
         if good[Over.CHANGE]:
             yield from self._judge_changes(good[Over.CHANGE], judges, subjects, setting)
         if good[Over.PLAN]:
-            yield from self._judge_plan(good[Over.PLAN], judges, subjects, setting)
+            plan = subjects if whole is None else whole
+            yield from self._judge_plan(good[Over.PLAN], judges, plan, setting)
 
     def _judge_changes(
         self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
@@ -194,8 +205,9 @@ class Engine:
             (number, [at for at, subject in enumerate(subjects) if judges(policy, subject)])
             for number, policy in rules.items()
         ]
+        read = _what_is_read(rules.values())
         parts = (
-            {"subjects": [_sent(subject) for subject in subjects[start : start + BATCH]]}
+            {"subjects": [_sent(subject, read) for subject in subjects[start : start + BATCH]]}
             for start in range(0, len(subjects), BATCH)
         )
         child, seconds = self._running(), SECONDS * (1 + len(subjects) // BATCH)
@@ -261,9 +273,9 @@ class _Read(NamedTuple):
         names: Words of the rules: variables, fields and more. None stands for all fields.
     """
 
-    before: bool = True
-    after: bool = True
-    names: frozenset[str] | None = None
+    before: bool
+    after: bool
+    names: frozenset[str] | None
 
 
 _WORD = re.compile(r"\w+")
@@ -281,10 +293,7 @@ def _what_is_read(policies: Iterable[Policy]) -> _Read:
     return _Read("before" in words, "after" in words, None if _WHOLE.search(text) else words)
 
 
-_ALL = _Read()
-
-
-def _sent(subject: Subject, read: _Read = _ALL) -> tuple[Any, ...]:
+def _sent(subject: Subject, read: _Read) -> tuple[Any, ...]:
     """Return a change as the child takes it."""
     change, ref, before, after, fields, risks = subject
     kind = ref.kind

@@ -128,14 +128,17 @@ def _terms(waiver: Waiver) -> object:
 def judged(plan: Plan, judges: Judges, engine: Engine, setting: Setting, today: date) -> Plan:
     """Return a plan with the findings of the policies: errors block it, the others warn.
 
-    ``engine`` judges by the policies that count; ``today`` is the day of the run, in UTC.
+    ``engine`` judges by the policies that count; ``today`` is the day of the run, in UTC. Of a part
+    of the tree, policies over the plan judge the whole, so that halves of it are not harmless.
 
     Raises:
         PolicyError: the rules could not be judged.
     """
     reads = frozenset().union(*(engine.reads(policy) for policy in judges.policies))
     subjects = tuple(_subject(change, reads) for change in plan.changes)
-    verdicts = engine.judge(subjects, setting)
+    is_part = plan.scope.is_partial and any(each.over is Over.PLAN for each in judges.policies)
+    whole = tuple(_subject(change, reads) for change in plan.whole) if is_part else subjects
+    verdicts = engine.judge(subjects, setting, whole)
     findings, waived = _told(verdicts, judges, plan.changes, today)
     names = {policy.name for policy in (*judges.policies, *judges.own.policies)}
     counted = [policy for policy in judges.policies if policy.holds_in(setting.environment)]

@@ -13,9 +13,7 @@ from typing import NamedTuple, Protocol
 from reconciler.diagnostics import Severity, Source, SourceLocation
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import Kind, ResourceRef
-
-DEFAULT_CHANGES = ("create", "update", "adopt")
-"""Words of the changes that a policy judges where it names none."""
+from reconciler.resources.schemas import DEFAULT_CHANGES
 
 
 class Over(StrEnum):

@@ -192,7 +192,7 @@ MAX_SENTENCE = 1000  # characters of a message, a remedy or a reason
 MAX_LISTED = 200  # items of a list in a policy or a waiver
 MAX_EXAMPLES = 50  # that pass, and as many that fail
 CHANGES = ("create", "update", "adopt", "delete")
-JUDGED_CHANGES = CHANGES[:3]
+DEFAULT_CHANGES = CHANGES[:3]
 """The changes that a policy judges if it names none."""
 
 RECOMMENDED = "recommended"
@@ -211,15 +211,14 @@ def _policy_schema() -> Schema:
             "type": "string",
             "default": "error",
         },
-        "kinds": _listed("Kinds that it judges; without any, all.", _word(*Kind), unique=True),
+        "kinds": _some("Kinds that it judges; otherwise all.", _word(*Kind)),
         "changes": {
-            **_listed("Changes that it judges.", _word(*CHANGES), unique=True),
-            "default": [*JUDGED_CHANGES],
+            **_some("Changes that it judges.", _word(*CHANGES)),
+            "default": [*DEFAULT_CHANGES],
         },
-        "environments": _listed(
-            "Environments that it judges; without any, all, and where there is none.",
+        "environments": _some(
+            "Environments that it judges; otherwise all, and where there is none.",
             _sentence("Name of an environment.", 40),
-            unique=True,
         ),
         "over": {
             "description": "What the rule is asked about: each change, or the whole plan once.",
@@ -274,13 +273,11 @@ def _waiver_schema() -> Schema:
     spec = {
         "policy": _sentence("Name of the policy that is waived.", 63),
         "refs": {
-            **_listed(
+            **_some(
                 "Objects, as Kind/organization[/project]/name, where * stands for any part of one "
                 "name; * alone for all of them and for the plan as a whole.",
                 _sentence("", MAX_SENTENCE),
-                unique=True,
             ),
-            "minItems": 1,
             "examples": [["Project/acme/shop-*"]],
         },
         "reason": _sentence("Why the objects may pass.", MAX_SENTENCE),
@@ -322,9 +319,13 @@ def _sentence(about: str, longest: int) -> Schema:
     return {**shown, "type": "string", "minLength": 1, "maxLength": longest, "pattern": NO_NUL}
 
 
-def _listed(about: str, item: Schema, *, most: int = MAX_LISTED, unique: bool = False) -> Schema:
-    only = {"uniqueItems": True} if unique else {}
-    return {"description": about, "type": "array", "items": item, "maxItems": most, **only}
+def _listed(about: str, item: Schema, *, most: int = MAX_LISTED) -> Schema:
+    return {"description": about, "type": "array", "items": item, "maxItems": most}
+
+
+def _some(about: str, item: Schema) -> Schema:
+    """Return the schema of a list that is left out rather than empty."""
+    return {**_listed(about, item), "minItems": 1, "uniqueItems": True}
 
 
 def _document(

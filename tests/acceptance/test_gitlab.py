@@ -520,8 +520,9 @@ def a_rule(rule: str) -> str:
 def test_a_merge_request_is_judged_by_the_policies_of_its_target_branch(
     team: Team, tmp_path: Path
 ) -> None:
-    """One that loosens a policy is planned and blocked by it."""
+    """One that loosens a policy is planned and blocked by it, whatever Git attributes say."""
     write(tmp_path / "made" / "policies" / "all.yaml", a_rule("!after.devMode"))
+    write(tmp_path / "made" / "policies" / ".gitattributes", "* export-ignore")
     assert program(tmp_path / "made")("init", "--gitlab", "--from", str(wheel())).code == 0
     shutil.copytree(tmp_path / "made", team.project.desk, dirs_exist_ok=True)
     team.project.commit("Policies")

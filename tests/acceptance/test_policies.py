@@ -19,9 +19,11 @@ NO_DEV_MODE = "!after.devMode"
 
 
 def a_policy(name: str, rule: str, **spec: Any) -> str:
-    """Return a policy, of applications unless it says otherwise."""
+    """Return a policy, of applications unless it says otherwise. None leaves a field out."""
     fields = {"kinds": ["OidcApplication"], "rule": rule, "message": f"{name} says no.", **spec}
-    return _document("Policy", name, fields)
+    return _document(
+        "Policy", name, {key: fields[key] for key in fields if fields[key] is not None}
+    )
 
 
 def a_waiver(name: str, policy: str, *refs: str, days: int = 100, **spec: Any) -> str:
@@ -140,6 +142,26 @@ def test_apply_judges_again_what_was_approved(place: Place) -> None:
     assert judged.code == 0, judged.all
 
 
+def test_a_part_is_judged_by_itself_and_over_the_plan_with_the_whole(place: Place) -> None:
+    """Else a plan that a policy refuses could be applied by halves."""
+    write(place.manifests / "web.yaml", an_application("web", devMode=True))
+    few = a_policy("few", "counts.OidcApplication.create < 2", over="plan")
+    fewer = a_policy("fewer", "size(changes) < 2", over="plan")
+    in_folder(place.folder, a_policy("no-dev-mode", NO_DEV_MODE), few, fewer)
+    in_folder(place.folder, a_policy("no-dev-mode", NO_DEV_MODE), name="singly")
+    part = ("--exclude", WEB, "--secrets-to", "file:kept")
+
+    plan = place.run("plan", *part[:2], "--policies", "policies", "--format", "json")
+    place.run("plan", *part[:2], "--out", "part.json")
+    applied = place.run("apply", "part.json", *part, "--policies", "policies")
+    singly = place.run("apply", *part, "--policies", "singly", "--auto-approve")
+
+    told = [each["policy"] for each in plan.json["diagnostics"] if each["code"] == "POLICY"]
+    assert sorted(told) == ["few", "fewer"]
+    assert applied.code == 3, applied.all
+    assert singly.code == 0, singly.all
+
+
 def test_policies_are_in_the_plan_file_and_not_in_the_digest(place: Place) -> None:
     in_folder(
         place.folder,
@@ -163,7 +185,7 @@ def test_what_was_waived_stands_in_the_plan_and_with_the_event(place: Place) -> 
     in_folder(
         place.folder,
         a_policy("no-dev-mode", NO_DEV_MODE),
-        a_policy("few", "counts.OidcApplication.create < 2", over="plan", kinds=[]),
+        a_policy("few", "counts.OidcApplication.create < 2", over="plan"),
         a_waiver("moving", "no-dev-mode", "OidcApplication/ACME/*/w*b"),
         a_waiver("launch", "few", "*"),
     )
@@ -564,7 +586,7 @@ RULES: Mapping[str, tuple[Mapping[str, Any], Mapping[str, str]]] = {
         {"update": "partner"},
     ),
     "projects": ({"kinds": ["Project"], "rule": "ref == 'Project/acme/shop'"}, {}),
-    "of-any-kind": ({"kinds": [], "rule": "size(ref) < 20"}, {
+    "of-any-kind": ({"kinds": None, "rule": "size(ref) < 20"}, {
         "create": "web spa plain dev two implicit partner", "update": "web spa partner"
     }),
     "providers": ({"kinds": ["IdpJwtConfig"], "rule": "ref == 'IdpJwtConfig/acme/partner'"}, {}),
@@ -781,6 +803,45 @@ def test_a_folder_without_policies_is_an_error(run: Run, small: Path, argument: 
     (small.parent / "policies").mkdir()
 
     assert run("plan", "--policies", argument).code == 1
+
+
+@pytest.mark.parametrize("content", ["", "# no-dev-mode", a_waiver("w", "no-dev-mode", "*")])
+def test_files_without_a_policy_are_an_error(run: Run, small: Path, content: str) -> None:
+    in_folder(small.parent, content)
+
+    for command in (("plan", "--policies", "policies"), ("policy", "test", "policies")):
+        ran = run(*command)
+        assert (ran.code, "error POLICY-NONE: no policies found" in ran.all) == (1, True), ran.all
+
+
+@pytest.mark.parametrize("name", ["changes", "kinds", "environments"])
+def test_an_empty_list_is_an_error(run: Run, small: Path, name: str) -> None:
+    """One without changes would judge nothing; one without kinds judges all."""
+    in_folder(small.parent, a_policy("no", "false", **{name: []}))
+
+    ran = run("plan", "--policies", "policies")
+
+    assert (ran.code, f"SCHEMA-EMPTY: {name} is empty" in ran.err) == (1, True), ran.all
+
+
+def test_a_policy_of_no_environment_there_is_is_named(run: Run, small: Path) -> None:
+    in_folder(small.parent, a_policy("no", "true", environments=["prodution"]))
+    head = {"apiVersion": "reconciler/v1", "kind": "Configuration"}
+    environments: Mapping[str, Any] = {"production": {}, "staging": {}}
+    write(small.parent / "reconciler.yaml", json.dumps({**head, "environments": environments}))
+
+    ran = run("validate", "--policies", "policies", "--strict")
+
+    assert ran.code == 1
+    assert "POLICY-ENVIRONMENT: policy no judges nothing: there is no environment prod" in ran.all
+    assert "Did you mean production?" in ran.all
+
+
+def test_policies_are_in_some_of_the_folders(run: Run, small: Path) -> None:
+    in_folder(small.parent, a_waiver("w", "no-dev-mode", "*"), name="waivers")
+    folders = ("--policies", "waivers", "--policies", "recommended")
+
+    assert run("plan", *folders, "--detailed-exitcode").code == 2
 
 
 def test_a_policy_and_its_code_are_explained(run: Run) -> None:

@@ -64,7 +64,7 @@ def test_gitlab_jobs_unpack_the_folder_of_the_target_branch() -> None:
     assert "- policies/**/*" in shown
     assert "FETCH_HEAD HEAD -- policies manifests :/.gitlab" in shown
     assert 'mkdir -p "$files/trusted/policies"' in shown
-    assert 'tar -x -C "$files/trusted/policies"' in shown
+    assert 'git --work-tree="$files/trusted/policies"' in shown
     assert shown.count("reconciler validate manifests --policies policies") == 2
     assert "reconciler plan manifests --policies policies --out" in shown
     assert '--trusted-policies "$files"/trusted/policies' in shown

@@ -34,7 +34,12 @@ class Verdicts(Engine):
     def reads(self, policy: Policy) -> frozenset[str]:
         return frozenset({"after"})
 
-    def judge(self, subjects: Sequence[Subject], setting: Setting) -> tuple[Verdict, ...]:
+    def judge(
+        self,
+        subjects: Sequence[Subject],
+        setting: Setting,
+        whole: Sequence[Subject] | None = None,
+    ) -> tuple[Verdict, ...]:
         self.subjects = subjects
         return self._verdicts_given
 

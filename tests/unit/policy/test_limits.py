@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,9 @@ from reconciler.policy import engine as engine_module
 from reconciler.policy.child import MEMORY
 from reconciler.policy.engine import Engine
 from reconciler.policy.model import Outcome, Over
-from tests.policies import NOWHERE, a_change, a_policy
+from reconciler.policy.process import Child
+from reconciler.resources.ref import Kind
+from tests.policies import NOWHERE, a_change, a_policy, judged
 from tests.rows import each_row
 
 pytestmark = pytest.mark.slow
@@ -208,3 +211,29 @@ def test_the_working_folder_and_pythonpath_change_nothing(
 
     with Engine([a_policy("after.devMode")]) as engine:
         assert len(engine.judge([a_change()], NOWHERE)) == 1
+
+
+def test_a_rule_over_the_plan_is_sent_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripts that no rule reads would use up the memory."""
+    sent: list[str] = []
+    send = Child.send
+
+    def noted(child: Child, do: str, seconds: int, **request: Any) -> None:
+        sent.append(repr(request))
+        send(child, do, seconds, **request)
+
+    monkeypatch.setattr(Child, "send", noted)
+    script = "x" * 40_000
+    actions = [a_change(after={"script": script}, kind=Kind.ACTION, name=f"a{at}") for at in (1, 2)]
+
+    for rule, has_scripts in (
+        ("counts.Action.create < 2", False),
+        ("changes.all(c, c.after.timeout < duration('1s'))", False),
+        ("changes.all(c, size(c.after.script) < 9)", True),
+        ("changes.all(c, !has(c.after))", True),
+    ):
+        sent.clear()
+        policy = a_policy(rule, kinds=[Kind.ACTION], over=Over.PLAN)
+
+        assert [each.outcome for each in judged(policy, *actions)] == [Outcome.FAILED]
+        assert any(script in each for each in sent) == has_scripts
