@@ -156,7 +156,7 @@ def record(client: ServiceClient, applied: Record, context: Context) -> None:
         if _is_recorded(client, applied):
             return
         control.lead(tree, organizations, RECORD_SECONDS, take=True)
-        crashpoint("C19")
+        crashpoint("C20")
         control.record_commit(commit, outcome, context)
     except (LockHeldError, ServiceError) as failure:
         show_warnings(

@@ -407,7 +407,7 @@ def test_a_kill_between_files_leaves_whole_ones(applied: Place) -> None:
         )
     before = read_files(applied.manifests)
     for visit in (1, 2):
-        killed = accept(applied, RECONCILER_CRASHPOINT="C19")
+        killed = accept(applied, RECONCILER_CRASHPOINT="C21")
         assert killed.code < 0, visit
         left = applied.manifests / f".reconciler-{'0' * 16}.tmp"
         left.write_text("half")

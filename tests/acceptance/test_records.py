@@ -189,7 +189,7 @@ def test_a_kill_between_the_lease_and_the_record_is_healed(
 ) -> None:
     """The next apply takes the leadership of the dead one, and writes the record alone."""
     head = commit()
-    killed = run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C19")
+    killed = run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C20")
     assert killed.code == -signal.SIGKILL
     assert records(small.parent) == []
 
