@@ -268,6 +268,11 @@ def test_git_is_the_way_back(applied: Place) -> None:
 
     greet.write_text(f"{text}# edited\n")
     assert "manifests/greet.yaml: error" in refused(applied, "ACCEPT-UNCOMMITTED")
+    for flag in ("assume-unchanged", "skip-worktree"):
+        for no in ("", "no-"):
+            words = ["git", "update-index", f"--{no}{flag}", "manifests/greet.yaml"]
+            subprocess.run(words, cwd=applied.folder, check=True)
+            refused(applied, "ACCEPT-UNCOMMITTED")
     greet.write_text(text)
     for ignored in ("", "manifests\n"):
         write(applied.folder / ".gitignore", f".reconciler\n{ignored}")
