@@ -100,7 +100,7 @@ _READ = (b".yaml", b".yml", b".json", b"/")
 def _counts(entry: bytes) -> bool:
     """Return whether an entry of ``git status`` counts: what Git ignores, where it may be read.
 
-    Such a manifest is applied, and in no commit. A folder is a repository that Git does not look into.
+    Such a manifest is applied, and in no commit. A folder is a repository within this one.
     """
     path = entry.removeprefix(_IGNORED)
     is_read = path.endswith(_READ) and not any(part[:1] == b"." for part in path.split(b"/"))
