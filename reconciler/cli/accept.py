@@ -140,7 +140,7 @@ def _write_all(files: Sequence[File], request: Request) -> None:
         ask_for_yes(f"write {_number(files, 'file')}", "drift --accept")
     for each in files:
         write(each)
-        crashpoint("C19")
+        crashpoint("C21")
     say(f"Wrote {_number(files, 'file')}.")
 
 

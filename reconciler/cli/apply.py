@@ -56,6 +56,7 @@ from reconciler.report.apply_report import ResultDocument, report_as_text
 from reconciler.report.place import Place, place_as_text
 from reconciler.report.plan_document import PlanDocument, blocks_in_words
 from reconciler.resources.process import crashpoint
+from reconciler.resources.ref import fold
 from reconciler.service_client.port import ServiceClient
 from reconciler.state import DesiredState, ObservedState, Pause, pauses_of
 
@@ -174,6 +175,8 @@ def _apply(run: Run) -> int:
                 )
                 plan = _judged(run, explained(plan, client, observed))
             approved = _approve(run, plan, pauses_of(observed, run.scope.tree))
+            if not run.approval.is_given and not run.auto_approve:
+                _check_pauses(run, client)  # the answer may have taken hours
             code = _carry_out(run, approved, observed, client)
             crashpoint("C12")
         crashpoint("C13")
@@ -225,12 +228,7 @@ def _approve(run: Run, plan: Plan, paused: Iterable[tuple[str, Pause]] = ()) -> 
             f"the plan is blocked by {blocks_in_words(plan.blocks)}",
             remedy="Each says above what to do. Nothing was written.",
         )
-    if (names := [name for name, _ in paused]) and not run.despite_pause:
-        raise BlockedPlanError(
-            f"tree {run.scope.tree} is paused in {', '.join(names)}",
-            remedy="The plan above says by whom and why. `reconciler resume` ends the pause; "
-            "--despite-pause applies this once. Nothing was written.",
-        )
+    _refuse_paused(run, [name for name, _ in paused])
     if (why := why_a_sink(plan)) and run.sink is None:
         raise BlockedPlanError(
             f"{why}, and no destination is chosen",
@@ -244,6 +242,29 @@ def _approve(run: Run, plan: Plan, paused: Iterable[tuple[str, Pause]] = ()) -> 
     if asks:
         ask_for_yes("apply this plan", "apply", [place_as_text(document.place)])
     return plan
+
+
+def _check_pauses(run: Run, client: ServiceClient) -> None:
+    """Refuse a tree that was paused since its plan was made."""
+    heads, asked = client.heads(), {fold(name) for name in run.desired.organizations}
+    _refuse_paused(
+        run,
+        [
+            head.name
+            for name, head in (heads.organizations.items() if heads else ())
+            if name in asked and any(pause.tree == run.scope.tree for pause in head.pauses)
+        ],
+    )
+
+
+def _refuse_paused(run: Run, names: Sequence[str]) -> None:
+    """Refuse to apply a tree that is paused in these organizations, if there are any."""
+    if names and not run.despite_pause:
+        raise BlockedPlanError(
+            f"tree {run.scope.tree} is paused in {', '.join(names)}",
+            remedy="`reconciler plan` says by whom and why. `reconciler resume` ends the pause; "
+            "--despite-pause applies this once. Nothing was written.",
+        )
 
 
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 _SECONDS = 10
@@ -53,7 +53,10 @@ _MARK = 3  # characters before the path in an entry; a path that something was r
 def _status(
     named: Sequence[str], git: Path, work_tree: Path, others: Sequence[str]
 ) -> list[bytes] | None:
-    """Return the entries of ``git status`` for some paths, or None where Git cannot tell."""
+    """Return the entries of ``git status`` for some paths, or None where Git cannot tell.
+
+    What Git is told not to look at has one, too.
+    """
     try:
         if git.stat().st_uid != os.geteuid() or _has_filters(git):
             return None
@@ -66,22 +69,41 @@ def _status(
             "--ignore-submodules=all",
         )
         done = _run([*work, *asked, "--", *named], work_tree)
+        kept = _run([*work, "ls-files", "-v", "--stage", "-z", "--", *named], work_tree)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    return [*filter(None, done.stdout.split(b"\0"))] if done.returncode == 0 else None
+    if done.returncode or kept.returncode:
+        return None
+    not_looked_at = _not_looked_at(kept.stdout, work_tree, is_named=others is not TRACKED_ONLY)
+    return [*filter(None, done.stdout.split(b"\0")), *not_looked_at]
 
 
+def _not_looked_at(index: bytes, work_tree: Path, *, is_named: bool) -> Iterator[bytes]:
+    """Yield an entry for what the index says is as in the commit, without a look at the files.
+
+    Those are files with ``--assume-unchanged`` or ``--skip-worktree``, and repositories within this
+    one. Beside what is named, files that a sparse checkout leaves out are no edits.
+    """
+    for kept in index.split(b"\0"):
+        about, _, path = kept.partition(b"\t")
+        tag, mode = about[:1], about[2:8]
+        is_left = tag == b"S" and (is_named or os.path.lexists(work_tree / os.fsdecode(path)))
+        if tag.islower() or is_left or (mode == _REPOSITORY and is_named):
+            yield b" h " + path
+
+
+_REPOSITORY = b"160000"
 _IGNORED = b"!! "
-_YAML = (b".yaml", b".yml")
+_READ = (b".yaml", b".yml", b".json", b"/")
 
 
 def _counts(entry: bytes) -> bool:
-    """Return whether an entry of ``git status`` counts: what Git ignores, where it is read as YAML.
+    """Return whether an entry of ``git status`` counts: what Git ignores, where it may be read.
 
-    Such a manifest is applied, and in no commit.
+    Such a manifest is applied, and in no commit. A folder is a repository within this one.
     """
     path = entry.removeprefix(_IGNORED)
-    is_read = path.endswith(_YAML) and not any(part[:1] == b"." for part in path.split(b"/"))
+    is_read = path.endswith(_READ) and not any(part[:1] == b"." for part in path.split(b"/"))
     return is_read or not entry.startswith(_IGNORED)
 
 

@@ -357,6 +357,20 @@ def commit_id(text: str) -> str:
     return text
 
 
+def pause_reason(text: str) -> str:
+    """Return the text of ``--reason``.
+
+    Raises:
+        UsageError: it says nothing, or is longer than a service keeps.
+    """
+    if not text.strip() or len(text) > LONGEST_REASON:
+        raise UsageError(
+            f"--reason has {len(text)} characters" if text.strip() else "--reason is empty",
+            remedy=f"Say why the tree is paused, in 1 to {LONGEST_REASON} characters.",
+        )
+    return text
+
+
 def settle_seconds(text: str) -> float:
     """Return the seconds in the text of ``--settle``.
 

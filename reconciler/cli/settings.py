@@ -27,6 +27,7 @@ from reconciler.cli.parameter_types import (
     keep_owed_seconds,
     link_base,
     lock_timeout_seconds,
+    pause_reason,
     pause_seconds,
     requests_per_second,
     seconds_of,
@@ -457,7 +458,13 @@ _MAY = (
         commit_id,
     ),
     Setting("--despite-pause", "apply", "Apply a tree that is paused."),
-    Setting("--reason TEXT", "pause", "Why, for those who find it paused.", required=True),
+    Setting(
+        "--reason TEXT",
+        "pause",
+        "Why, for those who find it paused.",
+        pause_reason,
+        required=True,
+    ),
     Setting(
         "--for DURATION",
         "pause",

@@ -36,7 +36,7 @@ def pause_command(
     What was switched off by hand stays off until the pause ends.
     """
     with _opened(connection) as (client, control):
-        names = organization or _where_applied(client, tree)
+        names = _seen(client, organization) or _where_applied(client, tree)
         control.pause(tree, names, reason, lasting)
         _tell(_heads(client), tree, names)
     return ExitCode.DONE
@@ -46,7 +46,7 @@ def pause_command(
 def resume_command(connection: Connection, tree: str, organization: tuple[str, ...]) -> int:
     """End the pause of a tree before its time."""
     with _opened(connection) as (client, control):
-        asked = {fold(name) for name in organization}
+        asked = {fold(name) for name in _seen(client, organization)}
         names = [
             head.name
             for head in _heads(client)
@@ -78,6 +78,22 @@ def _opened(connection: Connection) -> Iterator[tuple[ServiceClient, TreeControl
                 "stop what applies the manifests.",
             )
         yield client, control
+
+
+def _seen(client: ServiceClient, organizations: Sequence[str]) -> Sequence[str]:
+    """Return organizations that were named, if this token sees all of them.
+
+    Raises:
+        UsageError: it does not see one. Nothing was written: half a pause is hard to notice.
+    """
+    seen = {fold(head.name) for head in _heads(client)} if organizations else set()
+    unseen = [visible(name) for name in organizations if fold(name) not in seen]
+    if unseen:
+        raise UsageError(
+            f"there is no organization {', '.join(unseen)} that this token sees",
+            remedy="Correct the name, or use a token for it. Nothing was written.",
+        )
+    return organizations
 
 
 def _where_applied(client: ServiceClient, tree: str) -> Sequence[str]:
@@ -140,7 +156,7 @@ def record(client: ServiceClient, applied: Record, context: Context) -> None:
         if _is_recorded(client, applied):
             return
         control.lead(tree, organizations, RECORD_SECONDS, take=True)
-        crashpoint("C19")
+        crashpoint("C20")
         control.record_commit(commit, outcome, context)
     except (LockHeldError, ServiceError) as failure:
         show_warnings(

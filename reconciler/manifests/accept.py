@@ -186,7 +186,8 @@ class Acceptance:
         }
         parts = [file_name(part) for part in (ref.kind.value.lower(), *ref[1:3]) if part]
         parts.append(file_name(ref.name, is_exact=ref.kind in EXACT))
-        target = Target(self._layers.overlay, (f"{'-'.join(parts)}.yaml",))
+        # No part has a dot, so that no two objects have one file.
+        target = Target(self._layers.overlay, (f"{'.'.join(parts)}.yaml",))
         text = emit(escapes(document))
         return FileEdit(target, ref, "", SourceLocation(target.name), text=text, is_new=True)
 

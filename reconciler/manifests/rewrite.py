@@ -72,7 +72,7 @@ def rewritten(
     if is_json:
         for edit in edits:
             text = _edited(text, edit, is_json=True)
-        return text
+        return "" if removed else text
     starts: list[Start] = []
     read_documents(text, starts)
     bounds = [start.characters for start in starts] + [len(text)]

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -205,17 +206,19 @@ def test_what_was_deleted_loses_its_document(applied: Place) -> None:
         f"# all\n{an_action('one')}\n---\n{an_application('old')}\n--- # last\n{an_action('two')}\n"
     )
     write(applied.manifests / "more.yaml", text)
+    write(applied.manifests / "only.json", an_application("json"))
     commit(applied.folder)
     assert applied.run("apply", "--auto-approve", "--secrets-to", "file:.reconciler/s").code == 0
-    for name in ("old", "spa"):
+    for name in ("old", "spa", "json"):
         applied.direct.remove_app(name)
 
     done = accept(applied)
 
     assert done.code == 0, done.all
-    assert "2 documents to accept, in 2 files." in done.out
+    assert "3 documents to accept, in 3 files." in done.out
     assert "+++ /dev/null" in done.out
-    assert not (applied.manifests / "spa.yaml").exists()
+    for name in ("spa.yaml", "only.json"):
+        assert not (applied.manifests / name).exists()
     left = (applied.manifests / "more.yaml").read_text()
     assert left == f"# all\n{an_action('one')}\n--- # last\n{an_action('two')}\n"
     assert applied.run("plan", "--detailed-exitcode").code == 0
@@ -265,6 +268,11 @@ def test_git_is_the_way_back(applied: Place) -> None:
 
     greet.write_text(f"{text}# edited\n")
     assert "manifests/greet.yaml: error" in refused(applied, "ACCEPT-UNCOMMITTED")
+    for flag in ("assume-unchanged", "skip-worktree"):
+        for no in ("", "no-"):
+            words = ["git", "update-index", f"--{no}{flag}", "manifests/greet.yaml"]
+            subprocess.run(words, cwd=applied.folder, check=True)
+            refused(applied, "ACCEPT-UNCOMMITTED")
     greet.write_text(text)
     for ignored in ("", "manifests\n"):
         write(applied.folder / ".gitignore", f".reconciler\n{ignored}")
@@ -404,7 +412,7 @@ def test_a_kill_between_files_leaves_whole_ones(applied: Place) -> None:
         )
     before = read_files(applied.manifests)
     for visit in (1, 2):
-        killed = accept(applied, RECONCILER_CRASHPOINT="C19")
+        killed = accept(applied, RECONCILER_CRASHPOINT="C21")
         assert killed.code < 0, visit
         left = applied.manifests / f".reconciler-{'0' * 16}.tmp"
         left.write_text("half")
@@ -497,7 +505,7 @@ def test_what_others_share_is_written_into_the_overlay_alone(place: Place) -> No
 
     assert done.code == 0, done.all
     assert read_files(place.manifests) == before
-    assert (overlay / "action-acme-greet.yaml").read_text() == (
+    assert (overlay / "action.acme.greet.yaml").read_text() == (
         "apiVersion: reconciler/v1\nkind: Action\nmetadata:\n  organization: acme\n  name: greet\n"
         "  patch: true\nspec:\n  timeout: 5s\n"
     )
@@ -508,6 +516,44 @@ def test_what_others_share_is_written_into_the_overlay_alone(place: Place) -> No
     assert accept(place, *STAGING).code == 0
     assert read_files(place.manifests) == before
     assert is_planned_empty(place)
+
+
+def test_each_object_has_a_new_file_of_its_own_in_the_overlay(place: Place) -> None:
+    """Also where the names of two, one after the other, are the same text."""
+    overlay = layered(place)
+    names = (("a-b", "c"), ("a", "b-c"))
+    for organization, project in names:
+        write(place.manifests / f"{organization}.yaml", OTHERS.format(organization, project))
+    commit(place.folder)
+    assert place.run("apply", *STAGING, "--auto-approve", *SINK).code == 0
+    for organization, _ in names:
+        direct = Direct(place.direct.store, organization=organization)
+        change_application(replace(place, direct=direct), "web", clockSkew="3s")
+
+    done = accept(place, *STAGING, "--into", "overlay")
+
+    assert done.code == 0, done.all
+    assert {path.name for path in overlay.glob("oidc*")} == {
+        "oidcapplication.a-b.c.web.yaml",
+        "oidcapplication.a.b-c.web.yaml",
+    }
+    assert is_planned_empty(place)
+
+
+OTHERS = """\
+apiVersion: reconciler/v1
+kind: Organization
+metadata: {{name: {0}}}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {{organization: {0}, name: {1}}}
+---
+apiVersion: reconciler/v1
+kind: OidcApplication
+metadata: {{organization: {0}, project: {1}, name: web}}
+spec: {{redirectUris: ["https://web.example.com/cb"]}}
+"""
 
 
 def test_items_beside_a_variable_are_accepted(place: Place) -> None:
@@ -565,7 +611,7 @@ def test_what_was_deleted_is_taken_out_of_an_environment(place: Place) -> None:
 
     assert done.code == 1
     assert "overlays/staging/spa.yaml:1:1: error ACCEPT-OVERLAY" in done.err
-    assert "absent: true" in (overlay / "oidcapplication-acme-shop-web.yaml").read_text()
+    assert "absent: true" in (overlay / "oidcapplication.acme.shop.web.yaml").read_text()
     assert read_files(place.manifests) == before
     refused(place, "ACCEPT-OVERLAY", *STAGING)
 

@@ -13,6 +13,7 @@ from tests.acceptance.conftest import Run, an_action, write
 from tests.acceptance.zitadel import ServeZitadel
 from tests.program import program
 from tests.running import running_server
+from tests.terminal import approved_after
 
 WHY = ("--reason", "incident 7")
 
@@ -77,6 +78,17 @@ def test_a_plan_file_and_a_digest_are_no_way_around_a_pause(run: Run, applied: P
     assert run("apply", "--auto-approve", RECONCILER_DESPITE_PAUSE="1").code == 0
 
 
+def test_a_tree_that_is_paused_before_its_plan_is_approved_is_not_applied(
+    run: Run, applied: Path
+) -> None:
+    """The question may stand there for hours."""
+    asked = approved_after(lambda: run("pause", *WHY), applied.parent, "apply")
+
+    assert asked.code == 3, asked.all
+    assert "tree default is paused in acme" in asked.all
+    assert run("plan", "--detailed-exitcode").code == 2
+
+
 def test_a_pause_is_of_one_tree(run: Run, applied: Path) -> None:
     """Others go on, in the same organization."""
     assert run("pause", *WHY, "--tree", "other", "--organization", "ACME").code == 0
@@ -110,7 +122,9 @@ def test_a_pause_of_one_organization_keeps_the_whole_tree(run: Run, applied: Pat
         ((), "Missing option '--reason'"),
         ((*WHY, "--for", "32d"), "--for 32d is too long"),
         ((*WHY, "--for", "soon"), "invalid duration 'soon'"),
-        ((*WHY, "--organization", "nowhere"), "there is no such organization"),
+        (("--reason", " "), "--reason is empty"),
+        (("--reason", 501 * "x"), "--reason has 501 characters"),
+        ((*WHY, "--organization", "acme", "--organization", "nowhere"), "organization nowhere"),
     ],
 )
 def test_what_is_wrong_is_said(
@@ -121,6 +135,9 @@ def test_what_is_wrong_is_said(
     assert failed.code == 1
     assert told in failed.err
     assert "Traceback" not in failed.all
+    assert "manifest" not in failed.err
+    assert run("resume").out == "Tree default is not paused.\n", "nothing was written"
+    assert run("resume", "--organization", "nowhere").code == 1
 
 
 def test_a_reason_is_shown_as_text_and_nothing_else(run: Run, applied: Path) -> None:

@@ -112,6 +112,53 @@ def _ignored(small: Path) -> tuple[str, ...]:
     return ()
 
 
+def _ignored_json(small: Path) -> tuple[str, ...]:
+    (small.parent / ".git" / "info" / "exclude").write_text("local.json\n")
+    write(small / "local.json", an_action("local"))
+    return ()
+
+
+def _ignored_repository(small: Path) -> tuple[str, ...]:
+    (small.parent / ".git" / "info" / "exclude").write_text("inner/\n")
+    return _a_repository_within(small)
+
+
+def _a_repository_within(small: Path) -> tuple[str, ...]:
+    write(small / "inner" / "local.yaml", an_action("local"))
+    git(small / "inner", "init", "--quiet")
+    git(small / "inner", "add", "--all")
+    git(small / "inner", "commit", "--quiet", "--message", "inner")
+    return ()
+
+
+def _a_submodule(small: Path) -> tuple[str, ...]:
+    _a_repository_within(small)
+    git(small.parent, "add", "manifests/inner")
+    git(small.parent, "commit", "--quiet", "--message", "outer")
+    return _edited_in(small / "inner" / "local.yaml")
+
+
+def _edited_in(path: Path) -> tuple[str, ...]:
+    write(path, an_action("local", timeout="3s"))
+    return ()
+
+
+def _assumed_unchanged(small: Path) -> tuple[str, ...]:
+    git(small.parent, "update-index", "--assume-unchanged", "manifests/greet.yaml")
+    return _edited(small)
+
+
+def _skipped(small: Path) -> tuple[str, ...]:
+    git(small.parent, "update-index", "--skip-worktree", "manifests/greet.yaml")
+    return _edited(small)
+
+
+def _left_out(small: Path) -> tuple[str, ...]:
+    git(small.parent, "update-index", "--skip-worktree", "manifests/greet.yaml")
+    (small / "greet.yaml").unlink()
+    return ()
+
+
 def _a_shard(small: Path) -> tuple[str, ...]:
     return ("--shard", "1/1")
 
@@ -137,7 +184,9 @@ def _filters(small: Path) -> tuple[str, ...]:
 @each_row(
     "change",
     [
-        *(_edited, _not_added, _edited_elsewhere, _ignored),
+        *(_edited, _not_added, _edited_elsewhere, _ignored, _ignored_json),
+        *(_ignored_repository, _a_repository_within, _a_submodule),
+        *(_assumed_unchanged, _skipped, _left_out),
         *(_a_shard, _a_part, _a_file, _no_repository, _filters),
     ],
 )
@@ -189,7 +238,7 @@ def test_a_kill_between_the_lease_and_the_record_is_healed(
 ) -> None:
     """The next apply takes the leadership of the dead one, and writes the record alone."""
     head = commit()
-    killed = run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C19")
+    killed = run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C20")
     assert killed.code == -signal.SIGKILL
     assert records(small.parent) == []
 

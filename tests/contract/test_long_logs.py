@@ -170,3 +170,24 @@ def test_a_call_replays_no_more_than_its_share(
     assert max(len(page["removals"]) for page in found) == 1
     names = [removal["name"] for page in found for removal in page["removals"]]
     assert names == ["b0", "b1", "b2", "b3"]
+
+
+def test_changes_of_a_removed_object_take_work_in_proportion(
+    ask: Asking, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each page replayed it: 25,000 updates and a removal would have taken a quarter of an hour."""
+    monkeypatch.setattr(history, "AT_ONCE", 10)
+    rows = []
+    for versions in (40, 80, 160):
+        made = ask.an_action()["id"]
+        for number in range(versions):
+            ask("UpdateAction", id=made, name="greet", script=f"x{number}")
+        ask("DeleteAction", id=made)
+        cursor = ask("GetObjectHistory", id=made)["events"][0]["sequence"]
+        asked = {"organizationId": ask.organization, "limit": 10}
+        work.rows = 0
+        while cursor:
+            cursor = ask("ListChanges", **asked, cursor=cursor)["next"]
+        rows.append(work.rows)
+
+    assert rows[2] - rows[1] <= 2.4 * (rows[1] - rows[0])

@@ -151,10 +151,15 @@ class _Changes:
 
     def _removed(self, object_id: str) -> Answer:
         if object_id not in self._gone:
-            last = self._call.view.stream_version(object_id)
-            gone, _, events = _removed(self._call, object_id, last)
+            # Every page with events of it would replay it: kept, a long log takes linear time.
+            kept, name = self._call.runtime.removed, (object_id, "")
+            last = _event(self._call, object_id, self._call.view.stream_version(object_id))
+            gone = kept.get(name, last.hash)
+            if gone is None:
+                gone, _, events = _removed(self._call, object_id, last.version)
+                kept.put(name, last.hash, gone)
+                self.replayed += events
             self._gone[object_id] = gone
-            self.replayed += events
         return self._gone[object_id]
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS, Secret
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import LeaseRow, ObjectRow
-from reconciler.service.operations.answers import MICROSECONDS
+from reconciler.service.operations.answers import MICROSECONDS, Answer
 from reconciler.service.operations.texts import Texts
 
-MOST_TOTALS = 4096
+MOST_KEPT = 4096
+T = TypeVar("T")
 MAX_KEEP_OWED = MAX_KEEP_OWED_SECONDS * MICROSECONDS
 
 
@@ -29,27 +30,26 @@ class Seals(Protocol):
         ...
 
 
-class Totals:
-    """How many objects lists without a filter have, by kind and parent. It is thread-safe.
+class Kept(Generic[T]):
+    """Values that take long to find, such as the totals of lists. It is thread-safe.
 
-    To count the objects of a large organization takes longer than all the rest of a page. A total
-    is that of one state of the organization, named by the hash of its last event.
+    A value is that of one state, which is named by the hash of its last event.
     """
 
-    def __init__(self, most: int = MOST_TOTALS) -> None:
+    def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most
-        self._known: dict[tuple[str, str], tuple[bytes, int]] = {}
+        self._known: dict[tuple[str, str], tuple[bytes, T]] = {}
 
-    def get(self, name: tuple[str, str], state: bytes) -> int | None:
-        """Return the total of a list, if it is known in this state."""
-        of, total = self._known.get(name, (b"", 0))
-        return total if of == state else None
+    def get(self, name: tuple[str, str], state: bytes) -> T | None:
+        """Return the value of a name, if it is known in this state."""
+        of, value = self._known.get(name, (b"", None))
+        return value if of == state else None
 
-    def put(self, name: tuple[str, str], state: bytes, total: int) -> None:
-        """Keep the total of a list in a state."""
+    def put(self, name: tuple[str, str], state: bytes, value: T) -> None:
+        """Keep the value of a name in a state."""
         if len(self._known) >= self._most:
             self._known = {}
-        self._known[name] = state, total
+        self._known[name] = state, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,9 @@ class Runtime:
         lease_time: The clock that leases end by.
         keep_owed: How long a secret is kept for its delivery, in microseconds.
         texts: JSON texts of objects that were answered.
-        totals: How many objects lists have.
+        totals: How many objects lists without a filter have, by kind and parent. To count them
+            takes longer than all the rest of a page.
+        removed: What removed objects were, by their ids.
     """
 
     now: Callable[[], int]
@@ -71,7 +73,8 @@ class Runtime:
     lease_time: LeaseClock
     keep_owed: int = MAX_KEEP_OWED
     texts: Texts = field(default_factory=Texts)
-    totals: Totals = field(default_factory=Totals)
+    totals: Kept[int] = field(default_factory=Kept)
+    removed: Kept[Answer] = field(default_factory=Kept)
 
 
 @dataclass(slots=True)

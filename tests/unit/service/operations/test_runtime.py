@@ -13,7 +13,7 @@ from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
-from reconciler.service.operations.runtime import EPOCH, Identifiers, LeaseClock, Totals
+from reconciler.service.operations.runtime import EPOCH, Identifiers, Kept, LeaseClock
 from tests.examples import NOON, Clock
 from tests.memory_store import MemoryEventStore, new_key
 from tests.unit.service.asking import Asking
@@ -200,7 +200,7 @@ def test_ids_stay_below_what_a_store_can_hold() -> None:
 
 
 def test_a_total_is_that_of_one_state() -> None:
-    totals = Totals(most=2)
+    totals = Kept[int](most=2)
     totals.put(("Action", "1"), b"a", 7)
 
     assert totals.get(("Action", "1"), b"a") == 7
@@ -209,7 +209,7 @@ def test_a_total_is_that_of_one_state() -> None:
 
 
 def test_totals_keep_to_their_limit() -> None:
-    totals = Totals(most=2)
+    totals = Kept[int](most=2)
     for parent in ("1", "2", "3"):
         totals.put(("Action", parent), b"a", 7)
 
