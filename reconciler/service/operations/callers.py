@@ -30,7 +30,7 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-_ADMINS = frozenset({"org.create", "token.write"})
+_ADMINS = frozenset({"org.create", "token.list", "token.write"})
 _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
