@@ -38,6 +38,11 @@ class Page:
         while self._next().get("method") != "Page.loadEventFired":
             pass
 
+    def send_with_all(self, headers: dict[str, str]) -> None:
+        """Send headers with every request from now on, as after a sign-in."""
+        self._call("Network.enable")
+        self._call("Network.setExtraHTTPHeaders", headers=headers)
+
     def run(self, expression: str) -> Any:
         """Return the value of an expression on the page."""
         result = self._call(
@@ -46,8 +51,8 @@ class Page:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
-    def picture(self, width: int, height: int, *, dark: bool = False) -> bytes:
-        """Return a PNG of the top of the page in a window of that size, in CSS pixels."""
+    def resize(self, width: int, height: int, *, dark: bool = False) -> None:
+        """Show the page in a window of that size, in CSS pixels."""
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self._call("Emulation.setEmulatedMedia", features=scheme)
         self._call("Emulation.setScrollbarsHidden", hidden=True)
@@ -55,6 +60,10 @@ class Page:
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 500,
         )  # fmt: skip
+
+    def picture(self, width: int, height: int, *, dark: bool = False) -> bytes:
+        """Return a PNG of the top of the page in a window of that size, in CSS pixels."""
+        self.resize(width, height, dark=dark)
         return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
 
     def _call(self, method: str, **fields: Any) -> dict[str, Any]:

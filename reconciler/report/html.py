@@ -7,9 +7,7 @@ attribute holds one. The page's policy lets only its own style and script count,
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from html import escape
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from reconciler.plan.diff import FieldChange
 from reconciler.plan.risk import MEANINGS, is_severe
 from reconciler.report.differences import Row, note_on, rows_of, sides_of
 from reconciler.report.layout import BARE, Layout
+from reconciler.report.page import hash_of, shown_text, style, words
 from reconciler.report.place import Place
 from reconciler.report.plan_document import (
     LEFT_INACTIVE,
@@ -28,7 +27,7 @@ from reconciler.report.plan_document import (
     Shown,
     risky,
 )
-from reconciler.report.visible import WHOLE, visible
+from reconciler.report.visible import WHOLE
 from reconciler.resources.normal import TYPES
 from reconciler.resources.ref import Kind
 
@@ -40,7 +39,6 @@ FIRST = 12
 OPEN = 40
 SIGNS = {"create": "+", "update": "~", "adopt": "~", "delete": "-"}
 LINES = 400
-LINE = 4_000
 _SLOT = re.compile(r"<!--slot:([a-z-]+)-->")
 
 
@@ -52,6 +50,7 @@ def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIM
     kinds = {each.ref.kind for each in shown}
     slots = {
         "policy": _policy(template),
+        "style": style(),
         "title": str(document.headline),
         "heading": _heading(document),
         "meter": _meter(document),
@@ -75,13 +74,10 @@ def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIM
 
 def _policy(template: str) -> str:
     """Return the content security policy: the page's own style and script, by their hashes."""
-    hashes = {}
-    for name in ("style", "script"):
-        inside = template.split(f"<{name}>", 1)[1].split(f"</{name}>", 1)[0]
-        hashes[name] = b64encode(sha256(inside.encode()).digest()).decode()
+    script = template.split("<script>", 1)[1].split("</script>", 1)[0]
     return (
-        f"default-src 'none'; style-src 'sha256-{hashes['style']}'; "
-        f"script-src 'sha256-{hashes['script']}'; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src {hash_of(style())}; "
+        f"script-src {hash_of(script)}; base-uri 'none'; form-action 'none'"
     )
 
 
@@ -285,18 +281,6 @@ def _folded(title: str, items: Iterable[str], total: int = 0) -> str:
 def _options(values: Iterable[str]) -> str:
     """Return options of a choice; the values are words of ours."""
     return "".join(f'<option value="{value}">{value}</option>' for value in values)
-
-
-def words(text: str) -> str:
-    """Return foreign text as HTML: nothing hidden, no markup obeyed, never too long."""
-    seen = visible(text)
-    over = len(seen) - LINE
-    return escape(f"{seen[:LINE]} [{over} more characters]" if over > 0 else seen)
-
-
-def shown_text(text: str) -> str:
-    """Return foreign text in an element of its own; its writing direction stays inside."""
-    return f"<code>{words(text)}</code>"
 
 
 def named(shown: Shown) -> str:

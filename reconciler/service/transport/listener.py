@@ -42,6 +42,7 @@ from reconciler.service.transport.observer import Observer, StoreFigures, metric
 from reconciler.service.transport.pages import State, build_app
 from reconciler.service.transport.protocol import StrictProtocol
 from reconciler.service.transport.turns import Turns
+from reconciler.service.transport.ui import Drawing
 
 LOG = logging.getLogger("reconciler.service")
 MAX_SCRAPES = 16
@@ -88,6 +89,7 @@ class Serving:
         abandon: Lets what waits for the store fail.
         on_ready: Called with the address once calls are answered.
         until: Is handed what ends the server.
+        drawing: How the pages at ``/ui`` look.
     """
 
     batcher: Batcher
@@ -101,6 +103,7 @@ class Serving:
     abandon: Callable[[], None] = no_wait
     on_ready: Callable[[str], None]
     until: Callable[[Callable[[], None]], None]
+    drawing: Drawing
 
 
 def run_loop(main: Coroutine[object, object, None]) -> None:
@@ -134,7 +137,14 @@ async def serve(serving: Serving) -> None:
     intake = Intake(batcher.answer, limits)
     streams = GrpcStreams(intake)
     grpc = GrpcCalls(batcher.answer, observer, intake, streams.apps)
-    app = build_app(batcher.answer, observer, State(is_ready, is_open.answer), intake, grpc)
+    app = build_app(
+        batcher.answer,
+        observer,
+        State(is_ready, is_open.answer),
+        intake,
+        grpc,
+        serving.drawing,
+    )
     server = _Server(_config(app, observer, limits), serving, draining, streams.end)
     async with _figures_served(serving, server):
         try:

@@ -30,6 +30,7 @@ from reconciler.service.transport.intake import Intake
 from reconciler.service.transport.json_http import JsonHttp
 from reconciler.service.transport.observer import Answer, Observer
 from reconciler.service.transport.protobuf import SERVICES
+from reconciler.service.transport.ui import Drawing, Ui, is_of_ui
 
 LIVE = frozenset({"/healthz", "/debug/healthz"})
 READY = frozenset({"/readyz", "/debug/ready"})
@@ -130,6 +131,7 @@ def build_app(
     state: State,
     intake: Intake,
     grpc: ASGIApp,
+    drawing: Drawing,
 ) -> ASGIApp:
     """Return the application; ``grpc`` answers at the addresses of its services.
 
@@ -137,6 +139,7 @@ def build_app(
     """
     rest = JsonHttp(answer, observer, intake)
     pages = Pages(state, observer)
+    ui = Ui(answer, observer, drawing)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["raw_path"].decode("latin-1")
@@ -144,6 +147,8 @@ def build_app(
             await rest(scope, receive, send)
         elif path in PATHS:
             await pages(scope, receive, send)
+        elif is_of_ui(path):
+            await ui(scope, receive, send)
         elif path.split("/", 2)[1] in SERVICES or is_grpc(scope):
             await grpc(scope, receive, send)
         else:
