@@ -109,7 +109,7 @@ _WORK = (
     Setting("--env NAME", _CONFIGURED, "Environment of reconciler.yaml.", EnvironmentType()),
     Setting(
         "--service ADDRESS",
-        f"{_CONNECTED}, serve, {_STORES}, {_TOKENS}",
+        f"{_BY_HAND}, serve, {_STORES}, {_TOKENS}",
         "Identity service: https://HOST, sqlite:PATH or postgresql://USER@HOST/DATABASE.",
         default=DEFAULT_SERVICE,
         key="service",
@@ -166,6 +166,12 @@ _WORK = (
         "--repository URL|PATH",
         "run",
         "Repository of the manifests: https, ssh, or a path of this machine.",
+        required=True,
+    ),
+    Setting(
+        "--service ADDRESS",
+        "run",
+        "Identity service: https://HOST, sqlite:PATH or postgresql://USER@HOST/DATABASE.",
         required=True,
     ),
     Setting("--ref REF", "run", "Branch that is followed.", default="refs/heads/main"),

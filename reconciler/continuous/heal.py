@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from reconciler.kinds.fields import KINDS
 from reconciler.plan.causes import last_change
 from reconciler.plan.diff import field_changes
 from reconciler.plan.drift import Drift, DriftedObject
@@ -90,10 +89,11 @@ def _why_left(
     """Return why a drifted object is not healed; empty where it is."""
     if drifted.id in contested:
         return CONTESTED
+    if isinstance(change, Create):
+        return "it was deleted or renamed; made again, it would be another object"
     if drifted.removed_id or change is None or isinstance(change, Delete):
         return "another object has its name now"
     reasons = (
-        _made_again(drifted, change),
         _more_than_before(drifted, change),
         _risky(change),
         _lacking(change, missing),
@@ -101,29 +101,19 @@ def _why_left(
     return next(filter(None, reasons), "")
 
 
-def _made_again(drifted: DriftedObject, change: Create | Update | Adopt) -> str:
-    """Return why an object is not made again: what is gone when it is empty has no id to lose."""
-    if not isinstance(change, Create):
-        return ""
-    is_safe = drifted.removed and KINDS[drifted.ref.kind].gone_when_empty
-    return "" if is_safe else "it was deleted or renamed; made again, it would have another id"
-
-
-def _risky(change: Create | Update | Adopt) -> str:
+def _risky(change: Update | Adopt) -> str:
     severe = [risk for risk in risks_of(change) if is_severe(risk.name)]
     return f"the way back has a risk ({names_of(severe)})" if severe else ""
 
 
-def _lacking(change: Create | Update | Adopt, missing: Collection[ResourceRef]) -> str:
+def _lacking(change: Update | Adopt, missing: Collection[ResourceRef]) -> str:
     resource = change.resource
     lacking = [ref for ref, _ in references(resource.ref, resource.spec) if ref.key in missing]
     return f"it needs {lacking[0]}, which was deleted" if lacking else ""
 
 
-def _more_than_before(drifted: DriftedObject, change: Create | Update | Adopt) -> str:
+def _more_than_before(drifted: DriftedObject, change: Update | Adopt) -> str:
     """Return why an update does more than bring back values that were applied before."""
-    if isinstance(change, Create):
-        return ""
     if makes_secret(change):
         return "it would need a new client secret"
     undone = {field.name for field in drifted.fields} - drifted.declared.keys()

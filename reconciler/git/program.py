@@ -181,7 +181,8 @@ class Git:
 
 def failed(command: str, done: Done) -> RepositoryError:
     """Return the error that a command failed, with what Git says of it."""
-    lines = [line for line in done.errors.splitlines() if line.startswith(("fatal:", "error:"))]
+    printed = done.errors.splitlines()
+    lines = [each.rstrip(".") for each in printed if each.startswith(("fatal:", "error:"))]
     said = "; ".join(lines)[:_SHOWN] or f"exit code {done.code}"
     return RepositoryError(
         f"git {command} failed: {said}",

@@ -17,6 +17,7 @@ from tests.acceptance.test_serve import port_of, serving, status_of
 from tests.postgres_server import PostgresServer, a_server, a_standby
 from tests.raw_http import exchange, request
 from tests.running import furnish
+from tests.unit.cli.test_manifests import git
 
 UNCHANGED = 0
 CHANGES = 2
@@ -86,6 +87,30 @@ def test_a_damaged_log_in_a_database_is_not_made_the_truth(
         saved = run("store", "backup", "copy.db", *damaged, **here)
         assert (saved.code, "pg_dump" in saved.err) == (1, True)
     check_rebuild(run, (before, finding), loss, **here)
+
+
+def test_pauses_and_records_are_kept_in_a_database(
+    run: Run, small: Path, tmp_path: Path, database: str
+) -> None:
+    """As in a file: seen by every plan, and verified with the rest."""
+    here = {"RECONCILER_SERVICE": database}
+    git(tmp_path, "init", "--quiet")
+    write(tmp_path / ".gitignore", ".reconciler\nseal-key\nsecrets\n")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "first")
+    sink = ("--secrets-to", "file:secrets")
+    assert run("apply", "--auto-approve", *KEY, *sink, **here).code == 0
+    paused = run("pause", "--reason", "incident 7", *KEY, **here)
+    assert paused.code == 0, paused.err
+
+    assert run("apply", "--auto-approve", *KEY, *sink, **here).code == 3
+    assert "incident 7" in run("plan", **here).all
+    assert run("resume", *KEY, **here).code == 0
+    history = run("history", "Organization", "acme", **here).out
+    assert f"commit {git(tmp_path, 'rev-parse', 'HEAD')}" in history
+    assert run("store", "verify", **here).code == 0
+    assert run("store", "rebuild", **here).code == 0
+    assert run("apply", "--auto-approve", *KEY, *sink, **here).code == 0
 
 
 def test_a_plan_that_was_killed_goes_on_in_a_database(run: Run, small: Path, database: str) -> None:

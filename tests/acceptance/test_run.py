@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sqlite3
 import time
@@ -15,18 +16,25 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
+from reconciler.cli.run.command import run_command
+from reconciler.cli.settings import TOKEN
+from reconciler.service.build import open_postgres
+from reconciler.service.operations.callers import Caller, Role
+from reconciler.service.operations.request import Request
 from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, an_idp
 from tests.acceptance.zitadel import ServeZitadel
 from tests.direct import Direct
 from tests.plain_http import NO_TRUST
-from tests.program import Ran, program, started
+from tests.postgres_server import PostgresServer
+from tests.program import ROOT, Ran, environment, program
 from tests.repository import PASSWORD, USER, Repository, a_signing_key, hosted
 from tests.running import running_server
-from tests.served import a_free_port
 from tests.warm import Copy
 
 WITHIN = 30.0
+_LISTENING = re.compile(r"listening on (http://\S+)")
 SMALL = {
     "manifests/organization.yaml": ORGANIZATION,
     "manifests/greet.yaml": an_action(),
@@ -321,6 +329,18 @@ def test_an_edit_by_hand_is_healed_and_what_is_more_is_said(loop: Loop) -> None:
     assert done.code == 2
 
 
+def test_without_a_record_nothing_is_healed(loop: Loop) -> None:
+    """Objects that somebody else made as the manifests say are no reason to write."""
+    assert loop.once("apply").code == 0
+    loop.direct.record("acme", "f" * 40)
+    loop.direct.change("greet", timeout="1s")
+
+    done = loop.once("heal", state="new")
+
+    assert "no commit is on record as applied" in done.err
+    assert loop.held("greet")["spec"]["timeout"] == "1s"
+
+
 def test_what_a_responder_switched_off_stays_off(loop: Loop) -> None:
     assert loop.once("apply").code == 0
     loop.direct("DeactivateAction", id=loop.held("greet")["id"])
@@ -425,6 +445,7 @@ class Following:
 
     process: Copy
     address: str
+    log: Path
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         return httpx.get(self.address + path, headers=headers, verify=NO_TRUST)
@@ -445,10 +466,17 @@ class Following:
 
 
 def following(loop: Loop, mode: str, *more: str, state: str = "state") -> Following:
-    port = a_free_port()
-    options = (*loop.options(mode, state), "--listen", f"127.0.0.1:{port}", *more)
-    process = started(loop.folder, "run", *options, **loop.known)
-    return Following(process, f"http://127.0.0.1:{port}")
+    """Start a run that goes on, and wait until it answers."""
+    options = ("run", *loop.options(mode, state), "--listen", "127.0.0.1:0", *more)
+    log = loop.folder / f"{state}.log"
+    with log.open("wb") as stderr:
+        process = Copy(options, loop.folder, environment(**loop.known), stderr=stderr.fileno())
+    deadline = time.monotonic() + WITHIN
+    while (found := _LISTENING.search(log.read_text(encoding="utf-8"))) is None:
+        assert process.poll() is None, log.read_text(encoding="utf-8")
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return Following(process, found[1], log)
 
 
 def test_a_trigger_starts_a_round_and_a_signal_ends_the_run(loop: Loop, tmp_path: Path) -> None:
@@ -469,7 +497,7 @@ def test_a_trigger_starts_a_round_and_a_signal_ends_the_run(loop: Loop, tmp_path
     assert trigger().status_code == 401
     assert trigger(headers={"authorization": "Bearer wrong"}).status_code == 401
     assert trigger(headers={"authorization": "Bearer let-me-in"}).status_code == 202
-    assert trigger(headers={"authorization": "Bearer let-me-in"}).status_code == 429
+    assert trigger(headers={"authorization": "Bearer let-me-in"}).status_code == 202
     follows.until(lambda state: state["commit_applied"] == commit)
 
     follows.process.send_signal(signal.SIGTERM)
@@ -603,6 +631,30 @@ def test_what_ci_applied_is_not_applied_again(loop: Loop) -> None:
     assert "is healed" in loop.once("heal", state="new").err
 
 
+def test_a_run_that_leads_does_not_hold_up_an_apply_by_hand(loop: Loop) -> None:
+    """Its record ends the leadership; the run goes on from there."""
+    follows = following(loop, "apply", "--interval", "60m")
+    follows.until(lambda state: state["commit_applied"])
+    commit = loop.push({"manifests/greet.yaml": an_action(timeout="5s")})
+
+    known = {**loop.known, "RECONCILER_SERVICE": loop.service}
+    done = program(loop.repository.folder)("apply", "manifests", "--auto-approve", **known)
+    assert done.code == 0, done.all
+    assert loop.applied() == commit
+    follows.process.send_signal(signal.SIGHUP)
+    state = follows.until(lambda state: state["commit_seen"] == commit)
+
+    assert state["commit_applied"] == commit
+    loop.direct.change("greet", timeout="1s")
+    deadline = time.monotonic() + WITHIN
+    while loop.held("greet")["spec"]["timeout"] != "5s":
+        assert time.monotonic() < deadline
+        follows.process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+    follows.process.send_signal(signal.SIGTERM)
+    assert follows.process.wait(WITHIN) == 128 + signal.SIGTERM
+
+
 def test_a_tree_of_two_organizations_is_recorded_in_both(loop: Loop) -> None:
     """A commit that only one of them has on record is not healed towards."""
     other = ORGANIZATION.partition("---")[0].replace("acme", "globex")
@@ -617,7 +669,7 @@ def test_a_tree_of_two_organizations_is_recorded_in_both(loop: Loop) -> None:
     loop.direct.change("greet", timeout="1s")
     done = loop.once("heal")
 
-    assert "is healed" not in done.err, done.all
+    assert "greet is healed" not in done.err, done.all
     assert loop.held("greet")["spec"]["timeout"] == "1s"
 
 
@@ -633,6 +685,53 @@ def test_a_tree_of_another_organization_with_the_same_name_is_left_alone(loop: L
 
     assert loop.applied() == loop.repository.head
     assert loop.applied("globex") == "f" * 40
+
+
+def test_a_database_is_followed_like_any_other_service(
+    embedded: Loop, postgres: PostgresServer
+) -> None:
+    """What was changed by hand there is healed, and the record is kept."""
+    service = postgres.new_address()
+    loop = replace(embedded, service=service, more=("--seal-key-file", "seal-key"))
+    assert loop.once("apply").code == 0
+    with closing(open_postgres(service, seal_key_file=loop.folder / "seal-key")) as opened:
+        admin = Caller("ana", Role.ADMIN)
+
+        def call(operation: str, **fields: Any) -> dict[str, Any]:
+            return opened.call(Request(operation, fields, caller=admin))
+
+        (acme,) = call("ListHeads")["organizations"]
+        assert [each["commit"] for each in acme["applied"]] == [loop.repository.head]
+        found = call("ListObjects", organizationId=acme["id"])["objects"]
+        (held,) = [each for each in found if each["name"] == "greet"]
+        changed = {"id": held["id"], "name": "greet", **held["spec"], "timeout": "1s"}
+        call("UpdateAction", **changed)
+
+    healed = loop.once("heal", state="elsewhere")
+
+    assert healed.code == 0, healed.all
+    assert "Action acme/greet is healed" in healed.err
+
+
+def test_the_deployment_says_what_run_understands() -> None:
+    """A flag that was renamed is renamed there, too; probes are asked at the port that answers."""
+    page = (ROOT / "docs" / "continuous" / "kubernetes.yaml").read_text(encoding="utf-8")
+    pod = yaml.safe_load(page)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    flags = {flag for option in run_command.params for flag in option.opts}
+    known = {str(option.envvar) for option in run_command.params if hasattr(option, "envvar")}
+
+    command, *words = container["args"]
+    assert command == "run"
+    assert {word for word in words if word.startswith("--")} <= flags
+    assert {each["name"] for each in container["env"]} <= known | {TOKEN}
+    (port,) = container["ports"]
+    assert words[words.index("--listen") + 1].endswith(f":{port['containerPort']}")
+    for probe, path in (("readinessProbe", "/readyz"), ("livenessProbe", "/healthz")):
+        assert container[probe]["httpGet"] == {"path": path, "port": port["name"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    mounted = {each["mountPath"] for each in container["volumeMounts"]}
+    assert words[words.index("--state") + 1] in mounted
 
 
 def test_a_repository_behind_https_is_followed(embedded: Loop, tmp_path: Path) -> None:
@@ -703,9 +802,9 @@ def test_an_idle_round_reads_heads_alone(loop: Loop) -> None:
 
     assert loop.events() == count
     follows.process.send_signal(signal.SIGTERM)
-    _, err = follows.process.communicate(WITHIN)
+    assert follows.process.wait(WITHIN) == 128 + signal.SIGTERM
     assert first
-    after = err.rpartition("is applied")[2]
+    after = follows.log.read_text(encoding="utf-8").rpartition("is applied")[2]
     assert after.count("/reconciler/v1/heads") >= 4
     assert after.count("/objects") <= 2  # the round after the apply looks once more
 

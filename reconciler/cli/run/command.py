@@ -14,9 +14,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Self
 
-import click
-from click.core import ParameterSource
-
 from reconciler.cli.clients import sink_for
 from reconciler.cli.connection import (
     Connection,
@@ -34,6 +31,7 @@ from reconciler.cli.run.writing import Writer
 from reconciler.cli.serve import address_to_listen, require_libraries
 from reconciler.cli.signals import handle_with, heeded
 from reconciler.continuous.decision import Mode
+from reconciler.continuous.pace import TRIGGER_SECONDS
 from reconciler.errors import InterruptedRunError, LockHeldError, UsageError, cannot_write
 from reconciler.git.address import Access, checked_ref, parse_address
 from reconciler.git.mirror import Mirror
@@ -148,7 +146,7 @@ def run_command(
     address, ref = parse_address(form.git.repository), checked_ref(form.git.ref)
     access = form.git.access()
     access.check(address)
-    connection = _named(connection)
+    connection = _absolute_connection(connection)
     require_seal_key(connection)
     state = _state_folder(form.state_folder)
     connection = replace(connection, state=state, environment=form.run_environment)
@@ -179,19 +177,8 @@ def _rounds(controller: Controller, signals: _Signals, form: RunForm) -> int:
         return ExitCode.SIGNAL + stopped.signal_number
 
 
-def _named(connection: Connection) -> Connection:
-    """Return the connection with absolute paths; its service was named by a person or a job.
-
-    Raises:
-        UsageError: no service was named.
-    """
-    source = click.get_current_context().get_parameter_source("service")
-    if source is ParameterSource.DEFAULT:
-        raise UsageError(
-            "run needs the address of its service",
-            remedy="Give --service ADDRESS or set RECONCILER_SERVICE: the repository does not "
-            "decide where credentials go.",
-        )
+def _absolute_connection(connection: Connection) -> Connection:
+    """Return the connection with absolute paths."""
     service = connection.service
     return replace(
         connection,
@@ -290,10 +277,22 @@ class _Signals:
         with suppress(OSError):  # it is full, so that the waiting ends anyway
             os.write(self._write, b".")
 
-    def wait(self, seconds: float) -> None:
-        """Wait, at most so long."""
-        if select.select([self._read], [], [], max(0.0, seconds))[0]:
-            os.read(self._read, 4096)
+    def wait(self, seconds: float) -> bool:
+        """Wait, at most so long; return whether something ended it earlier."""
+        if not select.select([self._read], [], [], max(0.0, seconds))[0]:
+            return False
+        os.read(self._read, 4096)
+        return True
+
+    def wait_for_round(self, begun: float, interval: float) -> None:
+        """Wait until the next round: an interval after the last, or a few seconds if asked for."""
+        is_asked = False
+        while not self._number:
+            after = min(TRIGGER_SECONDS, interval) if is_asked else interval
+            left = begun + after - time.monotonic()
+            if left <= 0:
+                return
+            is_asked = self.wait(left) or is_asked
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if number != signal.SIGHUP:
@@ -326,9 +325,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
             begun = time.monotonic()
             controller.round()
             interval = form.interval or (OURS_SECONDS if controller.has_feed else ZITADEL_SECONDS)
-            took = time.monotonic() - begun
-            if not signals.stops():
-                signals.wait(interval - took)
+            signals.wait_for_round(begun, interval)
     LOG.info("stopped by signal %d", signals.stops())
     return ExitCode.SIGNAL + signals.stops()
 

@@ -51,7 +51,7 @@ from reconciler.errors import (
     UsageError,
 )
 from reconciler.git.mirror import Mirror
-from reconciler.loop import LocalFiles, drift_in, preview
+from reconciler.loop import LocalFiles, drift_in, explained, preview
 from reconciler.plan.drift import Drift
 from reconciler.plan.model import Plan, Scope, ref_of
 from reconciler.report.visible import visible
@@ -339,7 +339,8 @@ class Controller:
         if reading.desired is None or _UNREAD & {hold.why for hold in look.situation.holds}:
             return
         try:
-            look.plan, _ = self._preview(reading, service)
+            plan, observed = self._preview(reading, service)
+            look.plan = explained(plan, service, observed)
         except InvalidManifestsError as problem:
             look.hold(invalid(problem))
             return

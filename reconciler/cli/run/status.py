@@ -66,10 +66,17 @@ class Status:
         yield from self.failures
         if self.mode is not self.asked:
             yield f"environment {self.purpose.environment} is protected: mode {self.mode} counts"
+        if self.asked is not Mode.OBSERVE and self.seen and not self.applied:
+            yield "no commit is on record as applied: nothing is healed"
         if self.pause is not None:
             yield f"paused until {self.pause.until} by {self.pause.writer}: {self.pause.reason}"
         for hold in self.holds:
             yield f"commit {self.seen} is not applied ({hold.why}): {hold.problem}. {hold.remedy}"
+        yield from self._drifted()
+        if Condition.WATCHING in self.conditions:
+            yield "another run leads this tree; this one watches"
+
+    def _drifted(self) -> Iterator[str]:
         for drifted in self.drift.objects if self.drift else ():
             what = ", ".join(field.name for field in drifted.fields) or "deleted"
             yield f"{drifted.ref} was changed on the service ({what}) by {drifted.cause.by}"
@@ -77,8 +84,6 @@ class Status:
             yield f"{ref} differs, and the service does not tell who changed it"
         for left in self.left:
             yield f"{left.ref} is not healed: {left.why}"
-        if Condition.WATCHING in self.conditions:
-            yield "another run leads this tree; this one watches"
 
 
 def status_as_json(status: Status) -> JsonObject:

@@ -11,6 +11,8 @@ from reconciler.cli.parameter_types import (
     BreakGlass,
     BreakGlassType,
     RefType,
+    commit_id,
+    interval_seconds,
     keep_owed_seconds,
     ref_named,
     seconds_of,
@@ -37,6 +39,15 @@ def test_a_store_keeps_a_secret_from_an_hour_to_thirty_days(text: str) -> None:
     assert keep_owed_seconds(text) == seconds_of(text)
 
 
+def test_rounds_are_a_second_to_an_hour_apart() -> None:
+    assert [interval_seconds(text) for text in ("1s", "30s", "5m", "60m")] == [1, 30, 300, 3600]
+
+
+@pytest.mark.parametrize("text", ["a" * 40, "0" * 64])
+def test_a_commit_is_named_in_full(text: str) -> None:
+    assert commit_id(text) == text
+
+
 @each_row(
     ("read", "text", "problem"),
     [
@@ -47,6 +58,12 @@ def test_a_store_keeps_a_secret_from_an_hour_to_thirty_days(text: str) -> None:
         (seconds_of, "1d\n", "invalid duration"),
         (keep_owed_seconds, "59m", "--keep-owed 59m is out of range"),
         (keep_owed_seconds, "31d", "--keep-owed 31d is out of range"),
+        (interval_seconds, "0s", "--interval '0s'"),
+        (interval_seconds, "61m", "--interval '61m'"),
+        (interval_seconds, "1h", "--interval '1h'"),
+        (commit_id, "a" * 39, "is not the id of a commit in full"),
+        (commit_id, "A" * 40, "is not the id of a commit in full"),
+        (commit_id, "HEAD", "is not the id of a commit in full"),
         (shard_named, "0/4", "--shard '0/4'"),
         (shard_named, "5/4", "--shard '5/4'"),
         (shard_named, "a", "--shard 'a'"),

@@ -89,11 +89,17 @@ def test_what_was_never_applied_is_no_part_of_a_heal() -> None:
 
 def test_a_deleted_object_is_not_made_again() -> None:
     """It would have another id, and an application another client id."""
-    for ref in (WEB, GREET):
-        heal = healing([declared(ref)], [], [removed(ref)])
+    flow = declared(FLOW, an_action_flow(preCreation=["greet"]))
+    rows: list[tuple[ResourceRef, list[Resource], list[ObservedObject]]] = [
+        (WEB, [declared(WEB)], []),
+        (GREET, [declared(GREET)], []),
+        (FLOW, [declared(GREET), flow], [held(GREET)]),
+    ]
+    for ref, resources, objects in rows:
+        heal = healing(resources, objects, [removed(ref)])
 
         assert heal.plan.changes == ()
-        assert [(left.ref, "another id" in left.why) for left in heal.left] == [(ref, True)]
+        assert [(left.ref, "another object" in left.why) for left in heal.left] == [(ref, True)]
 
 
 def test_a_risk_is_left_to_a_person() -> None:
