@@ -29,7 +29,7 @@ from reconciler.report.plan_document import (
 )
 from reconciler.report.visible import WHOLE
 from reconciler.resources.normal import TYPES
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import Kind, ResourceRef
 
 LIMIT = 12_000_000
 """How many characters of changes a page holds; the others are counted."""
@@ -283,16 +283,25 @@ def _options(values: Iterable[str]) -> str:
     return "".join(f'<option value="{value}">{value}</option>' for value in values)
 
 
+def plan_head(document: PlanDocument) -> str:
+    """Return what comes before the changes of a plan: its counts, blocks and owed secrets."""
+    return _meter(document) + _blocked(document.plan.blocks) + _owed(document)
+
+
 def named(shown: Shown) -> str:
     """Return what a change is about."""
-    ref = shown.ref
+    return named_ref(shown.ref)
+
+
+def named_ref(ref: ResourceRef) -> str:
+    """Return which object it is: its kind and its path."""
     return f'<span class="kind">{ref.kind.value}</span> <code class="name">{words(ref.path)}</code>'
 
 
 def changed(shown: Shown, place: int, *, is_open: bool) -> str:
     """Return one change. Its attributes hold words of ours alone."""
     name = shown.word
-    fields = "".join(_field(field, is_new=shown.is_new) for field in shown.fields)
+    fields = "".join(drawn_field(field, is_new=shown.is_new) for field in shown.fields)
     risks = " ".join(dict.fromkeys(risk.name for risk in shown.risks))
     number = f'<span class="id">id <code>{words(shown.id)}</code></span>' if shown.id else ""
     return (
@@ -349,7 +358,8 @@ def _each_note(shown: Shown) -> Iterator[str]:
         yield f'<span class="plain">it {has} no fields</span>'
 
 
-def _field(field: FieldChange, *, is_new: bool) -> str:
+def drawn_field(field: FieldChange, *, is_new: bool) -> str:
+    """Return a field, before and after; of a new object, its value alone."""
     by_line = sides_of(field, is_new=is_new).by_line
     rows = rows_of(field, is_new=is_new)
     show = _one_side if is_new else _two_sides
