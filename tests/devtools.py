@@ -91,15 +91,18 @@ class Page:
 
 
 @contextmanager
-def open_page(address: str = "about:blank") -> Iterator[Page]:
-    """Open an address in a browser that knows nothing and ends with the block."""
+def open_page(address: str = "about:blank", *flags: str) -> Iterator[Page]:
+    """Open an address in a browser that knows nothing and ends with the block.
+
+    ``flags`` are more options of the browser.
+    """
     program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     assert program is not None, f"install a browser: one of {', '.join(BROWSERS)}"
     (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
-            ["bash", "-c", _DESCRIPTORS, "bash", program, *FLAGS, f"--user-data-dir={profile}",
-             "--remote-debugging-pipe", "about:blank"],
+            ["bash", "-c", _DESCRIPTORS, "bash", program, *FLAGS, *flags,
+             f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"],
             env={**os.environ, "HOME": profile, "COMMANDS": str(theirs_in),
                  "ANSWERS": str(theirs_out)},
             pass_fds=(theirs_in, theirs_out),

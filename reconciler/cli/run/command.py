@@ -95,7 +95,7 @@ class RunForm(NamedTuple):
     tls_cert: Path | None
     tls_key: Path | None
     behind_tls_proxy: bool
-    commit_url: str | None
+    commit_url: str
     allow_updates: int | None
     allow_deletes: int | None
     no_adopt: bool
@@ -126,7 +126,10 @@ class RunForm(NamedTuple):
 
 def _run_form(given: Mapping[str, Any]) -> RunForm:
     git = GitForm(**{name: given[name] for name in GitForm._fields})
-    return RunForm(**{"git": git, **{name: given[name] for name in RunForm._fields[1:]}})
+    named = {name: given[name] for name in RunForm._fields[1:]}
+    # A run works in its state: files are named from where it was started.
+    files = {name: _absolute(file) for name, file in named.items() if isinstance(file, Path)}
+    return RunForm(**{"git": git, **named, **files})
 
 
 @command(
@@ -150,6 +153,7 @@ def run_command(
     require_libraries("run")
     from reconciler.service.transport.logs import set_up_logs
 
+    _check_page(form)
     address, ref = parse_address(form.git.repository), checked_ref(form.git.ref)
     access = form.git.access()
     access.check(address)
@@ -318,7 +322,6 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
     place = address_to_listen("--listen", form.listen)
     token, page_token = _token_in(form.trigger_token_file), _token_in(form.page_token_file)
     is_loopback = is_loopback_host(place[0])
-    _check_page(form, is_loopback=is_loopback)
     try:
         tls = Certificate(form.tls_cert, form.tls_key) if form.tls_cert and form.tls_key else None
         listening = bind(*place)
@@ -328,7 +331,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
         LOG.warning(
             "the token of the trigger is not encrypted on %s: put TLS in front", form.listen
         )
-    page = StatusPage(form.commit_url or "")
+    page = StatusPage(form.commit_url)
     pages = Pages(lambda: controller.status, signals.wake, token, is_loopback, page_token, page)
     with answering(pages, listening, tls):
         LOG.info("listening on %s", address_of(listening, is_tls=tls is not None))
@@ -341,7 +344,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
     return ExitCode.SIGNAL + signals.stops()
 
 
-def _check_page(form: RunForm, *, is_loopback: bool) -> None:
+def _check_page(form: RunForm) -> None:
     """Check that the page is shown to nobody by mistake.
 
     Raises:
@@ -352,7 +355,8 @@ def _check_page(form: RunForm, *, is_loopback: bool) -> None:
         raise UsageError(
             "a certificate and its key go together", remedy="Give both --tls-cert and --tls-key."
         )
-    is_encrypted = is_loopback or form.tls_cert is not None or form.behind_tls_proxy
+    host, _ = address_to_listen("--listen", form.listen)
+    is_encrypted = is_loopback_host(host) or form.tls_cert is not None or form.behind_tls_proxy
     if form.page_token_file is not None and not is_encrypted:
         raise UsageError(
             f"the token of the page would not be encrypted on {form.listen}",
@@ -360,7 +364,7 @@ def _check_page(form: RunForm, *, is_loopback: bool) -> None:
             "of it speaks TLS and nothing else reaches this address.",
         )
     url = form.commit_url
-    if url is not None and not (url.startswith(("https://", "http://")) and COMMIT in url):
+    if url and not (url.startswith(("https://", "http://")) and COMMIT in url):
         raise UsageError(
             f"--commit-url {visible(url)} is not the address of a commit",
             remedy=f"Write the address with {COMMIT} in the place of its digits, such as "
