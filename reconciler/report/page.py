@@ -141,7 +141,7 @@ def search(values: Mapping[str, str], choices: Mapping[str, Mapping[str, str]]) 
     """
     text = escape(values.get("text", ""))
     fields = [
-        '<input type="search" name="text" aria-label="Text" placeholder="Filter by name or id"',
+        '<input type="search" name="text" aria-label="Text" placeholder="Filter by name"',
         f' autocomplete="off" spellcheck="false" value="{text}">',
     ]
     for name, options in choices.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -27,6 +28,7 @@ ROOT = "/ui"
 EYEBROW = "identity service"
 _STATES = {"": "any state", "ACTIVE": "active", "INACTIVE": "inactive"}
 _CONTEXT = ("tree", "commit", "revision", "reason")  # of a write, for a reader
+_COMMIT = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 SHORT = 12  # digits of a commit
 _Shown: TypeAlias = Mapping[str, Any]
 
@@ -39,7 +41,8 @@ def draw(name: str, shown: JsonObject) -> str:
 def _refused(shown: _Shown) -> str:
     unknown = shown["status"] == 401
     title = "Sign in" if unknown else f"Refused ({shown['status']})"
-    what = f"<p>{words(shown['message'])}.</p>"
+    message = shown["message"]
+    what = f"<p>{words(message[:1].upper() + message[1:])}.</p>"
     after = (
         "<p>Reload the page, and give any name and a valid token with the role viewer. "
         "An administrator makes one with <code>reconciler token create</code>.</p>"
@@ -165,10 +168,15 @@ def _changes(shown: _Shown) -> str:
 def _context(context: _Shown) -> str:
     """Return what a writer said of its write. Any writer can say it: it proves nothing."""
     return _list(
-        f"{key} <bdi>{words(value)}</bdi>"
+        f"{key} <bdi>{words(_shortened(value))}</bdi>"
         for key in _CONTEXT
         if isinstance(value := context.get(key), str) and value
     )
+
+
+def _shortened(text: str) -> str:
+    """Return the first digits of a commit; any other text as it is."""
+    return text[:SHORT] if _COMMIT.fullmatch(text) else text
 
 
 def _owed(shown: _Shown) -> str:
@@ -196,13 +204,19 @@ def _tokens(shown: _Shown) -> str:
             words(each["role"]),
             "all" if each["allOrganizations"] else _list(map(_linked, each["organizations"])),
             time(each["created"]),
-            f"revoked {time(each['revoked'])}" if each["revoked"] else time(each["expires"]),
+            _end_of(each),
         ]
         for each in shown["tokens"]
     ]
     heads = ("Token", "Role", "Organizations", "Made", "Ends")
     body = table("Tokens", heads, rows, "There is no token that this one may see.")
     return _framed(shown, "Tokens", "Tokens", body + onwards(shown["query"], shown["next"]))
+
+
+def _end_of(token: _Shown) -> str:
+    if token["revoked"]:
+        return f"revoked {time(token['revoked'])}"
+    return time(token["expires"]) or "never"
 
 
 def _linked(organization: str) -> str:
@@ -226,7 +240,10 @@ def _history(shown: _Shown) -> str:
     if left or not shown["is_all"]:
         more = f"{left} older events" if shown["is_all"] else "More events than this page reads"
         body += f'<p class="plain">{more}: <code>reconciler history</code> shows them.</p>'
-    return _framed(shown, "History", f"History of {shown_text(shown['id'])}", body)
+    about = f'<p class="plain">Id {shown_text(shown["id"])}</p>'
+    return _framed(
+        shown, "History", f"History of {name_of(shown['name'] or shown['id'])}", about + body
+    )
 
 
 def _field(field: Sequence[Any]) -> str:

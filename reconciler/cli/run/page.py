@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from reconciler.cli.output import time_in_words
 from reconciler.cli.run.status import COMMIT, Status
-from reconciler.continuous.decision import Condition
+from reconciler.continuous.decision import Condition, Why
 from reconciler.continuous.heal import CONTESTED, Left
 from reconciler.plan.drift import DriftedObject
 from reconciler.report.html import changed, drawn_field, named_ref, plan_head
@@ -68,9 +68,9 @@ class StatusPage:
         body = "".join(
             (
                 f'<p class="states">{"".join(map(_tag, states))}</p>',
-                self._facts(status),
                 *_panels(status),
                 plan_head(_document(status)) if status.plan else "",
+                self._facts(status),
                 search(query, _choices(rows)),
                 _page_of(rows, query),
                 _timeline(status),
@@ -137,11 +137,13 @@ def _panels(status: Status) -> Iterator[str]:
     """Yield what somebody may have to do something about, the worst first."""
     if status.failures:
         yield panel("blocked", "The last round failed", _items(map(words, status.failures)))
-    if status.holds:
+    is_shown = bool(status.plan and status.plan.blocks)  # with the plan, each in full
+    left = [hold for hold in status.holds if not (is_shown and hold.why is Why.BLOCKED)]
+    if left:
         holds = (
             f'<span class="code">{hold.why.value}</span> <bdi>{words(hold.problem)}</bdi>'
             f'<p class="remedy"><bdi>{words(hold.remedy)}</bdi></p>'
-            for hold in status.holds
+            for hold in left
         )
         yield panel("blocked", "The commit seen is not applied", _items(holds))
     if (pause := status.pause) is not None:
@@ -179,7 +181,10 @@ def _rows_of(status: Status) -> Iterator[_Row]:
         yield _Row(frozenset(states), shown.ref, partial(_pending, shown))
     for ref in drift.unmanaged if drift else ():
         yield _Row(frozenset({"unmanaged"}), ref, partial(_plain, ref, "declared nowhere"))
+    differs = {each.ref for each in drift.objects} | {*drift.untold} if drift else set()
     for ref in plan.in_step if plan else ():
+        if ref in differs:
+            continue
         yield _Row(frozenset({"in step"}), ref, partial(_plain, ref, "in step"))
 
 
@@ -225,7 +230,8 @@ def _page_of(rows: Sequence[_Row], query: Mapping[str, str]) -> str:
     part = found[first : first + ROWS]
     drawn = "".join(row.draw(first + place) for place, row in enumerate(part))
     last = first + len(part)
-    counted = f"{first + 1} to {last} of {len(found)}" if part else "Nothing fits."
+    nothing = "Nothing fits." if rows else "No object was looked at yet."
+    counted = f"{first + 1} to {last} of {len(found)}" if part else nothing
     following = str(last) if last < len(found) else ""
     return (
         f'<section id="objects" aria-label="Objects"><p class="plain">{counted}</p>{drawn}'

@@ -214,15 +214,17 @@ async def _tokens(asking: _Asking) -> JsonObject:
 async def _history(asking: _Asking) -> JsonObject:
     """Return the last events of an object, newest first, and what each set to another value."""
     last: deque[JsonObject] = deque(maxlen=PAGE)
-    keep, after, count = _Since().keep, "", 0
+    since, after, count = _Since(), "", 0
     for _ in range(LOOKS):
-        found = await asking.ask("GetObjectHistory", keep, id=asking.id, after=after)
+        found = await asking.ask("GetObjectHistory", since.keep, id=asking.id, after=after)
         last.extend(found["events"])
         count += len(found["events"])
         after = found["next"]
         if not after:
             break
-    return {"id": asking.id, "events": [*reversed(last)], "count": count, "is_all": not after}
+    events = [*reversed(last)]
+    shown = {"id": asking.id, "name": since.name, "events": events}
+    return {**shown, "count": count, "is_all": not after}
 
 
 class _Since:
@@ -230,6 +232,11 @@ class _Since:
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        """Return the name that they gave the object; empty where it has none of its own."""
+        return self._known.get("name", "")
 
     def keep(self, event: dict[str, Any]) -> JsonObject:
         """Return an event, with the fields that it gave another value."""
