@@ -138,6 +138,22 @@ def all_states() -> Mapping[str, Status]:
             f"commit {SEEN} is not signed by an allowed key: it has no signature",
             "Push a commit that one of the keys in the file of --signed-by has signed.",
         ),
+        "rewritten": _held_back(
+            Why.REWRITTEN,
+            f"the ref was rewritten: {SEEN} does not come after {APPLIED}",
+            f"If that was meant, start run with --accept {SEEN}.",
+        ),
+        "untrusted": _held_back(
+            Why.UNTRUSTED,
+            "reconciler.yaml decides otherwise: protection of environment staging is no, was yes",
+            f"If that was meant, start run with --trust-commit {SEEN}.",
+        ),
+        "unknown": _held_back(
+            Why.UNKNOWN,
+            f"what was applied before commit {SEEN} is not known: this service keeps no record, "
+            "and --state is new",
+            "Start run with --applied COMMIT.",
+        ),
         "failing": _with(replace(IN_STEP, failures=(failure,), failed=3), Condition.FAILING),
         "watching": _with(replace(IN_STEP, conditions=(Condition.WATCHING,)), Condition.WATCHING),
     }

@@ -97,6 +97,9 @@ SAID: Mapping[str, tuple[str, ...]] = {
     "paused": ("paused", "The partner is under attack", "2027-01-15 12:00:00 UTC"),
     "invalid": ("invalid", "manifests/greet.yaml:8:12", "Fix the manifests and push."),
     "unsigned": ("unsigned", "--signed-by"),
+    "rewritten": ("rewritten", "--accept"),
+    "untrusted": ("untrusted", "--trust-commit"),
+    "unknown": ("unknown", "--applied COMMIT"),
     "failing": ("failing", "did not answer within 60 s"),
     "watching": ("watching", "Another run leads this tree"),
 }
