@@ -51,28 +51,42 @@ class _Row(NamedTuple):
     draw: _Draw
 
 
+class _Prepared(NamedTuple):
+    """What the page shows of a plan and of drift, whoever looks.
+
+    Attributes:
+        of: What it was made of.
+        choices: Of the filter.
+    """
+
+    of: tuple[object, object, object]
+    head: str
+    rows: Sequence[_Row]
+    choices: Mapping[str, Mapping[str, str]]
+
+
 class StatusPage:
     """Draws the state of a run. What a plan costs to prepare is spent once for each plan."""
 
     def __init__(self, commit_url: str = "") -> None:
         """``commit_url`` is the address of a commit, with ``{commit}`` in it; empty for none."""
         self._commit_url = commit_url
-        self._known: tuple[Status | None, Sequence[_Row]] = (None, ())
+        self._known: _Prepared | None = None
 
     def draw(self, status: Status, query: Mapping[str, str]) -> str:
         """Return the page, with the objects that fit a query."""
         environment = status.purpose.environment or "one service"
         states = [each.value for each in status.conditions] or [_at_rest(status)]
-        rows = self._rows(status)
+        prepared = self._prepared(status)
         is_searched = any(query.get(name) for name in ("text", "kind", "organization", "state"))
         body = "".join(
             (
                 f'<p class="states">{"".join(map(_tag, states))}</p>',
                 *_panels(status),
-                plan_head(_document(status)) if status.plan else "",
+                prepared.head,
                 self._facts(status),
-                search(query, _choices(rows)),
-                _page_of(rows, query),
+                search(query, prepared.choices),
+                _page_of(prepared.rows, query),
                 _timeline(status),
             )
         )
@@ -80,12 +94,15 @@ class StatusPage:
         refresh = not (is_searched or query.get("cursor"))
         return page(title, "reconciler run", name_of(environment), body, refresh=refresh)
 
-    def _rows(self, status: Status) -> Sequence[_Row]:
-        before, rows = self._known
-        if before is None or (before.plan, before.drift) != (status.plan, status.drift):
-            rows = [*_rows_of(status)]
-        self._known = (status, rows)
-        return rows
+    def _prepared(self, status: Status) -> _Prepared:
+        known = self._known
+        now = (status.plan, status.drift, status.left)
+        if known is None or any(a is not b for a, b in zip(known.of, now, strict=True)):
+            document = PlanDocument(status.plan, status.purpose.service) if status.plan else None
+            rows = [*_rows_of(status, document)]
+            head = plan_head(document) if document else ""
+            known = self._known = _Prepared(now, head, rows, _choices(rows))
+        return known
 
     def _facts(self, status: Status) -> str:
         purpose = status.purpose
@@ -127,12 +144,6 @@ def _moment(seconds: int) -> str:
     return time(time_in_words(seconds)) if seconds else ""
 
 
-def _document(status: Status) -> PlanDocument:
-    if status.plan is None:
-        raise AssertionError("there is a plan to show")
-    return PlanDocument(status.plan, status.purpose.service)
-
-
 def _panels(status: Status) -> Iterator[str]:
     """Yield what somebody may have to do something about, the worst first."""
     if status.failures:
@@ -165,7 +176,7 @@ def _items(items: Iterator[str]) -> str:
     return f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
 
 
-def _rows_of(status: Status) -> Iterator[_Row]:
+def _rows_of(status: Status, document: PlanDocument | None) -> Iterator[_Row]:
     """Yield every object, those first that somebody may have to do something about."""
     left = {each.ref: each for each in status.left}
     drift, plan = status.drift, status.plan
@@ -176,7 +187,7 @@ def _rows_of(status: Status) -> Iterator[_Row]:
         yield _Row(
             frozenset({"drifted"}), ref, partial(_plain, ref, "changed by an unknown writer")
         )
-    for shown in _document(status).for_review if plan else ():
+    for shown in document.for_review if document else ():
         states = {"pending", "blocked"} if shown.blocks else {"pending"}
         yield _Row(frozenset(states), shown.ref, partial(_pending, shown))
     for ref in drift.unmanaged if drift else ():
