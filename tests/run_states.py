@@ -50,6 +50,7 @@ IN_STEP = Status(
     asked=Mode.APPLY,
     mode=Mode.APPLY,
     seen=APPLIED,
+    seen_at=NOW - 3700,
     applied=APPLIED,
     plan=_CALM,
     drift=Drift("default", ()),

@@ -19,6 +19,7 @@ from reconciler.report.visible import visible
 
 LINE = 4_000
 REFRESH_SECONDS = 30
+STILL = "?still=1"  # any search makes a page stay as it is
 
 
 @cache
@@ -46,6 +47,7 @@ def served_policy() -> str:
 def page(title: str, eyebrow: str, heading: str, body: str, *, refresh: bool = False) -> str:
     """Return a page. ``heading`` and ``body`` are HTML; the others are words of ours."""
     again = f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">\n' if refresh else ""
+    stop = f". {link(STILL, 'Stop loading this page again')}" if refresh else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -54,7 +56,8 @@ def page(title: str, eyebrow: str, heading: str, body: str, *, refresh: bool = F
         f"<title>{escape(title)}</title>\n<style>{style()}</style>\n</head>\n<body>\n"
         '<a class="skip-to" href="#main">Skip to the content</a>\n<main id="main">\n'
         f'<header>\n<p class="eyebrow">{eyebrow}</p>\n<h1>{heading}</h1>\n</header>\n{body}\n'
-        f'<footer class="plain">reconciler {__version__}</footer>\n</main>\n</body>\n</html>\n'
+        f'<footer class="plain">reconciler {__version__}{stop}</footer>\n'
+        "</main>\n</body>\n</html>\n"
     )
 
 

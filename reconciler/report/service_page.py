@@ -160,7 +160,7 @@ def _changes(shown: _Shown) -> str:
     ]
     heads = ("Time", "Event", "Object", "Kind", "Writer", "Context")
     body = table("Changes, the newest first", heads, rows, "Nothing happened here yet.")
-    refresh = not shown["query"].get("cursor")
+    refresh = not any(shown["query"].values())
     body += onwards(shown["query"], shown["next"])
     return _of_organization(shown, "Changes", body, refresh=refresh)
 

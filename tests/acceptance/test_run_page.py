@@ -117,6 +117,16 @@ def test_each_state_says_what_is_so_and_what_to_do(browser: Page, name: str) -> 
     browser.resize(1080, 840)
 
 
+def test_a_page_that_is_read_can_be_kept_as_it_is(browser: Page) -> None:
+    """A page that loads again takes its reader's place away, which a screen reader must stop."""
+    with served(drawn(IN_STEP)) as address:
+        browser.open(address)
+        link = browser.run("[...document.links].find(a => a.textContent.startsWith('Stop')).search")
+
+    assert link == "?still=1"
+    assert 'http-equiv="refresh"' not in drawn(IN_STEP, still="1")
+
+
 def test_links_lead_to_commits(browser: Page) -> None:
     content = drawn(IN_STEP, "https://git.example.com/identity/commit/{commit}")
 

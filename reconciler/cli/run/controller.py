@@ -501,7 +501,8 @@ class Controller:
         self._scope = [fold(name) for name in look.organizations]
         self._heads = None if look.wrote else self._within(heads)
         self._tip, self._looked = situation.tip, now
-        contested = self._fights.contested(now)
+        contested, moment = self._fights.contested(now), int(time.time())
+        is_new = situation.tip != self.status.seen
         conditions = conditions_of(
             situation,
             drifted=(*drift.objects, *drift.untold) if drift else (),
@@ -513,6 +514,7 @@ class Controller:
             tree=look.tree,
             mode=situation.allowed,
             seen=situation.tip,
+            seen_at=moment if is_new else self.status.seen_at,
             applied=situation.applied,
             record=_record_of(heads, look.tree, situation.applied),
             conditions=(*conditions, *look.notes),
@@ -521,7 +523,7 @@ class Controller:
             drift=drift,
             left=look.left,
             pause=look.pause,
-            looked_at=int(time.time()),
+            looked_at=moment,
         )
 
 

@@ -78,7 +78,6 @@ class StatusPage:
         environment = status.purpose.environment or "one service"
         states = [each.value for each in status.conditions] or [_at_rest(status)]
         prepared = self._prepared(status)
-        is_searched = any(query.get(name) for name in ("text", "kind", "organization", "state"))
         body = "".join(
             (
                 f'<p class="states">{"".join(map(_tag, states))}</p>',
@@ -91,7 +90,7 @@ class StatusPage:
             )
         )
         title = f"{environment}: {', '.join(states)}"
-        refresh = not (is_searched or query.get("cursor"))
+        refresh = not any(query.values())  # while somebody searches, the page stays as it is
         return page(title, "reconciler run", name_of(environment), body, refresh=refresh)
 
     def _prepared(self, status: Status) -> _Prepared:
@@ -107,6 +106,7 @@ class StatusPage:
     def _facts(self, status: Status) -> str:
         purpose = status.purpose
         record = status.record
+        since = f" since {_moment(status.seen_at)}" if status.seen_at else ""
         applied = self._commit(status.applied)
         if record is not None:
             applied += f" recorded {time(record.at)} by {name_of(record.writer)}"
@@ -114,7 +114,7 @@ class StatusPage:
             {
                 "Repository": shown_text(without_credentials(purpose.repository)),
                 "Ref": shown_text(purpose.ref),
-                "Commit seen": self._commit(status.seen),
+                "Commit seen": self._commit(status.seen) + since,
                 "Commit applied": applied,
                 "Service": shown_text(shown_address(purpose.service)),
                 "Tree": shown_text(status.tree) if status.tree else "",

@@ -40,6 +40,7 @@ class Status:
         tree: Name of the tree; empty where no commit was read yet.
         asked: The mode that was asked for; less counts, of a protected environment.
         seen: The commit that the ref names; empty where it is not known.
+        seen_at: When this run saw that commit first.
         plan: Of the commit that was seen; None where it was not planned.
         drift: Since the commit that was applied last, else compared with the one seen.
         left: What drifted and is not healed.
@@ -56,6 +57,7 @@ class Status:
     asked: Mode = Mode.OBSERVE
     mode: Mode = Mode.OBSERVE
     seen: str = ""
+    seen_at: int = 0
     applied: str = ""
     conditions: tuple[Condition, ...] = ()
     holds: tuple[Hold, ...] = ()
@@ -116,6 +118,7 @@ def status_as_json(status: Status) -> JsonObject:
         "tree": status.tree or None,
         "mode": status.mode.value,
         "commit_seen": status.seen or None,
+        "seen_at": _time(status.seen_at),
         "commit_applied": status.applied or None,
         "applied_at": status.record.at if status.record else None,
         "applied_by": status.record.writer if status.record else None,
