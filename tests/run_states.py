@@ -98,7 +98,9 @@ def _with(status: Status, *conditions: Condition) -> Status:
 
 def _held_back(why: Why, problem: str, remedy: str) -> Status:
     hold = Hold(why, problem, remedy)
-    status = replace(IN_STEP, seen=SEEN, holds=(hold,))
+    status = replace(IN_STEP, seen=SEEN, seen_at=NOW - 60, holds=(hold,))
+    if why is Why.UNKNOWN:
+        status = replace(status, applied="", record=None, drift=None, timeline=())
     return _with(status, Condition.PENDING, Condition(why))
 
 
@@ -106,7 +108,7 @@ def blocked_status(plan: Plan = _BLOCKED) -> Status:
     """Return the state in which a guard blocks a plan."""
     hold = blocked(plan)
     assert hold is not None
-    status = replace(IN_STEP, seen=SEEN, plan=plan, holds=(hold,))
+    status = replace(IN_STEP, seen=SEEN, seen_at=NOW - 60, plan=plan, holds=(hold,))
     return _with(status, Condition.PENDING, Condition.BLOCKED)
 
 
@@ -119,7 +121,9 @@ def all_states() -> Mapping[str, Status]:
     return {
         "starting": Status(_PURPOSE, asked=Mode.APPLY, mode=Mode.APPLY),
         "in-step": IN_STEP,
-        "pending": _with(replace(IN_STEP, seen=SEEN, plan=_PENDING), Condition.PENDING),
+        "pending": _with(
+            replace(IN_STEP, seen=SEEN, seen_at=NOW - 60, plan=_PENDING), Condition.PENDING
+        ),
         "drifted": _with(replace(IN_STEP, drift=_DRIFT, mode=Mode.OBSERVE), Condition.DRIFTED),
         "blocked": blocked_status(),
         "contested": _with(

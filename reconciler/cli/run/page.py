@@ -36,6 +36,7 @@ _SEVERE = {
     Condition.UNSIGNED,
     Condition.REWRITTEN,
     Condition.UNTRUSTED,
+    Condition.UNKNOWN,
     Condition.CONTESTED,
     Condition.FAILING,
 }
