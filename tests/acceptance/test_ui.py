@@ -295,3 +295,26 @@ def test_a_page_fits_a_phone_and_is_walked_with_the_keyboard(server: Server, bro
         assert browser.run("[...document.querySelectorAll('input,select')].every(e => e.ariaLabel)")
         assert browser.run("document.querySelector('a').getAttribute('href')") == "#main"
         browser.resize(1080, 840)
+
+
+def test_every_link_leads_to_a_page(server: Server) -> None:
+    """Of flows and roles, whose ids have signs in them, and of what was removed, as well."""
+    acme, project = server.known.organization, server.known.project
+    action, removed = an_action(server, acme, "linked"), an_action(server, acme, "removed")
+    flow = {"flowType": "3", "triggerType": "2", "actionIds": [action]}
+    direct(server, "SetTriggerActions", flow, acme)
+    role = {"projectId": project, "roleKey": "<b>/?#", "displayName": "d", "group": "g"}
+    direct(server, "AddProjectRole", role, acme)
+    direct(server, "DeleteAction", {"id": removed})
+    seen, left = set[str](), [f"/ui/organizations/{acme}", f"/ui/organizations/{acme}/changes"]
+    while left:
+        path = left.pop()
+        answer = get(server, path)
+        assert answer.status_code == 200, path
+        seen.add(path)
+        found = {unescape(each) for each in re.findall(r'href="(/[^"]+)"', answer.text)}
+        left = [*{*left, *found} - seen]
+
+    assert f"/ui/objects/{removed}" in seen
+    assert "/ui" in seen
+    assert any(re.fullmatch(rf"/ui/objects/{acme}-3", each) for each in seen), "the flow"
