@@ -38,6 +38,11 @@ class Page:
         while self._next().get("method") != "Page.loadEventFired":
             pass
 
+    def send_with_all(self, headers: dict[str, str]) -> None:
+        """Send headers with every request from now on, as after a sign-in."""
+        self._call("Network.enable")
+        self._call("Network.setExtraHTTPHeaders", headers=headers)
+
     def run(self, expression: str) -> Any:
         """Return the value of an expression on the page."""
         result = self._call(
@@ -46,8 +51,8 @@ class Page:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
-    def picture(self, width: int, height: int, *, dark: bool = False) -> bytes:
-        """Return a PNG of the top of the page in a window of that size, in CSS pixels."""
+    def resize(self, width: int, height: int, *, dark: bool = False) -> None:
+        """Show the page in a window of that size, in CSS pixels."""
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self._call("Emulation.setEmulatedMedia", features=scheme)
         self._call("Emulation.setScrollbarsHidden", hidden=True)
@@ -55,6 +60,10 @@ class Page:
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 500,
         )  # fmt: skip
+
+    def picture(self, width: int, height: int, *, dark: bool = False) -> bytes:
+        """Return a PNG of the top of the page in a window of that size, in CSS pixels."""
+        self.resize(width, height, dark=dark)
         return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
 
     def _call(self, method: str, **fields: Any) -> dict[str, Any]:
@@ -82,15 +91,18 @@ class Page:
 
 
 @contextmanager
-def open_page(address: str = "about:blank") -> Iterator[Page]:
-    """Open an address in a browser that knows nothing and ends with the block."""
+def open_page(address: str = "about:blank", *flags: str) -> Iterator[Page]:
+    """Open an address in a browser that knows nothing and ends with the block.
+
+    ``flags`` are more options of the browser.
+    """
     program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     assert program is not None, f"install a browser: one of {', '.join(BROWSERS)}"
     (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
-            ["bash", "-c", _DESCRIPTORS, "bash", program, *FLAGS, f"--user-data-dir={profile}",
-             "--remote-debugging-pipe", "about:blank"],
+            ["bash", "-c", _DESCRIPTORS, "bash", program, *FLAGS, *flags,
+             f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"],
             env={**os.environ, "HOME": profile, "COMMANDS": str(theirs_in),
                  "ANSWERS": str(theirs_out)},
             pass_fds=(theirs_in, theirs_out),

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 
+from reconciler.service.transport.ui import Drawing
+
 NOON = 1_800_000_000_000_000
 """A time in microseconds since the epoch."""
 
 TIME = re.compile(r"2027-01-15T08:00:00\.\d{6}Z")
 """What a clock shows that begins at noon, as a service writes it."""
+
+NAMES_ALONE = Drawing(lambda name, _: name, "default-src 'none'")
+"""Pages that are their names."""
 
 CODE = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
 SCRIPT = "function greet(ctx, api) {}"

@@ -162,6 +162,12 @@ class MemoryEventStore(Transaction):
         keys = (EventKey(each.sequence, each.stream, each.version, each.type) for each in own)
         return [key for key in keys if key.sequence > after][:limit]
 
+    def last_event_keys(self, organization: str, before: int, limit: int) -> Sequence[EventKey]:
+        """Return the keys of an organization's events before a sequence, newest first."""
+        own = (each for each in self._events if each.organization == organization)
+        keys = [EventKey(each.sequence, each.stream, each.version, each.type) for each in own]
+        return [key for key in keys if key.sequence < before][::-1][:limit]
+
     def event_notes(self, organization: str, sequences: Collection[int]) -> Sequence[EventNote]:
         """Return the events of an organization at these sequences, in any order."""
         return [

@@ -117,12 +117,27 @@ def components() -> dict[str, Schema]:
         "Removal": _removal(),
         "Change": _change(),
         "Head": _head(),
+        "Token": _token(),
         "Pause": _pause(),
         "OwedSecret": _owed_secret(),
         "Lease": closed(
             {"lease": _TEXT, "fence": _NUMBER, "acquiredAt": _TIME, "expiresAt": _TIME}
         ),
     }
+
+
+def _token() -> Schema:
+    return closed(
+        {
+            "name": _TEXT,
+            "role": {"enum": ["viewer", "editor", "admin"]},
+            "allOrganizations": flag("Whether it sees every organization there is."),
+            "organizations": many(_ID, "Those it sees, where it does not see all."),
+            "created": _TIME,
+            "expires": {"type": "string", "description": "RFC 3339 in UTC; empty for never."},
+            "revoked": {"type": "string", "description": "RFC 3339 in UTC; empty where it is not."},
+        }
+    )
 
 
 def _error() -> Schema:
@@ -455,6 +470,7 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "ListChanges": _page("changes", "Change"),
     "ListHeads": _heads,
     "GetObjectHistory": _page("events", "Event"),
+    "ListTokens": _page("tokens", "Token"),
     "ListTrees": lambda: closed(
         {
             "organizations": many(

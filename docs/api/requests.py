@@ -29,6 +29,7 @@ from reconciler.service.domain.trust import (
 from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.custody import AT_ONCE
 from reconciler.service.operations.form import Form
+from reconciler.service.operations.history import ORDERS
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
 from reconciler.service.operations.lists import (
     MAX_PAGE,
@@ -238,6 +239,12 @@ def _list_removals() -> Schema:
     return closed({"cursor": _whole_number(), "limit": _whole_number()}, ())
 
 
+def _list_changes() -> Schema:
+    schema = _list_removals()
+    schema["properties"]["order"] = choice(ORDERS)
+    return schema
+
+
 def _whole_number() -> Schema:
     """Return a number as a query parameter has it."""
     return {"type": "integer", "minimum": 0, "maximum": LARGEST}
@@ -320,12 +327,13 @@ _READ_BY_HAND: Mapping[str, Callable[[], Schema]] = {
     "GetIAM": _nothing,
     "GetMyOrg": _nothing,
     "GetServiceInfo": _nothing,
+    "ListTokens": _list_objects,
     "ListTrees": _nothing,
     "RecordContext": _nothing,
     "WriteBatch": _write_batch,
     "ListObjects": _list_objects,
     "ListRemovals": _list_removals,
-    "ListChanges": _list_removals,
+    "ListChanges": _list_changes,
     "ListHeads": _list_heads,
     "GetObjectHistory": _history,
     "ListOwedSecrets": _list_objects,

@@ -22,6 +22,8 @@ from reconciler.cli.options import command
 from reconciler.cli.output import show_warnings
 from reconciler.diagnostics import warning
 from reconciler.errors import UsageError
+from reconciler.report.page import served_policy
+from reconciler.report.service_page import draw
 from reconciler.report.visible import visible
 from reconciler.resources.installation import how_to_install, missing_modules
 from reconciler.resources.origin import in_url, is_loopback_host, parse_origin
@@ -197,6 +199,7 @@ def _serve_store(
     )
     from reconciler.service.transport.logs import set_up_logs
     from reconciler.service.transport.observer import Observer
+    from reconciler.service.transport.ui import Drawing
 
     require_seal_key(connection)
     service = connection.service
@@ -225,6 +228,7 @@ def _serve_store(
             # Waits for a file end by themselves.
             abandon=store.abandon if isinstance(store, RemoteStore) else no_wait,
             on_ready=partial(_ready, log_format),
+            drawing=Drawing(draw, served_policy()),
             until=partial(on_signals, reload=partial(_reload, listening.tls)),
         )
         run_loop(serve(serving))

@@ -479,6 +479,12 @@ _MAY = (
         "Issuer whose keys may be fetched although its addresses are not public.",
         multiple=True,
     ),
+    Setting("--behind-tls-proxy", "run", "Show the page without a certificate: a proxy has one."),
+    Setting(
+        "--commit-url URL",
+        "run",
+        "Address of a commit for links of the page, with {commit} in it.",
+    ),
     Setting("--behind-proxy", "serve", "No warning without a certificate: a proxy speaks TLS."),
 )
 _SECRETS = (
@@ -562,8 +568,14 @@ _SECRETS = (
         "Token with which POST /trigger starts a round at once.",
         Path,
     ),
-    Setting("--tls-cert FILE", "serve", "Certificate chain, in PEM.", Path),
-    Setting("--tls-key FILE", "serve", "Key of the certificate, in PEM.", Path),
+    Setting(
+        "--page-token-file FILE",
+        "run",
+        "Token that is the password of the page. Needed where --listen is not loopback.",
+        Path,
+    ),
+    Setting("--tls-cert FILE", "serve, run", "Certificate chain, in PEM.", Path),
+    Setting("--tls-key FILE", "serve, run", "Key of the certificate, in PEM.", Path),
 )
 _OUTPUT = (
     Setting(

@@ -7,9 +7,7 @@ attribute holds one. The page's policy lets only its own style and script count,
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from html import escape
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from reconciler.plan.diff import FieldChange
 from reconciler.plan.risk import MEANINGS, is_severe
 from reconciler.report.differences import Row, note_on, rows_of, sides_of
 from reconciler.report.layout import BARE, Layout
+from reconciler.report.page import hash_of, shown_text, style, words
 from reconciler.report.place import Place
 from reconciler.report.plan_document import (
     LEFT_INACTIVE,
@@ -30,9 +29,9 @@ from reconciler.report.plan_document import (
     Shown,
     risky,
 )
-from reconciler.report.visible import WHOLE, visible
+from reconciler.report.visible import WHOLE
 from reconciler.resources.normal import TYPES
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import Kind, ResourceRef
 
 LIMIT = 12_000_000
 """How many characters of changes a page holds; the others are counted."""
@@ -42,7 +41,6 @@ FIRST = 12
 OPEN = 40
 SIGNS = {"create": "+", "update": "~", "adopt": "~", "delete": "-"}
 LINES = 400
-LINE = 4_000
 _SLOT = re.compile(r"<!--slot:([a-z-]+)-->")
 
 
@@ -54,6 +52,7 @@ def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIM
     kinds = {each.ref.kind for each in shown}
     slots = {
         "policy": _policy(template),
+        "style": style(),
         "title": str(document.headline),
         "heading": _heading(document),
         "meter": _meter(document),
@@ -80,13 +79,10 @@ def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIM
 
 def _policy(template: str) -> str:
     """Return the content security policy: the page's own style and script, by their hashes."""
-    hashes = {}
-    for name in ("style", "script"):
-        inside = template.split(f"<{name}>", 1)[1].split(f"</{name}>", 1)[0]
-        hashes[name] = b64encode(sha256(inside.encode()).digest()).decode()
+    script = template.split("<script>", 1)[1].split("</script>", 1)[0]
     return (
-        f"default-src 'none'; style-src 'sha256-{hashes['style']}'; "
-        f"script-src 'sha256-{hashes['script']}'; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src {hash_of(style())}; "
+        f"script-src {hash_of(script)}; base-uri 'none'; form-action 'none'"
     )
 
 
@@ -293,28 +289,25 @@ def _options(values: Iterable[str]) -> str:
     return "".join(f'<option value="{value}">{value}</option>' for value in values)
 
 
-def words(text: str) -> str:
-    """Return foreign text as HTML: nothing hidden, no markup obeyed, never too long."""
-    seen = visible(text)
-    over = len(seen) - LINE
-    return escape(f"{seen[:LINE]} [{over} more characters]" if over > 0 else seen)
-
-
-def shown_text(text: str) -> str:
-    """Return foreign text in an element of its own; its writing direction stays inside."""
-    return f"<code>{words(text)}</code>"
+def plan_head(document: PlanDocument) -> str:
+    """Return what comes before the changes of a plan: its counts, blocks and owed secrets."""
+    return _meter(document) + _blocked(document.plan.blocks) + _owed(document)
 
 
 def named(shown: Shown) -> str:
     """Return what a change is about."""
-    ref = shown.ref
+    return named_ref(shown.ref)
+
+
+def named_ref(ref: ResourceRef) -> str:
+    """Return which object it is: its kind and its path."""
     return f'<span class="kind">{ref.kind.value}</span> <code class="name">{words(ref.path)}</code>'
 
 
 def changed(shown: Shown, place: int, *, is_open: bool) -> str:
     """Return one change. Its attributes hold words of ours alone."""
     name = shown.word
-    fields = "".join(_field(field, is_new=shown.is_new) for field in shown.fields)
+    fields = "".join(drawn_field(field, is_new=shown.is_new) for field in shown.fields)
     risks = " ".join(dict.fromkeys(risk.name for risk in shown.risks))
     number = f'<span class="id">id <code>{words(shown.id)}</code></span>' if shown.id else ""
     return (
@@ -371,7 +364,8 @@ def _each_note(shown: Shown) -> Iterator[str]:
         yield f'<span class="plain">it {has} no fields</span>'
 
 
-def _field(field: FieldChange, *, is_new: bool) -> str:
+def drawn_field(field: FieldChange, *, is_new: bool) -> str:
+    """Return a field, before and after; of a new object, its value alone."""
     by_line = sides_of(field, is_new=is_new).by_line
     rows = rows_of(field, is_new=is_new)
     show = _one_side if is_new else _two_sides

@@ -57,6 +57,7 @@ OF_OUR_SERVICE: Mapping[str, tuple[str, ...]] = {
     "ListChanges": (f"GET {_OWN}/organizations/{{organizationId}}/changes",),
     "ListHeads": (f"GET {_OWN}/heads",),
     "ListTrees": (f"GET {_OWN}/trees",),
+    "ListTokens": (f"GET {_OWN}/tokens",),
     "RecordContext": (f"POST {_OWN}/objects/{{id}}/context",),
     WRITE_BATCH: (f"POST {_OWN}/batch",),
     "ListOwedSecrets": (f"GET {_OWED}",),

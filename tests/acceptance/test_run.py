@@ -34,7 +34,7 @@ from tests.running import running_server
 from tests.warm import Copy
 
 WITHIN = 30.0
-_LISTENING = re.compile(r"listening on (http://\S+)")
+_LISTENING = re.compile(r"listening on (https?://\S+)")
 SMALL = {
     "manifests/organization.yaml": ORGANIZATION,
     "manifests/greet.yaml": an_action(),

@@ -106,6 +106,7 @@ def right_requests(tenant: Tenant, name: str) -> Mapping[str, dict[str, Any]]:
         "ListObjects": page,
         "ListRemovals": page,
         "ListChanges": page,
+        "ListTokens": {"limit": 1},
         "GetObjectHistory": {"id": tenant.action},
         "RecordContext": {"id": tenant.action},
         "ListOwedSecrets": page,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from secrets import token_bytes
 from typing import Any
 
 import pytest
 
+from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.eventstore.sql import Snapshot
-from reconciler.service.operations.callers import Caller, Role
+from reconciler.service.operations.callers import Caller, Role, make_token
 from tests.unit.service.asking import Asking
 
 SECRET = {"authMethodType": "OIDC_AUTH_METHOD_TYPE_BASIC"}
@@ -203,3 +205,44 @@ def test_removals_are_the_changes_that_removed_something(ask: Asking) -> None:
 
     removed = [each for each in changes(ask) if each["type"].endswith(".removed")]
     assert removals == [{**each, "trees": ["t"]} for each in removed]
+
+
+def test_the_newest_changes_come_first_and_go_on_before_the_last_one(ask: Asking) -> None:
+    """Both orders answer the same events, removed objects included."""
+    gone = ask.an_action("gone")
+    ask("DeleteAction", id=gone["id"])
+    for number in range(5):
+        ask.an_action(f"a{number}")
+    newest: list[dict[str, Any]] = []
+    cursor = "0"
+    while cursor:
+        here = {"organizationId": ask.organization, "order": "newest", "limit": 2}
+        answer = ask("ListChanges", **here, cursor=cursor)
+        assert len(answer["changes"]) <= 2
+        newest, cursor = newest + answer["changes"], answer["next"]
+
+    assert newest == changes(ask)[::-1]
+    assert newest[5]["name"] == "gone"
+    assert ask.refused("ListChanges", organizationId=ask.organization, order="random").code == 3
+
+
+def test_an_admin_gets_the_names_of_tokens_that_see_no_more_than_it_sees(ask: Asking) -> None:
+    other = ask("AddOrg", name="globex")["id"]
+    both = json.dumps([ask.organization, other])
+    for name, organizations in (("all", ""), ("both", both), ("one", f'["{ask.organization}"]')):
+        row = TokenRow(name, "viewer", organizations, b"", 1, 0, 0)
+        assert make_token(ask.service.store, row, token_bytes) is not None
+    admin = Caller("limited", Role.ADMIN, frozenset({ask.organization}))
+
+    def names(**fields: Any) -> list[str]:
+        return [each["name"] for each in ask("ListTokens", **fields)["tokens"]]
+
+    assert names() == ["all", "both", "one"]
+    assert names(by=admin) == ["one"]
+    first = ask("ListTokens", limit=2)
+    assert names(limit=2, cursor=first["next"]) == ["one"]
+    assert set(first["tokens"][0]) == {
+        *("name", "role", "allOrganizations", "organizations", "created", "expires", "revoked")
+    }
+    for role in (Role.VIEWER, Role.EDITOR):
+        assert ask.refused("ListTokens", by=Caller("x", role)).code == 7

@@ -306,6 +306,7 @@ def _own(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("PauseTree", **tree, reason="incident", seconds=60)
     yield call.told("RecordCommit", **tree, commit="a" * 40, lease=leads)
     yield call.told("ListHeads")
+    yield "ListTokens", call("ListTokens", by="admin")
     yield call.told("ListChanges", organizationId=call.known.organization)
     yield call.told("ResumeTree", **tree)
     yield from _trust(call)

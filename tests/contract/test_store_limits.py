@@ -69,6 +69,7 @@ def calls(ask: Asking) -> Mapping[str, dict[str, Any]]:
         "AcquireLease": lease,
         "ListChanges": {**known["ListChanges"], "cursor": 0, "limit": 10},
         "ListHeads": {"cursor": "0"},
+        "ListTokens": {"cursor": "0", "limit": 10},
         "PauseTree": {**of_tree, "reason": "x", "seconds": 1},
         "ResumeTree": of_tree,
         "RecordCommit": {**of_tree, "commit": "x", "outcome": "changed", "lease": "x"},

@@ -27,6 +27,7 @@ from reconciler.service.transport.listener import Serving, one_queue, serve
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.protobuf import METHODS
 from tests import http2
+from tests.examples import NAMES_ALONE
 from tests.plain_http import NO_TRUST
 from tests.raw_http import request
 from tests.running import Known, prepare
@@ -134,6 +135,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
                 is_open=lambda: True,
                 on_ready=lambda address: port.set_result(int(address.rpartition(":")[2])),
                 until=ends.append,
+                drawing=NAMES_ALONE,
             )
         )
 

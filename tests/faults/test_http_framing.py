@@ -25,6 +25,7 @@ from reconciler.service.transport.connections import bind
 from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
 from reconciler.service.transport.listener import Serving, one_queue, serve
 from reconciler.service.transport.observer import Observer
+from tests.examples import NAMES_ALONE
 from tests.raw_http import exchange, read_response, request
 from tests.running import Server, prepare, running_server
 
@@ -360,6 +361,7 @@ async def _served(store: Path, talk: Talk, limits: Limits = QUICK) -> None:
             is_open=lambda: True,
             on_ready=lambda address: ready.set_result(int(address.rpartition(":")[2])),
             until=stops.append,
+            drawing=NAMES_ALONE,
         )
         task = asyncio.ensure_future(serve(serving))
         try:

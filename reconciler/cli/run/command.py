@@ -27,6 +27,7 @@ from reconciler.cli.run.commits import Commits, Wanted, checked_path
 from reconciler.cli.run.controller import Controller, Settings
 from reconciler.cli.run.lineage import Lineage, Said
 from reconciler.cli.run.memory import Purpose
+from reconciler.cli.run.status import COMMIT
 from reconciler.cli.run.writing import Writer
 from reconciler.cli.serve import address_to_listen, require_libraries
 from reconciler.cli.signals import handle_with, heeded
@@ -37,6 +38,7 @@ from reconciler.git.address import Access, checked_ref, parse_address
 from reconciler.git.mirror import Mirror
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
+from reconciler.report.visible import visible
 from reconciler.resources.files import make_folder, open_locked
 from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.secret import Secret
@@ -89,6 +91,11 @@ class RunForm(NamedTuple):
     applied: str | None
     signed_by: Path | None
     trigger_token_file: Path | None
+    page_token_file: Path | None
+    tls_cert: Path | None
+    tls_key: Path | None
+    behind_tls_proxy: bool
+    commit_url: str
     allow_updates: int | None
     allow_deletes: int | None
     no_adopt: bool
@@ -119,7 +126,10 @@ class RunForm(NamedTuple):
 
 def _run_form(given: Mapping[str, Any]) -> RunForm:
     git = GitForm(**{name: given[name] for name in GitForm._fields})
-    return RunForm(**{"git": git, **{name: given[name] for name in RunForm._fields[1:]}})
+    named = {name: given[name] for name in RunForm._fields[1:]}
+    # A run works in its state: files are named from where it was started.
+    files = {name: _absolute(file) for name, file in named.items() if isinstance(file, Path)}
+    return RunForm(**{"git": git, **named, **files})
 
 
 @command(
@@ -143,6 +153,7 @@ def run_command(
     require_libraries("run")
     from reconciler.service.transport.logs import set_up_logs
 
+    _check_page(form)
     address, ref = parse_address(form.git.repository), checked_ref(form.git.ref)
     access = form.git.access()
     access.check(address)
@@ -305,22 +316,25 @@ class _Signals:
 def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
     """Make round after round until a signal ends the run; answer requests meanwhile."""
     from reconciler.cli.run.listening import Pages, answering
-    from reconciler.service.transport.connections import ListenError, address_of, bind
+    from reconciler.cli.run.page import StatusPage
+    from reconciler.service.transport.connections import Certificate, ListenError, address_of, bind
 
     place = address_to_listen("--listen", form.listen)
-    token = _token_of_trigger(form.trigger_token_file)
+    token, page_token = _token_in(form.trigger_token_file), _token_in(form.page_token_file)
+    is_loopback = is_loopback_host(place[0])
     try:
+        tls = Certificate(form.tls_cert, form.tls_key) if form.tls_cert and form.tls_key else None
         listening = bind(*place)
     except ListenError as failure:
         raise UsageError(failure.problem, remedy=failure.remedy) from failure
-    is_loopback = is_loopback_host(place[0])
-    if token is not None and not is_loopback:
+    if token is not None and not (is_loopback or tls or form.behind_tls_proxy):
         LOG.warning(
             "the token of the trigger is not encrypted on %s: put TLS in front", form.listen
         )
-    pages = Pages(lambda: controller.status, signals.wake, token, is_loopback)
-    with answering(pages, listening):
-        LOG.info("listening on %s", address_of(listening, is_tls=False))
+    page = StatusPage(form.commit_url)
+    pages = Pages(lambda: controller.status, signals.wake, token, is_loopback, page_token, page)
+    with answering(pages, listening, tls):
+        LOG.info("listening on %s", address_of(listening, is_tls=tls is not None))
         while not signals.stops():
             begun = time.monotonic()
             controller.round()
@@ -330,7 +344,35 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
     return ExitCode.SIGNAL + signals.stops()
 
 
-def _token_of_trigger(file: Path | None) -> Secret | None:
+def _check_page(form: RunForm) -> None:
+    """Check that the page is shown to nobody by mistake.
+
+    Raises:
+        UsageError: the token of the page would cross a network in plain text, or the options do
+            not fit together.
+    """
+    if (form.tls_cert is None) != (form.tls_key is None):
+        raise UsageError(
+            "a certificate and its key go together", remedy="Give both --tls-cert and --tls-key."
+        )
+    host, _ = address_to_listen("--listen", form.listen)
+    is_encrypted = is_loopback_host(host) or form.tls_cert is not None or form.behind_tls_proxy
+    if form.page_token_file is not None and not is_encrypted:
+        raise UsageError(
+            f"the token of the page would not be encrypted on {form.listen}",
+            remedy="Give --tls-cert and --tls-key, or say --behind-tls-proxy if a proxy in front "
+            "of it speaks TLS and nothing else reaches this address.",
+        )
+    url = form.commit_url
+    if url and not (url.startswith(("https://", "http://")) and COMMIT in url):
+        raise UsageError(
+            f"--commit-url {visible(url)} is not the address of a commit",
+            remedy=f"Write the address with {COMMIT} in the place of its digits, such as "
+            f"https://git.example.com/identity/commit/{COMMIT}.",
+        )
+
+
+def _token_in(file: Path | None) -> Secret | None:
     if file is None:
         return None
     from reconciler.service_client.credentials import read_private, token_of

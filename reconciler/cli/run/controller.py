@@ -10,6 +10,7 @@ import gc
 import logging
 import secrets
 import time
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ from reconciler.cli.process import ExitCode, exit_code_of
 from reconciler.cli.run.commits import Commits, Reading
 from reconciler.cli.run.lineage import Lineage, invalid
 from reconciler.cli.run.memory import Purpose
-from reconciler.cli.run.status import Status
+from reconciler.cli.run.status import Happened, Status
 from reconciler.cli.run.writing import Writer
 from reconciler.continuous.decision import (
     Condition,
@@ -57,11 +58,12 @@ from reconciler.plan.model import Plan, Scope, ref_of
 from reconciler.report.visible import visible
 from reconciler.resources.ref import fold
 from reconciler.service_client.port import FeedReader, HistoryReader, ServiceClient, TreeControl
-from reconciler.state import Head, Heads, ObservedState, Pause
+from reconciler.state import Applied, Head, Heads, ObservedState, Pause
 
 LOG = logging.getLogger("reconciler.run")
 LEASE_SECONDS = 60  # at least; a longer interval has a longer lease
 LEASE_ROUNDS = 3
+TIMELINE = 100  # entries
 LONGEST_LEASE_SECONDS = 3600  # that a service gives
 _UNREAD = {Why.UNSIGNED, Why.UNTRUSTED}  # nobody stands behind such a commit: it is not planned
 _NOTHING = Plan(Scope(), "", ())
@@ -149,6 +151,7 @@ class Controller:
         self._heads: tuple[str, Mapping[str, Head]] | None = None
         self._looked = -EVERYTHING_SECONDS
         self._said: frozenset[str] = frozenset()
+        self._timeline: deque[Happened] = deque(maxlen=TIMELINE)
         self._stack = ExitStack()
         self._service: Looking | None = None
         self._client: ServiceClient | None = None
@@ -205,10 +208,16 @@ class Controller:
         )
         lines = frozenset(self.status.lines())
         for line in sorted(lines - self._said):
-            LOG.warning("%s", visible(line))
+            self._tell(logging.WARNING, line)
         if self._said and not lines:
-            LOG.info("nothing is left to do")
+            self._tell(logging.INFO, "nothing is left to do")
         self._said = lines
+        self.status = replace(self.status, timeline=tuple(self._timeline))
+
+    def _tell(self, level: int, line: str) -> None:
+        """Log what happened, and keep it for the page."""
+        LOG.log(level, "%s", visible(line))
+        self._timeline.append(Happened(int(time.time()), line))
 
     def _find_tip(self, failures: list[str]) -> str:
         """Return the commit of the ref; where it cannot be read, the last one that is known."""
@@ -409,7 +418,8 @@ class Controller:
             return
         self._tries = NO_TRIES
         look.situation = replace(look.situation, applied=tip)
-        LOG.info("commit %s is applied: %d change(s)", tip, report.count(Made.MADE))
+        made = report.count(Made.MADE)
+        self._tell(logging.INFO, f"commit {tip} is applied: {made} change(s)")
 
     def _applied(self, look: _Look, reading: Reading, service: ServiceClient) -> ApplyReport | None:
         """Return what became of a commit; None where its plan is held back by now."""
@@ -479,7 +489,7 @@ class Controller:
         made = [each for each in report.outcomes if each.status is Made.MADE]
         self._fights = self._fights.healed([each.id for each in made], time.monotonic())
         for each in made:
-            LOG.info("%s is healed", visible(str(ref_of(each.change))))
+            self._tell(logging.INFO, f"{ref_of(each.change)} is healed")
         if any(outcome.error for outcome in report.outcomes) or report.interrupted:
             look.code = apply_exit_code(report)
         elif not look.situation.is_pending and not heal.left:
@@ -491,7 +501,8 @@ class Controller:
         self._scope = [fold(name) for name in look.organizations]
         self._heads = None if look.wrote else self._within(heads)
         self._tip, self._looked = situation.tip, now
-        contested = self._fights.contested(now)
+        contested, moment = self._fights.contested(now), int(time.time())
+        is_new = situation.tip != self.status.seen
         conditions = conditions_of(
             situation,
             drifted=(*drift.objects, *drift.untold) if drift else (),
@@ -503,14 +514,16 @@ class Controller:
             tree=look.tree,
             mode=situation.allowed,
             seen=situation.tip,
+            seen_at=moment if is_new else self.status.seen_at,
             applied=situation.applied,
+            record=_record_of(heads, look.tree, situation.applied),
             conditions=(*conditions, *look.notes),
             holds=situation.holds,
             plan=look.plan,
             drift=drift,
             left=look.left,
             pause=look.pause,
-            looked_at=int(time.time()),
+            looked_at=moment,
         )
 
 
@@ -535,6 +548,17 @@ def _organizations_of(reading: Reading | None) -> tuple[str, ...]:
 def _is_paused(observed: ObservedState, tree: str) -> bool:
     """Return whether a tree was paused since the round began."""
     return any(pause.tree == tree for found in observed.pauses.values() for pause in found)
+
+
+def _record_of(heads: Heads | None, tree: str, commit: str) -> Applied | None:
+    """Return the latest record of a commit of a tree, in any organization."""
+    found = [
+        record
+        for head in (heads.organizations.values() if heads is not None else ())
+        for record in head.applied
+        if (record.tree, record.commit) == (tree, commit)
+    ]
+    return max(found, key=lambda record: record.at, default=None)
 
 
 def _pause_of(heads: Heads | None, tree: str, organizations: Sequence[str]) -> Pause | None:

@@ -1,7 +1,8 @@
 """What a run answers on its own address: probes, figures, its state, and the trigger of a round.
 
-The state is answered on a loopback address alone, to a request that names a loopback host and that
-no proxy sent on: a page of another site that resolves to this machine gets nothing.
+The state is answered to whoever has the token of the page. Without one it is answered on a loopback
+address alone, to a request that names a loopback host and that no proxy sent on: a page of another
+site whose name resolves to this machine gets nothing.
 """
 
 from __future__ import annotations
@@ -14,13 +15,19 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from reconciler.cli.run.page import StatusPage
 from reconciler.cli.run.status import Status, status_as_json, status_as_metrics
+from reconciler.report.page import served_policy
 from reconciler.resources.call import JsonObject
 from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.secret import Secret
+from reconciler.service.domain.refusal import Refusal
+from reconciler.service.transport.connections import Certificate
+from reconciler.service.transport.json_http import read_parameters
+from reconciler.service.transport.ui import CHALLENGE, GUARDS, password
 
 STUCK_SECONDS = 3600.0  # without the end of a round; then the process is started again by its probe
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -29,6 +36,8 @@ _HEADERS: Sequence[tuple[bytes, bytes]] = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 )
+_OF_STATE = frozenset({"/", "/status.json"})
+_SENT_ON = frozenset({b"forwarded", b"via", b"x-real-ip"})
 AsgiScope: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -60,6 +69,8 @@ class Pages:
     trigger: Callable[[], None]
     token: Secret | None
     is_loopback: bool
+    page_token: Secret | None = None
+    page: StatusPage = field(default_factory=StatusPage)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -79,15 +90,46 @@ class Pages:
         if path == "/trigger":
             return self._triggered_by(scope["method"], headers)
         pages = {"/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics}
-        if self.is_loopback:
-            pages["/status.json"] = self._status
+        if path in _OF_STATE and (self.is_loopback or self.page_token is not None):
+            return self._state(scope, path, headers)
         if path not in pages:
             return _json(404, {"message": "there is nothing at this address"})
         if scope["method"] not in {"GET", "HEAD"}:
-            return _json(405, {"message": "only GET"}, (b"allow", b"GET, HEAD"))
-        if path == "/status.json" and not _is_from_here(headers):
-            return _json(403, {"message": "the state is shown on this machine only"})
+            return _WRONG_VERB
         return pages[path]()
+
+    def _state(self, scope: AsgiScope, path: str, headers: Mapping[bytes, str]) -> _Answer:
+        """Return the state as a page or as JSON, to whoever may see it."""
+        if scope["method"] not in {"GET", "HEAD"}:
+            return _WRONG_VERB
+        if (refused := self._refused(headers)) is not None:
+            return refused
+        if path == "/status.json":
+            return _json(200, status_as_json(self.status()))
+        try:
+            query = read_parameters(scope["query_string"])
+        except Refusal as refusal:
+            return _json(400, {"message": refusal.message})
+        content = self.page.draw(self.status(), query).encode()
+        policy = (b"content-security-policy", served_policy().encode())
+        return _Answer(200, content, "text/html; charset=utf-8", (policy, *GUARDS))
+
+    def _refused(self, headers: Mapping[bytes, str]) -> _Answer | None:
+        """Return why somebody does not see the state, or None.
+
+        With a token the password decides. Without one, only a request from this machine counts.
+        """
+        if self.page_token is None:
+            if _is_from_here(headers):
+                return None
+            return _json(403, {"message": "the state is shown on this machine only"})
+        try:
+            given = password({"authorization": [headers.get(b"authorization", "")]})
+        except Refusal as refusal:
+            return _json(401, {"message": refusal.message}, CHALLENGE)
+        if not hmac.compare_digest(given.encode(), self.page_token.reveal().encode()):
+            return _json(401, {"message": "not the token of the page"}, CHALLENGE)
+        return None
 
     def _healthz(self) -> _Answer:
         status = self.status()
@@ -100,9 +142,6 @@ class Pages:
 
     def _metrics(self) -> _Answer:
         return _Answer(200, status_as_metrics(self.status()).encode(), _TEXT)
-
-    def _status(self) -> _Answer:
-        return _json(200, status_as_json(self.status()))
 
     def _triggered_by(self, method: str, headers: Mapping[bytes, str]) -> _Answer:
         if self.token is None:
@@ -117,16 +156,21 @@ class Pages:
         return _json(202, {"message": "a round begins within seconds"})
 
 
+_WRONG_VERB = _json(405, {"message": "only GET"}, (b"allow", b"GET, HEAD"))
+
+
 def _is_from_here(headers: Mapping[bytes, str]) -> bool:
     """Return whether a request names a loopback host, and no proxy sent it on."""
-    forwarded = any(name == b"forwarded" or name.startswith(b"x-forwarded") for name in headers)
+    forwarded = any(name in _SENT_ON or name.startswith(b"x-forwarded") for name in headers)
     host = headers.get(b"host", "")
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
     return is_loopback_host(name.removeprefix("[").removesuffix("]")) and not forwarded
 
 
 @contextmanager
-def answering(pages: Pages, listening: socket.socket) -> Iterator[None]:
+def answering(
+    pages: Pages, listening: socket.socket, tls: Certificate | None = None
+) -> Iterator[None]:
     """Answer requests on a thread of its own, as long as the block runs."""
     from reconciler.service.transport.limits import Limits
     from reconciler.service.transport.listener import serve_pages
@@ -134,7 +178,7 @@ def answering(pages: Pages, listening: socket.socket) -> Iterator[None]:
 
     loop = asyncio.new_event_loop()
     ended = asyncio.Event()
-    serving = serve_pages(pages, listening, Observer(), Limits(), ended)
+    serving = serve_pages(pages, listening, Observer(), Limits(), ended, tls)
     thread = threading.Thread(target=loop.run_until_complete, args=(serving,), daemon=True)
     thread.start()
     try:

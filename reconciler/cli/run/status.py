@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from reconciler.cli.output import time_in_words
 from reconciler.cli.run.memory import Purpose
@@ -18,7 +19,17 @@ from reconciler.report.plan_document import PlanDocument
 from reconciler.report.plan_json import plan_as_json, ref_as_json
 from reconciler.report.visible import without_credentials
 from reconciler.resources.call import JsonObject
-from reconciler.state import Pause
+from reconciler.state import Applied, Pause
+
+COMMIT = "{commit}"
+"""Stands for the digits of a commit in the address of ``--commit-url``."""
+
+
+class Happened(NamedTuple):
+    """Something that happened, and when: seconds since the epoch."""
+
+    at: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +40,12 @@ class Status:
         tree: Name of the tree; empty where no commit was read yet.
         asked: The mode that was asked for; less counts, of a protected environment.
         seen: The commit that the ref names; empty where it is not known.
+        seen_at: When this run saw that commit first.
         plan: Of the commit that was seen; None where it was not planned.
         drift: Since the commit that was applied last, else compared with the one seen.
         left: What drifted and is not healed.
+        record: Of the commit that was applied last; None where the service has none.
+        timeline: What happened since the run was started, oldest first; the last of it.
         failures: Why the last round could not do all of its work.
         round_at: When the last round ended.
         looked_at: When everything was observed last.
@@ -43,6 +57,7 @@ class Status:
     asked: Mode = Mode.OBSERVE
     mode: Mode = Mode.OBSERVE
     seen: str = ""
+    seen_at: int = 0
     applied: str = ""
     conditions: tuple[Condition, ...] = ()
     holds: tuple[Hold, ...] = ()
@@ -51,6 +66,8 @@ class Status:
     left: tuple[Left, ...] = ()
     pause: Pause | None = None
     failures: tuple[str, ...] = ()
+    record: Applied | None = None
+    timeline: tuple[Happened, ...] = ()
     round_at: int = 0
     looked_at: int = 0
     rounds: int = 0
@@ -101,7 +118,10 @@ def status_as_json(status: Status) -> JsonObject:
         "tree": status.tree or None,
         "mode": status.mode.value,
         "commit_seen": status.seen or None,
+        "seen_at": _time(status.seen_at),
         "commit_applied": status.applied or None,
+        "applied_at": status.record.at if status.record else None,
+        "applied_by": status.record.writer if status.record else None,
         "conditions": [each.value for each in status.conditions],
         "holds": [
             {"why": hold.why.value, "problem": hold.problem, "remedy": hold.remedy}
@@ -112,6 +132,7 @@ def status_as_json(status: Status) -> JsonObject:
         if pause is None
         else {"reason": pause.reason, "until": pause.until, "by": pause.writer},
         "failures": list(status.failures),
+        "timeline": [{"at": _time(each.at), "text": each.text} for each in status.timeline],
         "last_round": _time(status.round_at),
         "last_observed": _time(status.looked_at),
         "plan": plan_as_json(PlanDocument(plan, purpose.service)) if plan else None,

@@ -185,6 +185,11 @@ class Snapshot:
         rest = "WHERE organization = ? AND sequence > ? ORDER BY sequence LIMIT ?"
         return self._all(EventKey, "events", rest, organization, after, limit)
 
+    def last_event_keys(self, organization: str, before: int, limit: int) -> Sequence[EventKey]:
+        """Return the keys of an organization's events before a sequence, newest first."""
+        rest = "WHERE organization = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?"
+        return self._all(EventKey, "events", rest, organization, before, limit)
+
     def event_notes(self, organization: str, sequences: Collection[int]) -> Sequence[EventNote]:
         """Return the events of an organization at these sequences, in any order."""
         listed = self.dialect.as_list([*sequences])

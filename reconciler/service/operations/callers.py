@@ -31,7 +31,7 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-_ADMINS = frozenset({"org.create", "token.write", "trust.manage"})
+_ADMINS = frozenset({"org.create", "token.list", "token.write", "trust.manage"})
 _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 

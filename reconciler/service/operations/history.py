@@ -24,7 +24,7 @@ from reconciler.service.eventstore.rows import (
 )
 from reconciler.service.operations.answers import Answer, context_view, timestamp
 from reconciler.service.operations.operation import Effect, light_operation
-from reconciler.service.operations.request import Fields
+from reconciler.service.operations.request import LARGEST, Fields
 from reconciler.service.operations.session import Reading
 from reconciler.service.operations.texts import READ_AT_ONCE, Page
 from reconciler.service.projections.objects import (
@@ -39,6 +39,7 @@ from reconciler.service.projections.objects import (
 
 PAGE = 1000  # events of a history, and keys of one read
 AT_ONCE = 20_000  # events of the log that one call looks through
+ORDERS = ("oldest", "newest")
 NOTES_AT_ONCE = 128  # each has a context, of up to 8,192 characters
 _REMOVED = ".removed"
 _CURSOR = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.(0|[1-9][0-9]{0,17}))?", re.ASCII)
@@ -106,10 +107,32 @@ def list_changes(call: Reading, fields: Fields) -> Answer:
     """Answer the events of an organization, oldest first: of what, by whom, when and why.
 
     ``cursor`` is the sequence after which they begin, such as that of an earlier ``ListHeads``, and
-    ``next`` that of the following part; it is empty at the end. What an event says of its object is
-    in the history of the object.
+    ``next`` that of the following part; it is empty at the end. With the order ``newest`` they
+    are newest first, and ``cursor`` is the sequence before which they begin, or 0 for the end of
+    the log. What an event says of its object is in the history of the object.
     """
+    if fields.choice("order", ORDERS) == "newest":
+        return _newest(call, fields)
     return _listed(call, fields, "changes", PAGE, _Changes(call))
+
+
+def _newest(call: Reading, fields: Fields) -> Answer:
+    organization = call.organization(fields.text("organizationId"))
+    before, limit = fields.number("cursor") or LARGEST, fields.limit(PAGE)
+    fields.end()
+    listing = _Changes(call)
+    page, last = Page(limit, as_text=call.request.as_text), 0
+    keys = call.view.last_event_keys(organization.id, before, limit + 1)
+    for first in range(0, limit, NOTES_AT_ONCE):
+        part = [key.sequence for key in keys[first : min(first + NOTES_AT_ONCE, limit)]]
+        notes = sorted(call.view.event_notes(organization.id, part), reverse=True) if part else ()
+        for sequence, view in zip(part, listing.views(notes), strict=True):
+            if not page.takes(view):
+                return {"changes": page.members(), "next": str(last)}
+            last = sequence
+            if listing.replayed >= AT_ONCE:  # to name removed objects
+                return {"changes": page.members(), "next": str(last)}
+    return {"changes": page.members(), "next": str(last) if len(keys) > limit else ""}
 
 
 def list_removals(call: Reading, fields: Fields) -> Answer:

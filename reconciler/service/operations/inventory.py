@@ -11,7 +11,7 @@ from reconciler import __version__
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.events import ContextRecorded
 from reconciler.service.domain.refusal import not_found
-from reconciler.service.eventstore.rows import ObjectQuery, ObjectRow, OwedRow
+from reconciler.service.eventstore.rows import ObjectQuery, ObjectRow, OwedRow, TokenRow
 from reconciler.service.operations.answers import Answer, context_view, details_read, timestamp
 from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.callers import end_of_token
@@ -25,7 +25,7 @@ from reconciler.service.operations.operation import (
 )
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading, Writing
-from reconciler.service.operations.texts import listed, within
+from reconciler.service.operations.texts import Page, listed, within
 from reconciler.service.operations.trees import pauses_of
 from reconciler.service.projections.objects import is_active, project_of, trees_of
 
@@ -169,6 +169,43 @@ def list_trees(call: Reading, fields: Fields) -> Answer:
     return {"organizations": answer}
 
 
+def list_tokens(call: Reading, fields: Fields) -> Answer:
+    """Answer a page of the tokens, by name; of those that see no more than the caller sees.
+
+    A token is named, and never shown: the service does not have it.
+    """
+    after, limit = fields.text("cursor"), fields.limit(PAGE)
+    fields.end()
+    page, following, last = Page(limit, as_text=call.request.as_text), "", after
+    for row in sorted(call.view.tokens()):
+        seen = json.loads(row.organizations) if row.organizations else None
+        if row.name <= after or not _sees_all(call, seen):
+            continue
+        if not page.takes(_token_view(row, seen)):
+            following = last
+            break
+        last = row.name
+    return {"tokens": page.members(), "next": following}
+
+
+def _sees_all(call: Reading, organizations: Sequence[str] | None) -> bool:
+    if organizations is None:
+        return call.caller.organizations is None
+    return all(map(call.sees, organizations))
+
+
+def _token_view(row: TokenRow, organizations: Sequence[str] | None) -> Answer:
+    return {
+        "name": row.name,
+        "role": row.role,
+        "allOrganizations": organizations is None,
+        "organizations": organizations or [],
+        "created": timestamp(row.created_at),
+        "expires": timestamp(row.expires_at) if row.expires_at else "",
+        "revoked": timestamp(row.revoked_at) if row.revoked_at else "",
+    }
+
+
 def _owed_by_tree(kept: Sequence[OwedRow], now: int) -> list[Answer]:
     counts = Counter(row.tree for row in kept if not is_lost(row, now))
     return [{"tree": tree, "secrets": str(count)} for tree, count in sorted(counts.items())]
@@ -185,6 +222,7 @@ ROWS = (
     light_operation("GetIAM", "", Effect.READS, get_iam, MANAGEMENT),
     light_operation("GetServiceInfo", "", Effect.READS, get_service_info),
     light_operation("ListObjects", "org.read", Effect.READS, list_objects),
+    light_operation("ListTokens", "token.list", Effect.READS, list_tokens),
     light_operation("ListTrees", "org.read", Effect.READS, list_trees),
     light_operation("RecordContext", "org.context.write", Effect.CHANGES, record_context),
 )

@@ -160,7 +160,7 @@ def _fields_of(scope: Scope, found: Found, body: bytes | None, headers: Headers)
     if scope["method"] in {"GET", "HEAD"}:
         if body:
             raise invalid("request", "must not have a body with this verb")
-        return {**_parameters(scope["query_string"]), **found.fields}
+        return {**read_parameters(scope["query_string"]), **found.fields}
     if scope["query_string"]:
         raise invalid("request", "must not have query parameters with this verb")
     types = headers.get("content-type", ())
@@ -173,7 +173,7 @@ def _unsupported(message: str, reason: str) -> Refusal:
     return HttpRefusal(415, Code.INVALID_ARGUMENT, message, reason)
 
 
-def _parameters(query: bytes) -> dict[str, str]:
+def read_parameters(query: bytes) -> dict[str, str]:
     """Return query parameters.
 
     Raises:

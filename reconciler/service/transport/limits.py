@@ -129,6 +129,7 @@ def most_memory(limits: Limits, *, gives_tokens: bool = False) -> Mapping[str, i
         "calls over HTTP/2": limits.http2_calls * (CALL + STREAM_WINDOW),
         "small messages of HTTP/2": limits.http2_known * SMALL_MESSAGE * MESSAGE_FACTOR,
         "calls that wait": WAITING * WAITING_CALL,
+        "pages for people": MAX_JSON * JSON_FACTOR,  # one object at a time is read for one of them
         "pages of lists": (READERS + JOINED) * MAX_PAGE_BYTES,
         "answers not read": UNREAD,
         **({"tokens": TOKENS + forms} if gives_tokens else {}),

@@ -42,6 +42,7 @@ from reconciler.service.transport.observer import Observer, StoreFigures, metric
 from reconciler.service.transport.pages import State, build_app
 from reconciler.service.transport.protocol import StrictProtocol
 from reconciler.service.transport.turns import Turns
+from reconciler.service.transport.ui import Drawing
 
 if TYPE_CHECKING:
     from reconciler.service.keyless.exchange import Exchange
@@ -92,6 +93,7 @@ class Serving:
         abandon: Lets what waits for the store fail.
         on_ready: Called with the address once calls are answered.
         until: Is handed what ends the server.
+        drawing: How the pages at ``/ui`` look.
     """
 
     batcher: Batcher
@@ -106,6 +108,7 @@ class Serving:
     abandon: Callable[[], None] = no_wait
     on_ready: Callable[[str], None]
     until: Callable[[Callable[[], None]], None]
+    drawing: Drawing
 
 
 def run_loop(main: Coroutine[object, object, None]) -> None:
@@ -140,7 +143,7 @@ async def serve(serving: Serving) -> None:
     streams = GrpcStreams(intake)
     grpc = GrpcCalls(batcher.answer, observer, intake, streams.apps)
     tokens = _token_endpoint(serving, intake)
-    state = State(is_ready, is_open.answer)
+    state = State(is_ready, is_open.answer, serving.drawing)
     app = build_app(batcher.answer, observer, state, intake, grpc, tokens)
     server = _Server(_config(app, observer, limits), serving, draining, streams.end)
     async with _figures_served(serving, server):
@@ -287,9 +290,11 @@ async def serve_pages(
     observer: Observer,
     limits: Limits,
     ended: asyncio.Event,
+    tls: Certificate | None = None,
 ) -> None:
     """Serve an application of few callers until ``ended`` is set. Signals stay as they are."""
     config = _config(app, observer, replace(limits, drain_seconds=1))
+    config.ssl = tls.context if tls is not None else None
     config.limit_concurrency = MAX_SCRAPES
     side = _SideServer(config)
     task = asyncio.get_running_loop().create_task(side.serve([listening]))

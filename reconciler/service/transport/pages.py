@@ -30,6 +30,7 @@ from reconciler.service.transport.intake import Intake
 from reconciler.service.transport.json_http import JsonHttp
 from reconciler.service.transport.observer import Answer, Observer
 from reconciler.service.transport.protobuf import SERVICES
+from reconciler.service.transport.ui import Drawing, Ui, is_of_ui
 
 LIVE = frozenset({"/healthz", "/debug/healthz"})
 READY = frozenset({"/readyz", "/debug/ready"})
@@ -52,16 +53,18 @@ NO_TOKEN_YET = Refusal(
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """State of the server that the pages show.
+    """State of the server that the pages show, and what draws those for people.
 
     Attributes:
         is_ready: Whether the store can be used and the server is not about to end.
         is_open: Whether anybody may call at all; until the first token there is nothing to read.
             None where the store gives no answer.
+        drawing: Draws the pages at ``/ui``.
     """
 
     is_ready: Callable[[], Awaitable[bool]]
     is_open: Callable[[], Awaitable[bool | None]]
+    drawing: Drawing
 
 
 class Pages:
@@ -142,6 +145,7 @@ def build_app(
     """
     rest = JsonHttp(answer, observer, intake)
     pages = Pages(state, observer)
+    ui = Ui(answer, observer, state.drawing)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["raw_path"].decode("latin-1")
@@ -151,6 +155,8 @@ def build_app(
             await pages(scope, receive, send)
         elif tokens is not None and path in TOKEN_PATHS:
             await tokens(scope, receive, send)
+        elif is_of_ui(path):
+            await ui(scope, receive, send)
         elif path.split("/", 2)[1] in SERVICES or is_grpc(scope):
             await grpc(scope, receive, send)
         else:

@@ -7,7 +7,8 @@ import pytest
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.plan.model import Cause, CauseKind, Change, Create, Delete, Update
 from reconciler.plan.risk import CLASSES, Risk, is_severe
-from reconciler.report.html import LINE, LINES, changed, shown_text, tag, tags, words
+from reconciler.report.html import LINES, changed, tag, tags
+from reconciler.report.page import LINE, shown_text, words
 from tests.builders import ACME, GREET, SHOP, WEB, a_plan, a_ref, an_action, declared, held
 from tests.drawings import shown
 

@@ -34,6 +34,7 @@ def asked(
     scope = {
         "method": method,
         "raw_path": path.encode(),
+        "query_string": b"",
         "headers": [
             (name.replace("_", "-").encode(), value.encode()) for name, value in given.items()
         ],

@@ -15,6 +15,7 @@ from reconciler.service.transport import listener
 from reconciler.service.transport.connections import bind
 from reconciler.service.transport.listener import Serving, on_signals, one_queue, serve
 from reconciler.service.transport.observer import Observer
+from tests.examples import NAMES_ALONE
 from tests.memory_store import open_memory
 
 
@@ -86,6 +87,7 @@ def test_a_server_answers_pages_and_ends_when_told() -> None:
             is_open=lambda: True,
             on_ready=ready.set_result,
             until=stops.append,
+            drawing=NAMES_ALONE,
         )
         running = asyncio.ensure_future(serve(serving))
         await ask(int((await ready).rpartition(":")[2]))

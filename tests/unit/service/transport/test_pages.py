@@ -13,6 +13,7 @@ from reconciler.service.transport.intake import Intake
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.pages import PATHS, State, build_app
+from tests.examples import NAMES_ALONE
 from tests.rows import each_row
 
 
@@ -37,7 +38,7 @@ def asked(
 
     async def ask() -> httpx.Response:
         intake = Intake(answer, Limits())
-        app = build_app(answer, observer, State(ready, may_call), intake, grpc)
+        app = build_app(answer, observer, State(ready, may_call, NAMES_ALONE), intake, grpc)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
             return await client.request(verb, path)
@@ -137,7 +138,8 @@ def test_grpc_is_answered_at_its_services_and_over_http_2_by_its_type(
         "query_string": b"",
         "headers": [(b"content-type", content_type)],
     }
-    built = build_app(answer, Observer(), State(yes, yes), Intake(answer, Limits()), grpc)
+    intake = Intake(answer, Limits())
+    built = build_app(answer, Observer(), State(yes, yes, NAMES_ALONE), intake, grpc)
     asyncio.run(_call(built, scope, send))
 
     assert (answered or ["page"]) == [app]
