@@ -13,14 +13,17 @@ from reconciler.service.operations.table import operations
 from tests.contract.right_requests import NOTHING, ROLE, Tenant, right_requests
 from tests.unit.service.asking import Asking
 
-TRUST = {"ListTrust", "GetTrust", "GrantTrust", "RevokeTrust"}
-ADMINS = {"AddOrg", *TRUST}
+OF_ADMINS = {"ListTokens", "ListTrust", "GetTrust", "GrantTrust", "RevokeTrust"}
+ADMINS = {"AddOrg", *OF_ADMINS}
 ROLES = {
-    Role.VIEWER: {row.name for row in operations().values() if not row.writes} - TRUST,
+    Role.VIEWER: {row.name for row in operations().values() if not row.writes} - OF_ADMINS,
     Role.EDITOR: operations().keys() - ADMINS,
     Role.ADMIN: operations().keys(),
 }
-OF_NO_TENANT = {"AddOrg", "ListOrgs", "ListOwedSecrets", "ClaimSecrets", "AcknowledgeSecrets"}
+OF_NO_TENANT = {
+    *("AddOrg", "ListOrgs", "ListTokens"),
+    *("ListOwedSecrets", "ClaimSecrets", "AcknowledgeSecrets"),
+}
 
 
 @pytest.mark.parametrize("role", list(Role))
