@@ -421,6 +421,12 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
         }
     ),
     "ListObjects": _page("objects", "Object"),
+    "ListObjectsAt": lambda: closed(
+        {
+            "objects": many(ref("Object")),
+            "absent": many(_ID, "Ids that there was no object of. Ask again for those in neither."),
+        }
+    ),
     "ListRemovals": _page("removals", "Removal"),
     "ListChanges": _page("changes", "Change"),
     "ListHeads": _heads,
