@@ -424,7 +424,7 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "ListObjectsAt": lambda: closed(
         {
             "objects": many(ref("Object")),
-            "absent": many(_ID, "Ids that there was no object of. Ask again for those in neither."),
+            "absent": many(_TEXT, "Ids of none. Ask again for those in neither list."),
         }
     ),
     "ListRemovals": _page("removals", "Removal"),

@@ -11,7 +11,7 @@ import pytest
 from reconciler.kinds.addresses import ADDRESSES
 from reconciler.kinds.operations import OPERATIONS
 from reconciler.resources.call import WRITE_BATCH
-from reconciler.service.operations import custody, history, inventory, leases, trees
+from reconciler.service.operations import custody, history, inventory, leases, past, trees
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.operation import MANAGEMENT, Effect, Operation
 from reconciler.service.operations.request import Fields
@@ -100,7 +100,7 @@ def test_the_handler_of_a_read_cannot_write(row: Operation) -> None:
 
 def test_no_operation_is_lost_to_another_of_its_name() -> None:
     """The rows of all modules, and that of batches, have names of their own."""
-    modules = (custody, history, inventory, leases, trees)
+    modules = (custody, history, inventory, leases, past, trees)
     names = [row.name for rows in OPERATIONS.values() for row in rows]
     names += [row.name for module in modules for row in module.ROWS]
 
