@@ -25,6 +25,7 @@ from reconciler.cli.parameter_types import (
     keep_owed_seconds,
     link_base,
     lock_timeout_seconds,
+    past_moment,
     pause_seconds,
     requests_per_second,
     seconds_of,
@@ -94,7 +95,9 @@ class Setting(NamedTuple):
 
 _WRITERS = "apply, secret rotate, secret deliver"
 _TREES = "pause, resume"
-_CONNECTED = f"{_WRITERS}, {_TREES}, plan, drift, history, export, outputs, doctor, secret list"
+_CONNECTED = (
+    f"{_WRITERS}, {_TREES}, plan, drift, history, export, compare, outputs, doctor, secret list"
+)
 _CONFIGURED = f"{_CONNECTED}, validate, render, explain"
 _STORES = "store verify, store backup, store restore, store rebuild"
 _TOKENS = "token create, token list, token revoke"
@@ -141,14 +144,14 @@ _WORK = (
     ),
     Setting(
         "--var NAME=VALUE",
-        f"{_CONFIGURED}, compare",
+        _CONFIGURED,
         "Value of a variable; JSON, unless it is a text. RECONCILER_VAR_NAME sets it, too.",
         multiple=True,
         has_variable=False,
     ),
     Setting(
         "--config FILE",
-        f"{_CONFIGURED}, compare",
+        _CONFIGURED,
         "Configuration. Default: reconciler.yaml here or above, up to the Git root.",
         Filled(),
     ),
@@ -175,7 +178,7 @@ _WORK = (
     ),
     Setting(
         "--organization NAME",
-        "export, token create",
+        "export, compare, history, token create",
         "Only this organization; otherwise all.",
         multiple=True,
     ),
@@ -184,6 +187,36 @@ _WORK = (
         _TREES,
         "Only in this organization; otherwise wherever the tree applied something.",
         multiple=True,
+    ),
+    Setting(
+        "--at MOMENT",
+        "export",
+        "What was held then: a time, how long ago (2h), or before a run.",
+        past_moment,
+        has_variable=False,
+    ),
+    Setting(
+        "--at MOMENT",
+        "compare",
+        "A moment of the service: a time, how long ago (2h), or before a run. Twice: from the "
+        "first to the second; once: to now.",
+        past_moment,
+        multiple=True,
+        has_variable=False,
+    ),
+    Setting(
+        "--since MOMENT",
+        "history",
+        "Only what happened after this time, or some time ago (2h), or from a run on.",
+        past_moment,
+        has_variable=False,
+    ),
+    Setting(
+        "--until MOMENT",
+        "history",
+        "Only what happened up to this time, or some time ago (2h), or before a run.",
+        past_moment,
+        has_variable=False,
     ),
     Setting("--with-console", "export", "Include the project of the service's own console."),
     Setting(
