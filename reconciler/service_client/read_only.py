@@ -152,7 +152,8 @@ class OperationsReader:
             fields = {"organizationId": owner, "sequence": str(sequence), "ids": asked}
             answer = self._answer_to(Call("ListObjectsAt", fields, owner))
             found, absent = objects_of(answer, "objects"), answer.get("absent")
-            told = {id_of(each) for each in found} | {*(absent if type(absent) is list else ())}
+            gone = absent if isinstance(absent, list) else ()
+            told = {id_of(each) for each in found} | {each for each in gone if type(each) is str}
             if not told or not told <= {*asked}:
                 raise unsound(owner, "it answers other objects than those asked for")
             held += found

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from reconciler.cli.embedded import InProcessWire
+from reconciler.cli.export import export_of
+from reconciler.resources.call import Call
 from reconciler.service.operations.callers import Caller, Role
-from tests.unit.service.asking import Asking
+from reconciler.service_client.read_only import OperationsReader
+from reconciler.service_client.wire import Answer, WireRefusal
+from tests.unit.service.asking import ADMIN, Asking
 
 SECRET = {"authMethodType": "OIDC_AUTH_METHOD_TYPE_BASIC"}
 FLOW = {"flowType": "3", "triggerType": "2"}
@@ -171,6 +176,7 @@ class Walk:
         self.apps.remove(app["appId"])
 
 
+@pytest.mark.slow
 def test_every_moment_of_a_random_walk_is_answered_as_it_was(ask: Asking) -> None:
     """200 moments: of each, all that was held then, to the last mark, writer and sequence."""
     walk = Walk(ask, seed=29)
@@ -240,3 +246,44 @@ def test_a_list_that_is_none_is_refused(ask: Asking, ids: Any) -> None:
 
     assert refusal.code == 3
     assert "ids" in str(refusal)
+
+
+@pytest.mark.slow
+def test_every_moment_is_exported_as_it_was(ask: Asking) -> None:
+    """200 moments: the manifests of each are those that an export wrote then."""
+    reader = OperationsReader(InProcessWire(ask.service, ADMIN))
+    walk = Walk(ask, seed=292)
+    moments = []
+    for _ in range(200):
+        walk.step()
+        held = reader.observe(["acme"])
+        moments.append((head(ask), held.objects, export_of(held)))
+
+    for sequence, objects, export in moments:
+        then_held = reader.observe_at({"Acme": sequence})
+        assert then_held.objects == objects
+        assert then_held.incomplete == ()
+        assert export_of(then_held) == export
+    assert len({str(export) for _, _, export in moments}) > 100
+
+
+def test_what_is_written_while_the_past_is_read_is_not_in_it(ask: Asking) -> None:
+    """Objects are listed first, so that a write in between is among what changed since."""
+    action = ask.an_action("a")["id"]
+    moment = head(ask)
+    before = OperationsReader(InProcessWire(ask.service, ADMIN)).observe(["acme"]).objects
+
+    names = iter("cdef")
+
+    class Disturbed(InProcessWire):
+        def send(self, calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+            replies = super().send(calls)
+            if calls[0].operation == "ListObjects":
+                ask("UpdateAction", id=action, name="b", script="x = 2")
+                ask.an_action(next(names))
+            return replies
+
+    reader = OperationsReader(Disturbed(ask.service, ADMIN))
+
+    assert reader.observe_at({"acme": moment}).objects == before
+    assert reader.observe_at({"acme": 1}).objects == {}
