@@ -7,11 +7,12 @@ time itself. That of a run is the sequence before its first event in an organiza
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from reconciler.cli.parameter_types import MICROS, At
 from reconciler.errors import NoHistoryError, ObjectNotFoundError, ServiceError, UsageError
+from reconciler.plan.between import Moments
 from reconciler.report.visible import visible
 from reconciler.resources.ref import fold
 from reconciler.service_client.port import FeedReader, ReadOnlyService
@@ -112,6 +113,25 @@ def _first_events(reader: FeedReader, heads: Collection[Head], run: str) -> Mapp
             "history --organization NAME` has that of each event.",
         )
     return first
+
+
+def moments_of(reader: FeedReader, log: Log, at: Sequence[At]) -> Moments:
+    """Return two moments of a log, or one and now: what comes in meanwhile is left out.
+
+    Raises:
+        UsageError: the second is before the first.
+    """
+    first, *second = at
+    begins = sequences_at(reader, log, first)
+    if second:
+        ends = sequences_at(reader, log, second[0])
+    else:
+        ends = {head.name: max(begins[head.name], head.sequence) for head in log.heads}
+    if any(begins[name] > ends[name] for name in begins):
+        raise UsageError(
+            f"{first.text} is after {at[-1].text}", remedy="Give the earlier moment first."
+        )
+    return Moments(first.text, second[0].text if second else "", begins, ends)
 
 
 def observed_at(reader: ReadOnlyService, log: Log, at: At) -> ObservedState:

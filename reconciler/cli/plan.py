@@ -23,7 +23,7 @@ from reconciler.cli.configured import Need, check_partial, configured, refused_p
 from reconciler.cli.connection import Connection
 from reconciler.cli.journals import begun
 from reconciler.cli.manifests import Made, read_offline, read_whole, revision_of
-from reconciler.cli.moments import check_complete, held_at, log_of, sequences_at
+from reconciler.cli.moments import check_complete, held_at, log_of, moments_of
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import (
     age_in_words,
@@ -251,35 +251,18 @@ def compare_command(
 
 def _compared_at(connection: Connection, organizations: Sequence[str], at: Sequence[At]) -> Plan:
     """Return what changed on a service between two moments, or since one."""
-    from reconciler.plan.between import Moments, changed_between, with_field_causes
+    from reconciler.plan.between import changed_between, with_field_causes
     from reconciler.plan.history import names_by_id
 
-    first, second = at[0], at[1] if len(at) == 2 else None
     with open_reader(connection) as reader, timed("observe and compare"):
         log = log_of(reader, organizations)
-        begins = sequences_at(reader, log, first)
-        if second:
-            ends = sequences_at(reader, log, second)
-        else:  # now is where the log stood: what comes in meanwhile is left out
-            stood = {head.name: int(head.sequence) for head in log.heads}
-            ends = {name: max(begins[name], stood[name]) for name in begins}
-        if any(begins[name] > ends[name] for name in begins):
-            raise UsageError(
-                f"{first.text} is after {at[-1].text}", remedy="Give the earlier moment first."
-            )
-        before, after = reader.observe_at(begins), held_at(reader, ends, second or first)
+        moments = moments_of(reader, log, at)
+        before, after = reader.observe_at(moments.begins), held_at(reader, moments.ends, at[-1])
         check_complete(before)
-        ids = {head.name: head.id for head in log.heads}
-        moments = Moments(
-            first.text,
-            second.text if second else "",
-            {ids[name]: begins[name] for name in ids},
-            {ids[name]: ends[name] for name in ids},
-        )
         events: dict[str, list[FeedEvent]] = {}
-        for name, organization in ids.items():
-            for event in reader.changes(organization, begins[name]):
-                if moments.holds(organization, event.sequence):
+        for head in log.heads:
+            for event in reader.changes(head.id, moments.begins[head.name]):
+                if moments.holds(head.name, event.sequence):
                     events.setdefault(event.id, []).append(event)
         plan = changed_between(before, after, moments, events)
         names = {**names_by_id(before), **names_by_id(after)}

@@ -41,7 +41,7 @@ _SAID = ("run", "commit", "revision", "plan", "reason")
 
 
 class Moments(NamedTuple):
-    """Two moments, as reports show them, and the sequences of both by the id of an organization.
+    """Two moments, as reports show them, and the sequences of both by names of organizations.
 
     Attributes:
         second: Empty for now.
@@ -52,10 +52,9 @@ class Moments(NamedTuple):
     begins: Mapping[str, int]
     ends: Mapping[str, int]
 
-    def holds(self, organization_id: str, sequence: int) -> bool:
+    def holds(self, organization: str, sequence: int) -> bool:
         """Return whether an event of an organization is between the two."""
-        begin, end = self.begins.get(organization_id, 0), self.ends.get(organization_id)
-        return sequence > begin and (end is None or sequence <= end)
+        return self.begins[organization] < sequence <= self.ends[organization]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,7 @@ def with_field_causes(
             continue
         held = change.held
         events = histories[held.id]
-        within = [each for each in events if moments.holds(held.organization_id, each.sequence)]
+        within = [each for each in events if moments.holds(held.ref.organization, each.sequence)]
         if not within:
             continue
         altered = dict(altered_between(events, within[0].sequence, within[-1].sequence))

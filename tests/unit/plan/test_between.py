@@ -14,8 +14,7 @@ from reconciler.state import FeedEvent, ObjectEvent, ObservedObject
 from tests.builders import GREET, HOUSE, WEB, a_ref, an_action, an_application, held, observed
 
 SIGNS_IN = an_application(authMethodType="OIDC_AUTH_METHOD_TYPE_BASIC")
-OWNER = held(GREET).organization_id
-MOMENTS = Moments("then", "", {OWNER: 10}, {OWNER: 20})
+MOMENTS = Moments("then", "", {"acme": 10}, {"acme": 20})
 SAID: dict[str, Any] = {
     "tree": "shop",
     "run": "r1",
