@@ -351,6 +351,7 @@ class FeedEvent:
         at: When, RFC 3339.
         writer: Name of the token.
         context: What the writer claimed: tree, revision, plan digest; empty for none.
+        verified: As of an ``ObjectEvent``.
     """
 
     kind: str
@@ -362,6 +363,7 @@ class FeedEvent:
     at: str
     writer: str
     context: JsonObject
+    verified: JsonObject = field(default_factory=dict)
 
 
 UPGRADE = "upgrade this program."

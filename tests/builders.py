@@ -347,6 +347,10 @@ class FakeService:
         """Refuse: it keeps no history."""
         raise ServiceError(f"no removals of {organization_id} are kept", remedy="Ask another.")
 
+    def observe_at(self, moments: Mapping[str, int]) -> ObservedState:
+        """Refuse: it keeps no history."""
+        raise ServiceError(f"no past of {len(moments)} is kept", remedy="Ask another service.")
+
     def heads(self) -> None:
         """Return None: there is no feed."""
 

@@ -20,8 +20,16 @@ class Direct:
         self._caller = Caller(name, Role.ADMIN)
 
     def __call__(self, operation: str, organization: str = "", **fields: Any) -> dict[str, Any]:
+        """Call; ``context`` is no field."""
+        context = str(fields.pop("context", ""))
         with closing(open_sqlite(self.store)) as service:
-            request = Request(operation, fields, caller=self._caller, organization=organization)
+            request = Request(
+                operation,
+                fields,
+                caller=self._caller,
+                organization=organization,
+                context=context,
+            )
             return service.call(request)
 
     def named(self, name: str) -> Direct:

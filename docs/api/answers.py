@@ -466,6 +466,12 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
         }
     ),
     "ListObjects": _page("objects", "Object"),
+    "ListObjectsAt": lambda: closed(
+        {
+            "objects": many(ref("Object")),
+            "absent": many(_TEXT, "Ids of none. Ask again for those in neither list."),
+        }
+    ),
     "ListRemovals": _page("removals", "Removal"),
     "ListChanges": _page("changes", "Change"),
     "ListHeads": _heads,

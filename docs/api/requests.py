@@ -40,6 +40,7 @@ from reconciler.service.operations.lists import (
 )
 from reconciler.service.operations.models import model_of
 from reconciler.service.operations.operation import Operation
+from reconciler.service.operations.past import AT_ONCE as OBJECTS_AT_ONCE
 from reconciler.service.operations.request import LARGEST, MAX_TEXTS
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.trees import COMMIT, MAX_PAUSE_SECONDS, OUTCOMES
@@ -245,6 +246,15 @@ def _list_changes() -> Schema:
     return schema
 
 
+def _list_objects_at() -> Schema:
+    ids = many(text("Of an object.", shortest=1), "The objects, in the order of the answer.")
+    sequence = number("Objects are answered as they were after the last event up to it.")
+    return closed(
+        {"sequence": sequence, "ids": {**ids, "minItems": 1, "maxItems": OBJECTS_AT_ONCE}},
+        ("ids",),
+    )
+
+
 def _whole_number() -> Schema:
     """Return a number as a query parameter has it."""
     return {"type": "integer", "minimum": 0, "maximum": LARGEST}
@@ -332,6 +342,7 @@ _READ_BY_HAND: Mapping[str, Callable[[], Schema]] = {
     "RecordContext": _nothing,
     "WriteBatch": _write_batch,
     "ListObjects": _list_objects,
+    "ListObjectsAt": _list_objects_at,
     "ListRemovals": _list_removals,
     "ListChanges": _list_changes,
     "ListHeads": _list_heads,

@@ -7,6 +7,7 @@ end of the command.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,6 +43,7 @@ from reconciler.cli.configured import (
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import clean_commit, read_whole, revision_of
+from reconciler.cli.moments import new_run
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import say, timed
 from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
@@ -270,7 +272,13 @@ def _refuse_paused(run: Run, names: Sequence[str]) -> None:
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:
     """Carry out an approved plan with progress, and report; return the exit code."""
     tree, instance, desired = run.scope.tree, observed.instance, run.desired
-    context = {"tree": tree, "revision": run.revision, "plan": run.approval.digest_of(plan)}
+    run_id = new_run(time.time())
+    context = {
+        "tree": tree,
+        "revision": run.revision,
+        "plan": run.approval.digest_of(plan),
+        "run": run_id,
+    }
     place = Place(run.connection.service, instance, tree, run.scope.environment)
     if why_a_sink(plan):
         prove_seal_key(run.connection)
@@ -283,7 +291,7 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
             executor = Executor(client, journal, run.sink, watch, context, allowed)
             required = run.require_secrets
             report = carry_out(plan, observed, desired, client, executor, require_secrets=required)
-        result = ResultDocument(report, place)
+        result = ResultDocument(report, place, run_id if observed.keeps_history else "")
         run.output.show_report(result)
         if lost_output():  # the report must not be lost
             say(report_as_text(result), err=True)

@@ -463,6 +463,8 @@ def checked_service(ctx: click.Context, parameter: click.Parameter, value: str) 
             remedy="Write the address of the service, such as --service https://HOST, or leave "
             f"--service out for {DEFAULT_SERVICE}. A variable that CI did not set is empty.",
         )
+    if ctx.params.get("one"):  # environments are compared, and no service is asked
+        return value
     source = ctx.get_parameter_source("service")
     # No shell replaces this ~, and a folder of that name is dangerous to remove. The reader of
     # reconciler.yaml has refused it already, and what is ./~ there is ~ from here.

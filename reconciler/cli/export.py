@@ -14,9 +14,10 @@ import click
 
 from reconciler.cli.clients import open_reader
 from reconciler.cli.connection import Connection
+from reconciler.cli.moments import check_complete, log_of, observed_at
 from reconciler.cli.options import command
 from reconciler.cli.output import hint, say, show_warnings
-from reconciler.cli.parameter_types import RefType
+from reconciler.cli.parameter_types import At, RefType
 from reconciler.cli.plan_files import save_snapshot
 from reconciler.cli.render import (
     as_files,
@@ -44,7 +45,7 @@ from reconciler.resources.capabilities import CAPABILITIES, SOURCE, uses
 from reconciler.resources.nearest import one_of
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.service_client.port import ReadOnlyService
-from reconciler.state import UPGRADE, ObservedObject, ObservedState, is_in_step
+from reconciler.state import ObservedObject, ObservedState, is_in_step
 from reconciler.validation.desired import judge
 
 NOT_EXPORTED = "NOT-EXPORTED.txt"
@@ -60,25 +61,29 @@ def export_command(
     with_console: bool,
     overwrite: bool,
     snapshot: str,
+    at: At | None,
 ) -> None:
     """Write what a service holds as manifests: everything, or the objects that are named.
 
     REF is Kind/organization[/project]/name, such as Action/acme/greet. A named object is written
     into a folder that holds other manifests, unless one of them declares it.
 
+    With --at it is what the service held then: at a time such as 2026-11-22T14:30:00Z, some time
+    ago such as 2h, or before the first event of a run.
+
     A plan of the export is empty. What manifests cannot express is named on stderr, and in the
     folder in NOT-EXPORTED.txt. Without --out everything goes to stdout as one stream.
     """
-    if refs and (organization or snapshot):
-        raise UsageError(
-            "a REF does not go with --organization or --snapshot",
-            remedy="Name objects, or organizations, or save a snapshot of all.",
-        )
+    _check_options(refs, organization, snapshot, at)
     if out:
         check_folder(Path(out), overwrite=overwrite or bool(refs))
     with open_reader(connection) as reader:
         wanted = organization or sorted({ref.organization for ref in refs})
-        observed = _observed(reader, wanted, is_kept=bool(snapshot))
+        observed = (
+            observed_at(reader, log_of(reader, wanted), at)
+            if at
+            else _observed(reader, wanted, is_kept=bool(snapshot))
+        )
     if snapshot:
         save_snapshot(observed, connection.service, organization, snapshot)
         if not out:
@@ -94,6 +99,21 @@ def export_command(
     if out and not refs:
         _finish(Path(out), export)
     _show_rest(export)
+
+
+def _check_options(
+    refs: Sequence[ResourceRef], organization: Sequence[str], snapshot: str, at: At | None
+) -> None:
+    if refs and (organization or snapshot):
+        raise UsageError(
+            "a REF does not go with --organization or --snapshot",
+            remedy="Name objects, or organizations, or save a snapshot of all.",
+        )
+    if at and snapshot:
+        raise UsageError(
+            "--at does not go with --snapshot",
+            remedy="A snapshot is of what is held now. Write manifests with --out DIR.",
+        )
 
 
 def _show_rest(export: Export) -> None:
@@ -127,12 +147,7 @@ def _observed(
             f"there is no organization {missing[0]}",
             remedy="Correct the name, or use a token that may see it.",
         )
-    if observed.incomplete:
-        again = "" if observed.incomplete[0].endswith(UPGRADE) else "Run the command again. "
-        raise ServiceError(
-            f"the service's listing is not complete: {observed.incomplete[0]}",
-            remedy=f"{again}Nothing was written, because an incomplete export would mislead.",
-        )
+    check_complete(observed)
     return with_generation(observed, reader) if is_kept else observed
 
 

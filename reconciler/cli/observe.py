@@ -15,9 +15,10 @@ from reconciler.cli.clients import open_reader
 from reconciler.cli.configured import Need, configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
+from reconciler.cli.moments import Log, log_of, sequences_at
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import draw, show_warnings
-from reconciler.cli.parameter_types import CLIENT, declared_refs, ref_named
+from reconciler.cli.parameter_types import CLIENT, At, declared_refs, ref_named
 from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import warning
 from reconciler.errors import ObjectNotFoundError, UsageError
@@ -27,18 +28,18 @@ from reconciler.plan.drift import Drift
 from reconciler.plan.history import names_by_id, steps_of, with_specs
 from reconciler.plan.matching import match
 from reconciler.plan.model import Scope
-from reconciler.report.drift_and_history import DriftDocument, HistoryDocument
+from reconciler.report.drift_and_history import DriftDocument, HistoryDocument, LogDocument
 from reconciler.report.findings import FORMAT_VERSION
-from reconciler.report.forms import DRIFT, HISTORY
+from reconciler.report.forms import DRIFT, HISTORY, LOG
 from reconciler.report.layout import Forms, Layout, in_json, in_lines
 from reconciler.report.place import Place
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
-from reconciler.resources.ref import Kind, ResourceRef, fold
-from reconciler.service_client.port import ReadOnlyService
+from reconciler.resources.ref import KIND_NAMED, PROJECT, Kind, ResourceRef, fold
+from reconciler.service_client.port import FeedReader, ReadOnlyService
 from reconciler.service_client.wire import is_id
-from reconciler.state import ObservedObject, ObservedState
+from reconciler.state import FeedEvent, ObservedObject, ObservedState
 
 
 def _declared(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -46,14 +47,32 @@ def _declared(context: click.Context, parameter: click.Parameter, incomplete: st
 
 
 @command("history", example="Project acme/shop", formats=(*HISTORY,))
-@click.argument("ref", nargs=-1, required=True, metavar="REF", shell_complete=_declared)
-def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> None:
+@click.argument("ref", nargs=-1, metavar="[REF]", shell_complete=_declared)
+def history_command(
+    ref: tuple[str, ...],
+    connection: Connection,
+    organization: Sequence[str],
+    since: At | None,
+    until: At | None,
+    form: str,
+) -> None:
     """List every change of one object: when, by whom, why, and which fields.
+
+    With --organization it lists what happened in an organization, to which object.
 
     REF is a kind and names, as plans write them (OidcApplication acme/shop/storefront), the names
     of an application alone, as outputs prints them, or an id. A slash inside a name is written %2F.
     """
     text = " ".join(ref).strip()
+    if bool(text) == bool(organization):
+        raise UsageError(
+            "history is of one object, or of organizations",
+            remedy="Give a REF such as `Project acme/shop`, or --organization acme.",
+        )
+    if organization:
+        with open_reader(connection) as reader:
+            draw(LOG[form], _log(reader, organization, since, until))
+        return
     with open_reader(connection) as reader:
         found = _Found(text) if is_id(text) else _find(reader, _ref(text))
         object_id = found.id
@@ -62,8 +81,52 @@ def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> 
         else:
             events = with_specs(reader.history(object_id), {})
         steps = list(steps_of(events))
+        if since or until:
+            log = log_of(reader, [found.ref.organization] if found.ref else ())
+            bounds = [_bound(reader, log, at) for at in (since, until)]
+            steps = [step for step in steps if _is_within(step.event.sequence, *bounds)]
     name = f"{found.ref.address}  (id {object_id})" if found.ref else f"id {object_id}"
     draw(HISTORY[form], HistoryDocument(name, object_id, steps))
+
+
+def _bound(reader: FeedReader, log: Log, at: At | None) -> int | None:
+    """Return the sequence of a moment in a log; the earliest, where organizations differ."""
+    return min(sequences_at(reader, log, at).values(), default=None) if at else None
+
+
+def _is_within(sequence: int, since: int | None, until: int | None) -> bool:
+    return (since is None or sequence > since) and (until is None or sequence <= until)
+
+
+def _log(
+    reader: ReadOnlyService, organizations: Sequence[str], since: At | None, until: At | None
+) -> LogDocument:
+    """Return what happened in organizations between two moments, the oldest first."""
+    log = log_of(reader, organizations)
+    begins, ends = (sequences_at(reader, log, at) if at else {} for at in (since, until))
+    events = [
+        (head.name, event)
+        for head in log.heads
+        for event in reader.changes(head.id, begins.get(head.name, 0))
+        if _is_within(event.sequence, None, ends.get(head.name))
+    ]
+    events.sort(key=lambda found: found[1].sequence)
+    projects: Mapping[str, str] = {}
+    if any(event.project_id for _, event in events):
+        names = [head.name for head in log.heads]
+        held = reader.observe(names, flows=False).everything
+        projects = {each.id: each.ref.name for each in held if each.ref.kind == PROJECT}
+    told = [(name, _name_of(name, event, projects), event) for name, event in events]
+    return LogDocument([head.name for head in log.heads], told)
+
+
+def _name_of(organization: str, event: FeedEvent, projects: Mapping[str, str]) -> str:
+    """Return the address of what an event is about; a removed project stands as its id."""
+    kind = KIND_NAMED.get(event.kind)
+    if kind is None:
+        return f"{event.kind} {event.name}"
+    project = event.project_id and projects.get(event.project_id, f"project {event.project_id}")
+    return ResourceRef(kind, organization, project, event.name).address
 
 
 def _ref(text: str) -> ResourceRef:

@@ -102,7 +102,9 @@ def _configure(context: click.Context, parameter: click.Parameter, value: Any) -
     given = {**context.params, str(parameter.name): value}
     names = {*CONFIGURING} & {each.name for each in command.params}
     if isinstance(command, Command) and names <= given.keys() and not context.resilient_parsing:
-        configure(context, given["config"], given.get("env"), given.get("var", ()), command.need)
+        # Two environments to compare are named by arguments, which are eager for that.
+        name = None if context.params.get("one") else given.get("env")
+        configure(context, given["config"], name, given.get("var", ()), command.need)
     return value
 
 

@@ -6,10 +6,11 @@ A shell asks for completion after each Tab, so nothing there speaks to a service
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
@@ -42,6 +43,12 @@ _LONGEST_PAUSE = 31 * 24 * 60 * 60
 _LONGEST_SETTLING = 3_600  # seconds
 _LONGEST_INTERVAL = 3_600  # seconds
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+MICROS = 1_000_000  # in a second
+CLOCKS_APART = 300  # seconds that the service's clock may be ahead of this one
+_RUN = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
 _LONGEST_WAIT = 86_400  # seconds
 _MOST_REQUESTS = 99_999  # a second
 MAX_LIST = 1024 * 1024  # bytes
@@ -283,7 +290,7 @@ def seconds_of(text: str, example: str = "--expires 90d") -> int:
     Raises:
         UsageError: the text is not a duration.
     """
-    seconds = _seconds(text, "dhm")
+    seconds = duration_seconds(text)
     if not seconds:
         raise UsageError(
             f"invalid duration {visible(text)!r}",
@@ -292,10 +299,75 @@ def seconds_of(text: str, example: str = "--expires 90d") -> int:
     return seconds
 
 
+def duration_seconds(text: str) -> int | None:
+    """Return the seconds in a duration such as ``90d``, ``24h`` or ``30m``; None for others."""
+    return _seconds(text, "dhm")
+
+
 def _seconds(text: str, units: str) -> int | None:
     """Return the seconds in a whole number of one of these units, or None."""
     found = _DURATION.fullmatch(text)
     return int(found[1]) * _UNITS[found[2]] if found and found[2] in units else None
+
+
+class At(NamedTuple):
+    """A moment as it was given.
+
+    Attributes:
+        text: As reports show it: a time in UTC, or the id of a run.
+        sequence: Of a time, in microseconds since the epoch.
+        run: The id of a run; empty for a time.
+    """
+
+    text: str
+    sequence: int = 0
+    run: str = ""
+
+
+def past_moment(text: str) -> At:
+    """Return the moment of a text: RFC 3339, a duration such as ``2h`` (ago), or the id of a run.
+
+    Raises:
+        UsageError: it is none of these, or a time in the future.
+    """
+    if _RUN.fullmatch(text):
+        return At(text, run=text)
+    now = time.time()
+    seconds = duration_seconds(text)
+    sequence = int((now - seconds) * MICROS) if seconds else _micros(text)
+    if sequence is None:
+        raise UsageError(
+            f"invalid moment {visible(text)!r}",
+            remedy="Write a time with its zone, such as 2026-11-22T14:30:00Z; how long ago, such "
+            "as 30m, 2h or 7d; or the id of a run, which `reconciler history` shows.",
+        )
+    if sequence > (now + CLOCKS_APART) * MICROS:
+        raise UsageError(
+            f"{visible(text)} is in the future",
+            remedy="Write a time that has passed. Without a zone offset, Z is UTC.",
+        )
+    return At(_shown(sequence), sequence)
+
+
+def _micros(text: str) -> int | None:
+    """Return a time of RFC 3339 in microseconds since the epoch; what is more exact is cut."""
+    if not _TIME.fullmatch(text):
+        return None
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(text.upper())
+        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+    return max(0, (since.days * 86_400 + since.seconds) * MICROS + since.microseconds)
+
+
+def _shown(sequence: int) -> str:
+    from datetime import UTC, datetime
+
+    moment = datetime.fromtimestamp(sequence // MICROS, UTC).replace(microsecond=sequence % MICROS)
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def keep_owed_seconds(text: str) -> int:

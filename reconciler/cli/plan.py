@@ -10,9 +10,11 @@ from functools import partial, wraps
 from typing import Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from reconciler.cli.clients import (
     open_for_plan,
+    open_reader,
     sink_for,
     warn_without_sink,
     why_a_sink,
@@ -21,6 +23,7 @@ from reconciler.cli.configured import Need, check_partial, configured, refused_p
 from reconciler.cli.connection import Connection
 from reconciler.cli.journals import begun
 from reconciler.cli.manifests import Made, read_offline, read_whole, revision_of
+from reconciler.cli.moments import check_complete, held_at, log_of, moments_of
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import (
     age_in_words,
@@ -30,17 +33,18 @@ from reconciler.cli.output import (
     time_in_words,
     timed,
 )
-from reconciler.cli.parameter_types import declared_environments
+from reconciler.cli.parameter_types import At, declared_environments
 from reconciler.cli.policies import PolicyFolders, judging
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, of_all, warning
-from reconciler.errors import InvalidManifestsError
-from reconciler.loop import LocalFiles, explained, preview
+from reconciler.errors import InvalidManifestsError, UsageError
+from reconciler.loop import LocalFiles, explained, history_of, preview
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Plan, Scope
+from reconciler.plan.model import Plan, Scope, Update
 from reconciler.report.forms import PLAN
 from reconciler.report.place import Place, place_as_marker
 from reconciler.report.plan_document import About, PlanDocument
+from reconciler.state import FeedEvent
 
 
 class PlanForm(NamedTuple):
@@ -191,19 +195,53 @@ def show_command(file: str, form: PlanForm) -> None:
 
 
 @command("compare", example="staging production", formats=FORMATS, form=plan_form_of)
-@click.argument("one", shell_complete=declared_environments)
-@click.argument("other", shell_complete=declared_environments)
+@click.argument("one", required=False, is_eager=True, shell_complete=declared_environments)
+@click.argument("other", required=False, shell_complete=declared_environments)
 @paths_argument
 def compare_command(
-    one: str, other: str, paths: tuple[str, ...], form: PlanForm, detailed_exitcode: bool
+    one: str | None,
+    other: str | None,
+    paths: tuple[str, ...],
+    connection: Connection,
+    organization: Sequence[str],
+    at: Sequence[At],
+    form: PlanForm,
+    detailed_exitcode: bool,
 ) -> int:
     """Show how the environment OTHER differs from ONE, in the forms of a plan.
 
     No service is asked: the manifests of both are resolved and compared. + is only in OTHER,
     - only in ONE, ~ in both with other values. Ids that manifests pin are not compared.
 
+    With --at it shows what changed on a service since a moment, or between two, and who changed
+    each field and why. No manifest is read.
+
     PATHS are files and folders; the default is the folder manifests.
     """
+    if at:
+        if one or len(at) > 2:
+            raise UsageError(
+                "--at is given once or twice, and without environments",
+                remedy="Write `reconciler compare --at 2h`, or name two environments.",
+            )
+        plan = _compared_at(connection, organization, at)
+        made = Made(int(time.time()), "")
+        show_plan(PlanDocument(plan, connection.service, (), form.about(made)), form)
+        return ExitCode.CHANGES if detailed_exitcode and plan.changes else ExitCode.DONE
+    source = click.get_current_context().get_parameter_source("env")
+    if source is ParameterSource.COMMANDLINE:
+        raise UsageError(
+            "--env does not go with two environments",
+            remedy="The arguments name them. --env goes with --at, and names a service.",
+        )
+    if one and not other:
+        raise click.MissingParameter(param_hint="'OTHER'", param_type="argument")
+    if not one or not other or organization:
+        raise UsageError(
+            "compare takes two environments, or moments of a service",
+            remedy="Write `reconciler compare staging production`, or `reconciler compare --at "
+            "2h`, which --organization NAME limits.",
+        )
     from reconciler.plan.planner import compare
 
     chosen = [configured().choose(name) for name in (one, other)]
@@ -213,6 +251,30 @@ def compare_command(
     made = Made(int(time.time()), revision_of(paths or chosen[0].manifests, os.environ))
     show_plan(PlanDocument(plan, "", findings, form.about(made)), form)
     return ExitCode.CHANGES if detailed_exitcode and plan.changes else ExitCode.DONE
+
+
+def _compared_at(connection: Connection, organizations: Sequence[str], at: Sequence[At]) -> Plan:
+    """Return what changed on a service between two moments, or since one."""
+    from reconciler.plan.between import changed_between, with_field_causes
+    from reconciler.plan.history import names_by_id
+
+    with open_reader(connection) as reader, timed("observe and compare"):
+        log = log_of(reader, organizations)
+        moments = moments_of(reader, log, at)
+        before, after = reader.observe_at(moments.begins), held_at(reader, moments.ends, at[-1])
+        check_complete(before)
+        events: dict[str, list[FeedEvent]] = {}
+        for head in log.heads:
+            for event in reader.changes(head.id, moments.begins[head.name]):
+                if moments.holds(head.name, event.sequence):
+                    events.setdefault(event.id, []).append(event)
+        plan = changed_between(before, after, moments, events)
+        names = {**names_by_id(before), **names_by_id(after)}
+        updated = [change.held for change in plan.changes if isinstance(change, Update)]
+        histories = {
+            held.id: history_of(reader, held.id, held.organization_id, names) for held in updated
+        }
+    return with_field_causes(plan, histories, moments)
 
 
 def show_plan(

@@ -27,6 +27,7 @@ from reconciler.cli.parameter_types import (
     keep_owed_seconds,
     link_base,
     lock_timeout_seconds,
+    past_moment,
     pause_reason,
     pause_seconds,
     requests_per_second,
@@ -98,7 +99,9 @@ class Setting(NamedTuple):
 
 _WRITERS = "apply, secret rotate, secret deliver"
 _TREES = "pause, resume"
-_BY_HAND = f"{_WRITERS}, {_TREES}, plan, drift, history, export, outputs, doctor, secret list"
+_BY_HAND = (
+    f"{_WRITERS}, {_TREES}, plan, drift, history, export, compare, outputs, doctor, secret list"
+)
 _CONNECTED = f"{_BY_HAND}, run"
 _CONFIGURED = f"{_BY_HAND}, validate, render, explain"
 _STORES = "store verify, store backup, store restore, store rebuild"
@@ -150,14 +153,14 @@ _WORK = (
     ),
     Setting(
         "--var NAME=VALUE",
-        f"{_CONFIGURED}, compare",
+        _CONFIGURED,
         "Value of a variable; JSON, unless it is a text. RECONCILER_VAR_NAME sets it, too.",
         multiple=True,
         has_variable=False,
     ),
     Setting(
         "--config FILE",
-        f"{_CONFIGURED}, compare, policy test",
+        f"{_CONFIGURED}, policy test",
         "Configuration. Default: reconciler.yaml here or above, up to the Git root.",
         Filled(),
     ),
@@ -262,7 +265,7 @@ _WORK = (
     ),
     Setting(
         "--organization NAME",
-        "export, token create, trust add, machine add",
+        "export, compare, history, token create, trust add, machine add",
         "Only this organization; otherwise all.",
         multiple=True,
     ),
@@ -288,10 +291,40 @@ _WORK = (
         has_variable=False,
     ),
     Setting(
+        "--at MOMENT",
+        "export",
+        "What was held then: a time, how long ago (2h), or before a run.",
+        past_moment,
+        has_variable=False,
+    ),
+    Setting(
+        "--at MOMENT",
+        "compare",
+        "A moment of the service: a time, how long ago (2h), or before a run. Twice: from the "
+        "first to the second; once: to now.",
+        past_moment,
+        multiple=True,
+        has_variable=False,
+    ),
+    Setting(
         "--keys FILE", "trust add", "Key set of the issuer, which then is not asked for it.", Path
     ),
     Setting(
         "--issuer-ca FILE", "trust add", "Certificates of the issuer's own authority, in PEM.", Path
+    ),
+    Setting(
+        "--since MOMENT",
+        "history",
+        "Only what happened after this time, or some time ago (2h), or from a run on.",
+        past_moment,
+        has_variable=False,
+    ),
+    Setting(
+        "--until MOMENT",
+        "history",
+        "Only what happened up to this time, or some time ago (2h), or before a run.",
+        past_moment,
+        has_variable=False,
     ),
     Setting("--with-console", "export", "Include the project of the service's own console."),
     Setting(

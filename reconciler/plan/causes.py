@@ -23,6 +23,7 @@ from reconciler.plan.model import (
     only_takes_over,
     ref_of,
     signs_in_with_secret,
+    word,
 )
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import ObjectEvent, ObservedObject
@@ -160,11 +161,23 @@ def _compared(applied: object, field: FieldChange, writer: Cause) -> Cause:
 
 def cause_in_plan(plan: Plan, change: Change) -> Cause:
     """Return why a change is there, as far as its plan knows: also what blocks a delete."""
+    if plan.is_of_moments:
+        told = _between_moments(plan, change).values()
+        return max(told, key=lambda cause: cause.sequence, default=Cause(CauseKind.UNKNOWN))
     if isinstance(change, Delete) and change.held.ref in plan.declared_elsewhere:
         return Cause(CauseKind.ELSEWHERE)
     if NOT_READ in plan.causes.get(ref_of(change), {}).values():
         return NOT_READ
     return cause_of(change, plan.scope.tree)
+
+
+def _between_moments(plan: Plan, change: Change) -> Mapping[str, Cause]:
+    """Return the causes of a change between two moments; of an update, by the names of fields."""
+    known = plan.causes.get(ref_of(change), {})
+    if isinstance(change, Update):
+        names = {field.name for field in field_changes(change)}
+        return {name: cause for name, cause in known.items() if name in names}
+    return {name: cause for name, cause in known.items() if name == word(change)}
 
 
 def cause_of_field(plan: Plan, change: Change, name: str) -> Cause | None:
@@ -184,10 +197,11 @@ def causes_in_words(plan: Plan, change: Change, *, dated: bool = True) -> Iterat
 
     Causes that are not ``dated`` have neither times nor sequences.
     """
-    if plan.compared_with:
+    if plan.compared_with and not plan.is_of_moments:
         return
     fields: dict[Cause, list[str]] = {}
-    for name, cause in plan.causes.get(ref_of(change), {}).items():
+    known = plan.causes.get(ref_of(change), {})
+    for name, cause in (_between_moments(plan, change) if plan.is_of_moments else known).items():
         fields.setdefault(_as_told(cause, dated=dated), []).append(name)
     if not fields:
         words = cause_in_words(_as_told(cause_in_plan(plan, change), dated=dated))
@@ -212,6 +226,8 @@ def cause_in_words(cause: Cause) -> str:
             return f"changed on the service since, {_writer(cause)}"
         case CauseKind.BOTH:
             return f"declared differently, and changed on the service since, {_writer(cause)}"
+        case CauseKind.EVENT:
+            return _writer(cause) + (f", {cause.why}" if cause.why else "")
         case CauseKind.TAKE_OVER:
             return f"taken over from {f'tree {cause.tree}' if cause.tree else 'no tree'}"
         case _:

@@ -12,7 +12,7 @@ from reconciler.plan.diff import ACTIVE, CRITICAL, IGNORE, NAME, PREVENT_DELETE,
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.references import REFERRED
-from reconciler.state import ObjectEvent, ObservedState, Removal
+from reconciler.state import FeedEvent, ObjectEvent, ObservedState, Removal
 
 _REGENERATED = ".secret.changed"
 _OF_SECRETS = (_REGENERATED, ".secret.claimed")  # they say nothing of what a tree declared
@@ -97,7 +97,24 @@ def since_applied(events: Sequence[ObjectEvent], tree: str) -> SinceApplied | No
     return None if applied is None else SinceApplied(applied, altered)
 
 
-def gives_secret(event: ObjectEvent) -> bool:
+def altered_between(
+    events: Sequence[ObjectEvent], first: int, last: int
+) -> Mapping[str, ObjectEvent]:
+    """Return the last event that gave a field another value, by its name.
+
+    Only those from the sequence ``first`` to ``last`` count; ``events`` are all of the object.
+    """
+    fields: Spec = {}
+    altered: dict[str, ObjectEvent] = {}
+    for event in events:
+        before, fields = fields, _fields_after(fields, event)
+        if first <= event.sequence <= last:
+            named = (name for name, value in fields.items() if before.get(name) != value)
+            altered |= dict.fromkeys(named, event)
+    return altered
+
+
+def gives_secret(event: ObjectEvent | FeedEvent) -> bool:
     """Return whether an event replaced the client secret of an existing application."""
     return event.type.endswith(_REGENERATED)
 

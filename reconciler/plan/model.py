@@ -177,6 +177,7 @@ class CauseKind(StrEnum):
     ROTATE_MISSING = "rotate_missing"
     LACKING = "lacks_secret"
     ELSEWHERE = "declared_elsewhere"
+    EVENT = "event"
     UNKNOWN = "unknown"
 
 
@@ -188,6 +189,7 @@ class Cause(NamedTuple):
         at: When, RFC 3339.
         sequence: That of the event.
         tree: The other tree that applied it, if one did.
+        why: Of an event between two moments, what its writer said: run, commit, reason and so on.
     """
 
     kind: CauseKind
@@ -195,6 +197,7 @@ class Cause(NamedTuple):
     at: str = ""
     sequence: SequenceNumber = 0
     tree: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,9 +353,12 @@ class Plan:
             digest.
         ignored: Fields that are left to others, in order. Not covered by the digest.
         causes: By the ref of an update whose history was read: the cause of each field, by its
-            name. Not covered by the digest.
+            name. Between two moments also those of a create and of a delete, by that word. Not
+            covered by the digest.
         compared_with: Of a comparison, the environment that stands for what is held; empty for a
             plan of a service. The environment of the scope stands for what is declared.
+        is_of_moments: Whether it compares two moments of a service: ``compared_with`` is the first
+            and the environment of the scope the second; empty for now.
         new_store: Address of the store that it makes, and the only one that it is for; empty where
             there is a service.
         policies: The policies that judged it. Not covered by the digest.
@@ -378,6 +384,7 @@ class Plan:
     owed_left: int = 0
     causes: Mapping[ResourceRef, Mapping[str, Cause]] = field(default_factory=dict)
     compared_with: str = ""
+    is_of_moments: bool = False
     inactive: tuple[ResourceRef, ...] = ()
     ignored: tuple[IgnoredField, ...] = ()
     new_store: str = ""

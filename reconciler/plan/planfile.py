@@ -147,7 +147,7 @@ def _document(file: PlanFile) -> _PlanDocument:
         options=SavedOptions.of(plan.scope),
         changes=tuple(map(SavedChange.of, plan.changes)),
         causes=tuple(
-            SavedCause(ref, name, *cause)
+            SavedCause(ref, name, *cause[:5])  # only comparisons, which are not saved, say why
             for ref, fields in plan.causes.items()
             for name, cause in fields.items()
         ),

@@ -37,10 +37,21 @@ DONE = {"create": "created", "update": "updated", "adopt": "adopted", "delete": 
 
 @dataclass(frozen=True)
 class ResultDocument:
-    """The results of an apply and where they were made, as all forms show them."""
+    """The results of an apply and where they were made, as all forms show them.
+
+    Attributes:
+        run_id: Under which the service keeps what was written; empty where it keeps no history.
+    """
 
     report: ApplyReport
     place: Place
+    run_id: str = ""
+
+    @property
+    def run(self) -> str:
+        """Return the id of the run; empty where it wrote nothing that is kept under it."""
+        is_written = any(outcome.written for outcome in self.report.outcomes)
+        return self.run_id if self.made or is_written else ""
 
     @cached_property
     def counts(self) -> Mapping[str, int | None]:
@@ -111,6 +122,7 @@ def report_as_text(document: ResultDocument, layout: Layout = BARE) -> str:
     if len(made) > len(shown):
         lines.append(f"and {len(made) - len(shown)} more. {SHOW}")
     ending = ["", document.sentence.drawn(style)]
+    ending += [style(f"Run: {document.run}", "dim")] if document.run else []
     text = [place_as_text(document.place), "", *lines, *(ending if lines else ending[1:])]
     return fitted("\n".join(text), layout.width)
 
@@ -147,6 +159,7 @@ def report_as_json(document: ResultDocument) -> JsonObject:
     return {
         "format_version": FORMAT_VERSION,
         **place_as_json(document.place),
+        "run": document.run or None,
         "summary": document.counts,
         "outcomes": [outcome_as_json(outcome) for outcome in report.outcomes],
         "delivered": [delivered_as_json(delivered) for delivered in report.delivered],

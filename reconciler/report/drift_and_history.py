@@ -27,6 +27,7 @@ from reconciler.report.plan_json import ignored_as_json, ref_as_json
 from reconciler.report.plan_text import ignored_section, section
 from reconciler.report.visible import Sentence, Style, longest_ticks, visible
 from reconciler.resources.call import JsonObject
+from reconciler.state import FeedEvent, ObjectEvent
 
 NO_HISTORY = (
     "This service keeps no history and no record of trees, so these questions are left open here:"
@@ -194,7 +195,7 @@ def _drifted_as_json(drifted: DriftedObject) -> JsonObject:
     }
 
 
-_CONTEXT = (("tree", "tree"), ("commit", "commit"), ("revision", "revision"), ("plan", "plan"))
+_CONTEXT = ("tree", "commit", "revision", "plan", "run")
 
 _REASON = "reason"  # with --break-glass, and of a pause
 _WAIVED = "waived"  # policies, with their waivers
@@ -222,14 +223,7 @@ def history_as_json(document: HistoryDocument) -> JsonObject:
         "id": document.id,
         "events": [
             {
-                "type": step.event.type,
-                "sequence": str(step.event.sequence),
-                "at": step.event.at,
-                "by": step.event.writer,
-                "verified": dict(step.event.verified),
-                **{shown: _said(step, key) or None for key, shown in _CONTEXT},
-                "reason": _said(step, _REASON) or None,
-                "waived": _said(step, _WAIVED) or None,
+                **_event_as_json(step.event, _said(step)),
                 "fields": fields_as_json(step.fields),
                 "secret_changed": step.secret,
                 "removed": step.removed,
@@ -239,20 +233,82 @@ def history_as_json(document: HistoryDocument) -> JsonObject:
     }
 
 
-def _step(step: Step, style: Style) -> Iterator[str]:
-    event = step.event
+class LogDocument(NamedTuple):
+    """What happened in organizations, the oldest first.
+
+    Attributes:
+        events: Each with the name of what it is about, in words, and with that of its organization.
+    """
+
+    organizations: Sequence[str]
+    events: Sequence[tuple[str, str, FeedEvent]]
+
+
+def log_as_text(document: LogDocument, layout: Layout = BARE) -> str:
+    """Return what happened in organizations, an event to a paragraph."""
+    style = layout.style
+    blocks = ["\n".join(_logged(name, event, style)) for _, name, event in document.events]
+    head = style(visible(", ".join(document.organizations)), "bold")
+    return fitted("\n\n".join([head, *(blocks or ["Nothing happened."])]), layout.width)
+
+
+def _logged(name: str, event: FeedEvent, style: Style) -> Iterator[str]:
+    yield _head(event, style)
+    yield f"    {visible(name)}"
+    yield from _reasons(event, event.context, style)
+
+
+def log_as_json(document: LogDocument) -> JsonObject:
+    """Return what happened in organizations in stable keys."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "organizations": [*document.organizations],
+        "events": [
+            {
+                "kind": event.kind,
+                "organization": organization,
+                "object": name,
+                "id": event.id,
+                **_event_as_json(event, event.context),
+            }
+            for organization, name, event in document.events
+        ],
+    }
+
+
+def _event_as_json(event: ObjectEvent | FeedEvent, said: JsonObject) -> JsonObject:
+    return {
+        "type": event.type,
+        "sequence": str(event.sequence),
+        "at": event.at,
+        "by": event.writer,
+        "verified": dict(event.verified),
+        **{key: _text(said, key) or None for key in (*_CONTEXT, _REASON, _WAIVED)},
+    }
+
+
+def _head(event: ObjectEvent | FeedEvent, style: Style) -> str:
     head = f"{event.at}  {style(visible(event.type), 'cyan')}  by {visible(event.writer)}"
-    yield f"{head}  {style(f'(sequence {event.sequence})', 'dim')}"
-    said = [f"{shown} {visible(text)}" for key, shown in _CONTEXT if (text := _said(step, key))]
-    if said:
-        yield f"    {style(', '.join(said), 'dim')}"
+    return f"{head}  {style(f'(sequence {event.sequence})', 'dim')}"
+
+
+def _reasons(event: ObjectEvent | FeedEvent, said: JsonObject, style: Style) -> Iterator[str]:
+    """Yield what a writer said of an event, what the service verified of the writer, and why."""
+    parts = [f"{key} {visible(text)}" for key in _CONTEXT if (text := _text(said, key))]
+    if parts:
+        yield f"    {style(', '.join(parts), 'dim')}"
     if event.verified:
         facts = ", ".join(f"{name} {visible(str(text))}" for name, text in event.verified.items())
         yield f"    {style(f'verified: {facts}', 'dim')}"
-    if reason := _said(step, _REASON):
+    if reason := _text(said, _REASON):
         yield f"    reason: {visible(reason)}"
-    if waived := _said(step, _WAIVED):
+    if waived := _text(said, _WAIVED):
         yield f"    waived: {visible(waived)}"
+
+
+def _step(step: Step, style: Style) -> Iterator[str]:
+    yield _head(step.event, style)
+    yield from _reasons(step.event, _said(step), style)
     for field in step.fields:
         shown = field_lines(field, style, is_new=field.before is None)
         yield from (f"    {line}" for line in shown)
@@ -262,7 +318,11 @@ def _step(step: Step, style: Style) -> Iterator[str]:
         yield f"    {style('removed', 'red')}"
 
 
-def _said(step: Step, key: str) -> str:
-    """Return what an event itself says, as those of a tree do; or else the context of its write."""
-    value = {**step.event.context, **step.event.payload}.get(key)
+def _said(step: Step) -> JsonObject:
+    """Return what an event itself says, as those of a tree do, and the context of its write."""
+    return {**step.event.context, **step.event.payload}
+
+
+def _text(said: JsonObject, key: str) -> str:
+    value = said.get(key)
     return value if isinstance(value, str) else ""

@@ -9,11 +9,14 @@ from __future__ import annotations
 from reconciler.report.drift_and_history import (
     DriftDocument,
     HistoryDocument,
+    LogDocument,
     drift_as_json,
     drift_as_markdown,
     drift_as_text,
     history_as_json,
     history_as_text,
+    log_as_json,
+    log_as_text,
 )
 from reconciler.report.html import plan_as_html
 from reconciler.report.layout import Forms, in_json, in_lines
@@ -37,6 +40,7 @@ DRIFT: Forms[DriftDocument] = {
 }
 
 HISTORY: Forms[HistoryDocument] = {"text": history_as_text, "json": in_json(history_as_json)}
+LOG: Forms[LogDocument] = {"text": log_as_text, "json": in_json(log_as_json)}
 
 SECRETS: Forms[SecretsDocument] = {
     "text": in_lines(secrets_as_text),

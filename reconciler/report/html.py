@@ -133,13 +133,15 @@ def _part(document: PlanDocument) -> str:
 
 
 def _service(place: Place) -> dict[str, str]:
-    if place.compared_with:
+    if place.compared_with and not place.is_of_moments:
         return {"Compared with": shown_text(place.compared_with)}
-    return {
+    service = {
         "Service": shown_text(place.address),
         "Instance": shown_text(place.instance_in_words),
-        "Tree": shown_text(place.tree),
     }
+    if place.is_of_moments:
+        return {**service, "From": shown_text(place.compared_with), "To": shown_text(place.until)}
+    return {**service, "Tree": shown_text(place.tree)}
 
 
 def _panel(look: str, title: str, above: str, items: Iterable[str], below: str) -> str:

@@ -101,6 +101,8 @@ def _group(plan: Plan, name: str) -> str:
     """Return what the changes of one word are, in a plan or in a comparison."""
     if not plan.compared_with:
         return _GROUPS[name]
+    if plan.is_of_moments:
+        return {"create": "created", "update": "changed", "delete": "deleted"}[name]
     one, other = map(visible, (plan.compared_with, plan.scope.environment))
     return {"delete": f"only in {one}", "create": f"only in {other}"}.get(name, "different")
 

@@ -31,6 +31,8 @@ class Place(NamedTuple):
         is_asked: Whether the service was asked; a refused plan is made without.
         compared_with: Of a comparison, the environment it is compared with; empty otherwise. No
             service is asked then.
+        is_of_moments: Whether two moments of the service are compared: ``compared_with`` is the
+            first, and the environment the second; empty for now.
     """
 
     service: str
@@ -39,6 +41,12 @@ class Place(NamedTuple):
     environment: str = ""
     is_asked: bool = True
     compared_with: str = ""
+    is_of_moments: bool = False
+
+    @property
+    def until(self) -> str:
+        """Return the second of two moments, in words."""
+        return self.environment or "now"
 
     @property
     def instance_in_words(self) -> str:
@@ -53,6 +61,9 @@ class Place(NamedTuple):
 
 def place_as_text(place: Place) -> str:
     """Return the line for a terminal."""
+    if place.is_of_moments:
+        asked = f"Service {place.address} (instance {place.instance})"
+        return visible(f"{asked}, from {place.compared_with} to {place.until}")
     if place.compared_with:
         return visible(f"Environment {place.environment} compared with {place.compared_with}")
     instance = f"instance {place.instance}" if place.instance else place.instance_in_words
@@ -85,6 +96,8 @@ def place_as_marker(place: Place, scope: Scope) -> str:
     tree: none of these takes the place of the comment of the whole.
     """
     names = [f"environment={_encoded(place.environment)}"] if place.environment else []
+    if place.is_of_moments:
+        return f"<!-- reconciler-moments service={_encoded(place.address)} -->"
     if place.compared_with:
         names.append(f"compared-with={_encoded(place.compared_with)}")
         return f"<!-- reconciler-comparison {' '.join(names)} -->"
@@ -108,9 +121,12 @@ def _encoded(name: str) -> str:
 def place_as_json(place: Place) -> JsonObject:
     """Return the place in stable keys; ``instance`` is null where there is no store yet.
 
-    ``environment`` is there only if one was chosen, ``compared_with`` only in a comparison.
+    ``environment`` is there only if one was chosen, ``compared_with`` only in a comparison of
+    environments, ``from`` and ``to`` only in one of moments.
     """
     names = {"environment": place.environment, "compared_with": place.compared_with}
+    if place.is_of_moments:
+        names = {"from": place.compared_with, "to": place.until}
     return {
         **{key: name for key, name in names.items() if name},
         "service": place.address or None,

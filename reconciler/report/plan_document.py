@@ -51,6 +51,7 @@ from reconciler.state import OwedSecret
 IN_STEP = "The service holds what the manifests declare."
 PART_IN_STEP = "What is selected is held as it is declared; the rest of the tree is not."
 THE_SAME = "Both environments declare the same."
+SAME_THEN = "The service held the same at both moments."
 REFUSED = "Nothing was planned: the service was not asked."
 OTHER_SHARDS = "organizations of other shards are not in this plan."
 PART = "Part of the tree:"
@@ -325,9 +326,9 @@ class PlanDocument:
     def place(self) -> Place:
         """Return the service and the tree."""
         plan, scope = self.plan, self.plan.scope
-        is_asked = not (plan.is_refused or plan.compared_with)
+        is_asked = not plan.is_refused and (plan.is_of_moments or not plan.compared_with)
         names = (self.service, plan.instance, scope.tree, scope.environment)
-        return Place(*names, is_asked, plan.compared_with)
+        return Place(*names, is_asked, plan.compared_with, is_of_moments=plan.is_of_moments)
 
     @cached_property
     def headline(self) -> Sentence:
@@ -342,6 +343,8 @@ class PlanDocument:
     @property
     def no_change(self) -> str:
         """Return what is so where the plan has no change."""
+        if self.plan.is_of_moments:
+            return SAME_THEN
         if self.plan.compared_with:
             return THE_SAME
         return PART_IN_STEP if self.plan.left_out.changes else IN_STEP
@@ -363,6 +366,8 @@ class PlanDocument:
     def untouched(self) -> str:
         """Return how much is not changed by the plan."""
         plan = self.plan
+        if plan.is_of_moments:
+            return f"{len(plan.in_step)} the same at both moments"
         if plan.compared_with:
             return f"{len(plan.in_step)} the same in both environments"
         return f"{len(plan.in_step)} in step, {len(plan.unmanaged)} held but declared nowhere"
@@ -448,7 +453,7 @@ class PlanDocument:
         """
         plan, environment = self.plan, self.plan.scope.environment
         if plan.compared_with:
-            return f"No service was asked: `reconciler plan --env {environment}` asks.", ""
+            return _after_comparison(plan), ""
         if plan.is_refused:
             return "Merge the change of the configuration on its own, then plan again.", ""
         if plan.blocks:
@@ -470,8 +475,19 @@ _BLOCKED = "Change the manifests, or allow what each guard names, and plan again
 _REFUSED_BY_POLICIES = "Change what the policies refuse, and plan again."
 
 
+def _after_comparison(plan: Plan) -> str:
+    if plan.is_of_moments:
+        return "`reconciler export --at` writes manifests of what was held then."
+    return f"No service was asked: `reconciler plan --env {plan.scope.environment}` asks."
+
+
 def _compared(plan: Plan) -> Sentence:
     summary, one, other = plan.summary, plan.compared_with, plan.scope.environment
+    if plan.is_of_moments:
+        if not plan.changes:
+            return Sentence("No differences.", f" {SAME_THEN}", ("bold", "green"))
+        counts = f" {summary.create} created, {summary.update} changed, {summary.delete} deleted"
+        return Sentence("Compared:", f"{counts}, {summary.in_step} the same.")
     if not plan.changes:
         return Sentence("No differences.", f" {THE_SAME}", ("bold", "green"))
     return Sentence(

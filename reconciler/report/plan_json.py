@@ -61,7 +61,8 @@ def selection_as_json(plan: Plan) -> JsonObject | None:
 def change_as_json(shown: Shown) -> JsonObject:
     """Return one change of a plan: its fields, its risks, what the service will say of it."""
     plan = shown.plan
-    held = None if plan.compared_with else held_of(shown.change)
+    is_of_a_service = not plan.compared_with or plan.is_of_moments
+    held = held_of(shown.change) if is_of_a_service else None
     return {
         "ref": ref_as_json(shown.ref),
         "change": shown.word,
@@ -97,9 +98,10 @@ def _unmanaged(found: Unmanaged) -> dict[str, str | None]:
 
 
 def _cause(plan: Plan, cause: Cause | None) -> dict[str, str | None] | None:
-    if cause is None or plan.compared_with:
+    if cause is None or (plan.compared_with and not plan.is_of_moments):
         return None
     return {
+        **({"why": cause.why or None} if plan.is_of_moments else {}),
         "kind": cause.kind.value,
         "by": cause.by or None,
         "at": cause.at or None,

@@ -156,7 +156,10 @@ def group_as_text(group: Group, layout: Layout = BARE) -> str:
     Of several, values that they share are shown, and a few of their names.
     """
     first, is_single, style = group[0], len(group) == 1, layout.style
-    is_explained = first.word == "update" or first.ref in first.plan.declared_elsewhere
+    plan = first.plan
+    is_explained = (
+        first.word == "update" or first.ref in plan.declared_elsewhere or plan.is_of_moments
+    )
     lines = [_heading(group, style, is_explained=is_explained)]
     fields: list[str] = []
     for field in first.fields:

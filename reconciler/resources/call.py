@@ -52,6 +52,7 @@ OF_A_SERVICE: Mapping[str, tuple[str, ...]] = {
 OF_OUR_SERVICE: Mapping[str, tuple[str, ...]] = {
     "GetServiceInfo": (f"GET {_OWN}/service",),
     "ListObjects": (f"GET {_OWN}/organizations/{{organizationId}}/objects",),
+    "ListObjectsAt": (f"POST {_OWN}/organizations/{{organizationId}}/objects/_search",),
     "GetObjectHistory": (f"GET {_OWN}/objects/{{id}}/history",),
     "ListRemovals": (f"GET {_OWN}/organizations/{{organizationId}}/removals",),
     "ListChanges": (f"GET {_OWN}/organizations/{{organizationId}}/changes",),

@@ -136,7 +136,8 @@ class OperationsClient(OperationsReader):
         """Carry out orders once."""
         # One call of each order at a time: the second call of an update needs the sequence that the
         # first one answers. Calls of different orders do not wait for each other.
-        plans = [deque(calls_of(order, context, self.run)) for order in orders]
+        run = str(context.get("run") or self.run)
+        plans = [deque(calls_of(order, context, run)) for order in orders]
         results: list[Written | ServiceError] = [unchanged(order) for order in orders]
         is_first = True
         while any(plans):

@@ -210,6 +210,17 @@ class FeedReader(ServiceReader, Protocol):
 class ReadOnlyService(HistoryReader, FeedReader, Protocol):
     """A service that can be asked what is there, what was, and why. It has no way to write."""
 
+    def observe_at(self, moments: Mapping[str, int]) -> ObservedState:
+        """Return what organizations held after the last event up to a sequence of each.
+
+        ``moments`` has the sequence by the name that the organization has now. One that did not
+        exist yet is left out. Secrets that are owed, and pauses, are of no moment and left out.
+
+        Raises:
+            ServiceError: the service cannot be read, or has no feed.
+        """
+        ...
+
     def organizations(self) -> Sequence[str]:
         """Return the names of all organizations that the caller may see, by name.
 

@@ -49,6 +49,8 @@ from reconciler.state import (
     Removal,
 )
 
+OBJECTS_AT_ONCE = 500  # that a service answers at a sequence, at most
+
 
 class ReadOnlyWire:
     """A wire that carries calls which write nothing, and no other."""
@@ -119,6 +121,44 @@ class OperationsReader:
                 if name in named and (pauses := pauses_in(found))
             },
         )
+
+    def observe_at(self, moments: Mapping[str, int]) -> ObservedState:
+        """Return what organizations held after the last event up to a sequence of each.
+
+        What no event changed since is as it is listed now. The list is read first, so that a write
+        in between is among the events since.
+        """
+        instance, objects, incomplete = self.instance(), dict[ResourceRef, ObservedObject](), [""]
+        at = {fold(name): sequence for name, sequence in moments.items()}
+        for listing in listings(self._wire, moments, {}):
+            owner, name = listing.owner
+            incomplete.append(listing.incomplete)
+            held = self._as_it_was(owner, at[fold(name)], listing.objects)
+            own = next((each for each in held if id_of(each) == owner), None)
+            if own is not None:
+                then = (owner, text_of(own, "name"))
+                objects.update(observed_objects(then, held, incomplete))
+        return ObservedState(instance, objects, tuple(filter(None, incomplete)))
+
+    def _as_it_was(
+        self, owner: str, sequence: int, listed: Sequence[JsonObject]
+    ) -> Sequence[JsonObject]:
+        """Return the objects of an organization at a sequence; ``listed`` are those of now."""
+        since = [*dict.fromkeys(event.id for event in self.changes(owner, sequence))]
+        changed = {*since}
+        held = [each for each in listed if id_of(each) not in changed]
+        while since:
+            asked = since[:OBJECTS_AT_ONCE]
+            fields = {"organizationId": owner, "sequence": str(sequence), "ids": asked}
+            answer = self._answer_to(Call("ListObjectsAt", fields, owner))
+            found, absent = objects_of(answer, "objects"), answer.get("absent")
+            gone = absent if isinstance(absent, list) else ()
+            told = {id_of(each) for each in found} | {each for each in gone if type(each) is str}
+            if not told or not told <= {*asked}:
+                raise unsound(owner, "it answers other objects than those asked for")
+            held += found
+            since = [each for each in since if each not in told]
+        return held
 
     def generation(self) -> None:
         """Return None: it is no ZITADEL."""
@@ -259,6 +299,10 @@ class EmptyService:
 
     def generation(self) -> None:
         """Return None: it is no ZITADEL."""
+
+    def observe_at(self, moments: Mapping[str, int]) -> ObservedState:
+        """Return nothing: there was nothing."""
+        return self.observe(())
 
     def organizations(self) -> Sequence[str]:
         """Return no organization."""

@@ -61,8 +61,8 @@ def changes_in(pages: Iterable[JsonObject]) -> Iterator[FeedEvent]:
     """Yield the events of all pages of a list."""
     for page in pages:
         for fields in objects_of(page, "changes"):
-            context = fields.get("context")
-            if not isinstance(context, dict):
+            context, verified = fields.get("context"), fields.get("verified", {})
+            if not (isinstance(context, dict) and isinstance(verified, dict)):
                 raise unsound(id_of(fields), "the context of an event is not an object")
             yield FeedEvent(
                 kind=text_of(fields, "kind"),
@@ -74,6 +74,7 @@ def changes_in(pages: Iterable[JsonObject]) -> Iterator[FeedEvent]:
                 at=text_of(fields, "recordedAt"),
                 writer=text_of(fields, "writer"),
                 context=context,
+                verified=verified,
             )
 
 

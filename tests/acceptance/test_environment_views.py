@@ -63,11 +63,11 @@ def test_a_word_in_two_spellings_is_told(run: Run, small: Path) -> None:
 
 
 def test_the_arguments_of_a_comparison_name_its_environments(run: Run, two: Path) -> None:
-    """So it has no option for one, and the variable of other commands changes nothing."""
+    """The option and the variable of other commands are for a service: they change nothing."""
     refused = run("compare", "staging", "production", "--env", "staging")
 
     assert refused.code == 1
-    assert "There is no option --env." in refused.err
+    assert "--env does not go with two environments" in refused.err
     assert run("compare", "staging", "production", RECONCILER_ENV="nowhere").code == 0
 
 

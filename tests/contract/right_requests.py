@@ -104,6 +104,7 @@ def right_requests(tenant: Tenant, name: str) -> Mapping[str, dict[str, Any]]:
             )
         },
         "ListObjects": page,
+        "ListObjectsAt": {**page, "ids": [tenant.action]},
         "ListRemovals": page,
         "ListChanges": page,
         "ListTokens": {"limit": 1},

@@ -307,7 +307,9 @@ def _own(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("RecordCommit", **tree, commit="a" * 40, lease=leads)
     yield call.told("ListHeads")
     yield "ListTokens", call("ListTokens", by="admin")
-    yield call.told("ListChanges", organizationId=call.known.organization)
+    here = {"organizationId": call.known.organization}
+    yield call.told("ListChanges", **here)
+    yield call.told("ListObjectsAt", **here, ids=[call.known.organization, "9"])
     yield call.told("ResumeTree", **tree)
     yield from _trust(call)
 

@@ -68,6 +68,7 @@ def calls(ask: Asking) -> Mapping[str, dict[str, Any]]:
         "ClaimSecrets": {**known["ClaimSecrets"], "under": "1.x"},
         "AcquireLease": lease,
         "ListChanges": {**known["ListChanges"], "cursor": 0, "limit": 10},
+        "ListObjectsAt": {**known["ListObjectsAt"], "sequence": 1},
         "ListHeads": {"cursor": "0"},
         "ListTokens": {"cursor": "0", "limit": 10},
         "PauseTree": {**of_tree, "reason": "x", "seconds": 1},

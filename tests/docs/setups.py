@@ -212,5 +212,11 @@ BLOCKS: Mapping[str, Sequence[Before]] = {
         "sed -i 's/\\[additionalOrigins\\]/[additionalOrigins, redirectUris]/' manifests/web.yaml",
     ),
     "docs/tutorial.md": ("",) * 18,
-    "docs/way-back.md": (A_CHANGE_BY_HAND,),
+    "docs/way-back.md": (
+        ACME.format(folder="manifests")
+        + WEB.format(folder="manifests")
+        + "reconciler apply --auto-approve --secrets-to file:kept > /dev/null\n"
+        + "sed -i 's/web.example.com/wrong.example.com/' manifests/web.yaml",
+        "mkdir accept && cd accept\n" + A_CHANGE_BY_HAND,
+    ),
 }

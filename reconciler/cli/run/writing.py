@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from reconciler.apply.sink import SecretSink
 from reconciler.cli.clients import prove_seal_key, why_a_sink
 from reconciler.cli.connection import Connection
 from reconciler.cli.journals import open_journal
+from reconciler.cli.moments import new_run
 from reconciler.continuous.decision import Hold, Why
 from reconciler.loop import carry_out
 from reconciler.plan.digest import plan_digest
@@ -79,7 +81,12 @@ class Writer:
             ReconcilerError: nothing was sent.
         """
         scope = plan.scope
-        context = {"tree": scope.tree, "revision": commit, "plan": plan_digest(plan)}
+        context = {
+            "tree": scope.tree,
+            "revision": commit,
+            "plan": plan_digest(plan),
+            "run": new_run(time.time()),
+        }
         if why_a_sink(plan):
             prove_seal_key(self.connection)
         opened = open_journal(self.connection, observed.instance, scope, desired.organizations, 0)

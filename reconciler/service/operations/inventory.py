@@ -101,17 +101,17 @@ def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> An
     keys = page[:limit]
     if not after:
         keys = [(organization.id, organization.sequence), *keys]
-    objects = within(call.runtime.texts.of(_object_view, keys, call.view.get_objects))
+    objects = within(call.runtime.texts.of(object_view, keys, call.view.get_objects))
     is_last = len(objects) == len(keys) and len(page) <= limit
     return {"objects": listed(objects), "next": "" if is_last else keys[len(objects) - 1][0]}
 
 
 def _views(rows: Sequence[ObjectRow]) -> list[Answer]:
     specs = json.loads(f"[{','.join(row.spec for row in rows)}]")  # one parse is faster than many
-    return [_object_view(row, spec) for row, spec in zip(rows, specs, strict=True)]
+    return [object_view(row, spec) for row, spec in zip(rows, specs, strict=True)]
 
 
-def _object_view(row: ObjectRow, spec: Answer | None = None) -> Answer:
+def object_view(row: ObjectRow, spec: Answer | None = None) -> Answer:
     """Return an object with its last writer and context; ``spec`` if it is parsed."""
     marks = _parsed(row.marks)
     return {

@@ -17,6 +17,7 @@ from reconciler.service.operations import (
     history,
     inventory,
     leases,
+    past,
     trees,
     trust,
 )
@@ -29,6 +30,7 @@ _ROWS = (
     *(row for rows in OPERATIONS.values() for row in rows),
     *inventory.ROWS,
     *history.ROWS,
+    *past.ROWS,
     *custody.ROWS,
     *leases.ROWS,
     *trees.ROWS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -212,6 +212,10 @@ class ZitadelClient:
 
     def heads(self) -> None:
         """Return None: a ZITADEL has no feed."""
+
+    def observe_at(self, moments: Mapping[str, int]) -> ObservedState:
+        """Refuse: a ZITADEL does not tell what it held."""
+        raise no_history()
 
     def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
         """Refuse: a ZITADEL has no feed."""

@@ -14,6 +14,7 @@ from reconciler.cli.parameter_types import (
     commit_id,
     interval_seconds,
     keep_owed_seconds,
+    past_moment,
     ref_named,
     seconds_of,
     shard_named,
@@ -118,3 +119,48 @@ def test_a_reason_that_cannot_be_kept_is_refused(reason: str, problem: str) -> N
 
     assert problem in refused.value.problem
     assert REF in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "sequence", "shown"),
+    [
+        ("1970-01-01T00:00:01Z", 1_000_000, "1970-01-01T00:00:01Z"),
+        ("1970-01-01t01:00:00.5+01:00", 500_000, "1970-01-01T00:00:00.500000Z"),
+        ("2026-11-22 14:30:00.1234567z", 1_795_357_800_123_456, "2026-11-22T14:30:00.123456Z"),
+        ("1969-12-31T23:59:59Z", 0, "1970-01-01T00:00:00Z"),
+    ],
+)
+def test_a_moment_is_a_time_in_microseconds(text: str, sequence: int, shown: str) -> None:
+    """Of what is more exact than a sequence, the rest is cut, never rounded up."""
+    assert past_moment(text) == (shown, sequence, "")
+
+
+def test_a_moment_may_be_how_long_ago_or_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.cli.parameter_types.time.time", lambda: 7200.5)
+
+    assert past_moment("2h") == ("1970-01-01T00:00:00.500000Z", 500_000, "")
+    assert past_moment("a" * 32) == ("a" * 32, 0, "a" * 32)
+    assert past_moment("1970-01-01T02:05:00Z").sequence == 7_500_000_000
+    with pytest.raises(UsageError, match="in the future"):
+        past_moment("1970-01-01T02:05:01Z")
+
+
+@each_row(
+    "text",
+    [
+        "", "0h", "2", "2w", "-2h", "now", "2026-11-22", "2026-11-22T14:30:00", "14:30:00Z",
+        "2026-02-30T00:00:00Z", "2026-01-01T24:00:01Z", "2026-01-01T00:00:60Z", "A" * 32, "a" * 31,
+        "a" * 33, "2026-01-01T00:00:00+25:00", "\u0662026-01-01T00:00:00Z",
+        "2026-01-01T00:00:00Zx",
+    ],
+)  # fmt: skip
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="invalid moment"):
+        past_moment(text)
+
+
+def test_the_ends_of_time_are_moments_like_others() -> None:
+    """No arithmetic of a far date fails."""
+    assert past_moment("0001-01-01T00:00:00+23:59").sequence == 0
+    with pytest.raises(UsageError, match="in the future"):
+        past_moment("9999-12-31T23:59:59-23:59")

@@ -190,6 +190,7 @@ def test_a_report_is_json_with_stable_keys() -> None:
         "service": "sqlite:x.db",
         "instance": "instance-1",
         "tree": "default",
+        "run": None,
         "summary": {
             "made": 1,
             "failed": 1,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import AccessDeniedError
+from reconciler.errors import AccessDeniedError, ServiceError
 from reconciler.kinds.addresses import ADDRESSES
 from reconciler.resources.call import Call
 from reconciler.resources.normal import DEFAULTS
@@ -322,3 +322,56 @@ def test_a_service_that_does_not_show_everything_is_an_error(refused: str) -> No
 def test_a_service_that_is_not_there_yet_holds_nothing() -> None:
     """A plan before the first apply makes nothing, not even the store."""
     assert EmptyService("sqlite:a").observe(["acme"]) == ObservedState("", {}, new_store="sqlite:a")
+
+
+A_CHANGE = {
+    "kind": "Action", "id": "4", "projectId": "", "name": "n", "type": "action.changed",
+    "sequence": "43", "recordedAt": "a", "writer": "w", "context": {},
+}  # fmt: skip
+
+
+def of_the_past(*answers: Reply) -> tuple[OperationsReader, FakeWire]:
+    """Return a reader of a service in which one object changed since, and how it answers that."""
+    told = iter(answers)
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i"}),
+        ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
+        ListObjects=Answer({"objects": LISTED, "next": ""}),
+        ListChanges=Answer({"changes": [A_CHANGE, A_CHANGE], "next": ""}),
+        ListObjectsAt=lambda _: next(told),
+    )
+    return OperationsReader(wire), wire
+
+
+def test_only_what_changed_since_is_asked_for_and_once() -> None:
+    """The rest is as it is listed now."""
+    then = {**LISTED[3], "name": "hello"}
+    reader, wire = of_the_past(Answer({"objects": [then], "absent": []}))
+
+    seen = reader.observe_at({"acme": 42})
+
+    names = {key.name for key in seen.objects}
+    assert names == {"acme", "storefront", "shop", "hello"}
+    (asked,) = [call for calls in wire.sent for call in calls if call.operation == "ListObjectsAt"]
+    assert asked.fields == {"organizationId": "1", "sequence": "42", "ids": ["4"]}
+
+
+@each_row(
+    "answer",
+    [
+        {},
+        {"objects": [], "absent": []},
+        {"objects": [], "absent": "4"},
+        {"objects": [], "absent": [{"id": "4"}]},
+        {"objects": [], "absent": ["5"]},
+        {"objects": [LISTED[2]], "absent": ["4"]},
+        {"objects": [{"id": 4}], "absent": []},
+        {"objects": {"4": {}}, "absent": []},
+    ],
+)
+def test_a_service_that_answers_something_else_is_no_service(answer: dict[str, Any]) -> None:
+    """It is not asked again and again, and nothing that it made up is exported."""
+    reader, _ = of_the_past(Answer(answer))
+
+    with pytest.raises(ServiceError, match="cannot be used"):
+        reader.observe_at({"acme": 42})
