@@ -26,7 +26,7 @@ import httpx
 
 from reconciler.resources.origin import in_url
 from reconciler.resources.strict_json import JsonError, read_object
-from reconciler.service.domain.refusal import Refusal
+from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.domain.trust import MAX_KEYS_BYTES, check_address, public_keys
 from reconciler.service.keyless.signatures import SignedTokenError
 
@@ -58,6 +58,7 @@ class Issuers:
 
         Raises:
             SignedTokenError: they cannot be had now.
+            Refusal: too many callers wait for them. Such a token was not judged.
         """
         known = self._known.setdefault((issuer, authority), _Known())
         now = self._clock()
@@ -69,7 +70,11 @@ class Issuers:
             known.tried = now
             known.fetch = asyncio.create_task(self._refresh(issuer, authority, known))
         if known.waiting >= MOST_WAITING:
-            raise SignedTokenError("too many callers wait for the keys of this issuer")
+            raise Refusal(
+                Code.RESOURCE_EXHAUSTED,
+                "the service is busy with other tokens; ask again",
+                "service.busy",
+            )
         known.waiting += 1
         try:
             await asyncio.shield(known.fetch)

@@ -11,6 +11,7 @@ from ipaddress import IPv4Address
 
 import pytest
 
+from reconciler.service.domain.refusal import Refusal
 from reconciler.service.keyless.issuers import (
     AGAIN_SECONDS,
     DISCOVERY,
@@ -133,7 +134,7 @@ def test_an_issuer_that_fails_is_asked_once_a_minute() -> None:
 
 
 def test_callers_of_a_slow_issuer_share_one_fetch_and_delay_no_other() -> None:
-    """Only so many of them wait; the rest is refused at once."""
+    """Only so many of them wait; the rest is asked to come again, with tokens that may be right."""
     fetch = Fetch()
     issuers = Issuers(fetch, Clock())
 
@@ -144,7 +145,7 @@ def test_callers_of_a_slow_issuer_share_one_fetch_and_delay_no_other() -> None:
             asyncio.create_task(issuers.keys(ISSUER, "", KEY.id)) for _ in range(MOST_WAITING)
         ]
         await asyncio.sleep(0)
-        with pytest.raises(SignedTokenError, match="too many callers"):
+        with pytest.raises(Refusal, match="ask again"):
             await issuers.keys(ISSUER, "", KEY.id)
         assert KEY.id in await issuers.keys("https://quick.example.com", "", KEY.id)
         fetch.gate.set()
