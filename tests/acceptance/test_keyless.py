@@ -152,6 +152,28 @@ def test_a_pull_request_has_a_viewer_whatever_the_rule_says(keyless: Keyless) ->
     assert keyless.me(keyless.exchange(merge).json()["access_token"])["role"] == "viewer"
 
 
+def test_a_later_rule_for_other_organizations_takes_no_job_away(keyless: Keyless) -> None:
+    """Their admins could make one, with a name and a role that come first."""
+    keyless.add("plan", "--preset", "github", "--role", "viewer", *VIEWS)
+    admin = keyless.first.token("admin")
+    made = keyless.call(admin, "POST", "/management/v1/orgs", json={"name": "beta"})
+    assert made.status_code == 200, made.text
+    keyless.trust(
+        "add", "a", "--keys", "keys.json", "--organization", "beta", "--preset", "github",
+        "--role", "editor", *CLAIMS,
+    )  # fmt: skip
+
+    other = keyless.me(keyless.short())
+    keyless.add("b", "--preset", "github", "--role", "editor", *CLAIMS)
+    short = keyless.short()
+    own = keyless.me(short)
+    written = keyless.add_action(short, "greet").json()["id"]
+    shown = keyless.call(short, "GET", f"/reconciler/v1/objects/{written}/history")
+
+    assert (other["role"], own["role"]) == ("viewer", "editor")
+    assert shown.json()["events"][0]["verified"]["rule"] == "b"
+
+
 def test_a_key_of_idempotency_is_of_the_run(keyless: Keyless) -> None:
     """A renewed token, and a second attempt, get the first answer. Another run does not."""
     keyless.add("apply", "--preset", "github", "--role", "editor", *CLAIMS)

@@ -92,7 +92,8 @@ _OF_PULL_REQUESTS: Mapping[str, frozenset[str]] = {
     "pipeline_source": frozenset({"merge_request_event", "external_pull_request_event"}),
 }
 _REFS = ("ref", "ref_path", "workflow_ref", "job_workflow_ref")
-_REFS_OF_PULL_REQUESTS = ("refs/pull/", "refs/merge-requests/")
+# A push to a branch of GitHub's merge queue is an event like any other.
+_REFS_OF_PULL_REQUESTS = ("refs/pull/", "refs/merge-requests/", "refs/heads/gh-readonly-queue/")
 
 
 def check_issuer(issuer: str, *, is_fetched: bool) -> None:

@@ -43,7 +43,12 @@ from reconciler.service.keyless.signatures import (
     read_signed,
 )
 from reconciler.service.operations.answers import MICROSECONDS
-from reconciler.service.operations.callers import new_token, token_hash, writer_name
+from reconciler.service.operations.callers import (
+    new_token,
+    organizations_of,
+    token_hash,
+    writer_name,
+)
 from reconciler.service.operations.trust import claims_of
 
 LOG = logging.getLogger("reconciler.tokens")
@@ -91,24 +96,25 @@ class Exchange:
 
         Raises:
             SignedTokenError: it is refused.
-            Refusal: the store failed.
+            Refusal: the store failed, or too many callers wait for the keys of its issuer.
         """
         token = read_signed(text)
         rules = await self._rules(token, ISSUER)
         met = [rule for rule in rules if not self._problems(token, rule)]
         if not met:
             raise SignedTokenError(self._why_none(token, rules))
-        # The rule that gives most comes first, then the first by name.
-        met.sort(key=lambda rule: (role_given(rule.role, token.claims) != EDITOR, rule.name))
         problem = SignedTokenError("no rule was met")
+        signed = []
         for rule in met:
             try:
                 await self._check_signature(token, rule)
             except SignedTokenError as failure:
                 problem = failure
             else:
-                return await self._given(token, rule)
-        raise problem
+                signed.append(rule)
+        if not signed:
+            raise problem
+        return await self._given(token, chosen(signed, token))
 
     async def for_machine(self, text: str) -> Given:
         """Return a token for a statement that a machine signed itself. Raises as the other does."""
@@ -184,6 +190,23 @@ class Exchange:
         except StoreError as failure:
             LOG.warning("the store failed: %s. %s", failure.problem, failure.remedy)
             raise store_unusable() from failure
+
+
+def chosen(rules: Sequence[TrustRow], token: SignedToken) -> TrustRow:
+    """Return the rule that counts, of those that a token meets.
+
+    It is for the organizations of the oldest one, or for more. An admin of other organizations
+    could else make a rule that takes a job away from its own.
+    """
+    oldest = min(rules, key=lambda rule: (rule.created_at, rule.id))
+    least = organizations_of(oldest.organizations)
+    given = [
+        rule
+        for rule in rules
+        if (each := organizations_of(rule.organizations)) is None
+        or (least is not None and least <= each)
+    ]
+    return min(given, key=lambda rule: (role_given(rule.role, token.claims) != EDITOR, rule.name))
 
 
 def has_ended(rule: TrustRow, now: int) -> bool:

@@ -16,7 +16,9 @@ import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any, TypeAlias
 
@@ -24,7 +26,7 @@ import httpx
 
 from reconciler.resources.origin import in_url
 from reconciler.resources.strict_json import JsonError, read_object
-from reconciler.service.domain.refusal import Refusal
+from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.domain.trust import MAX_KEYS_BYTES, check_address, public_keys
 from reconciler.service.keyless.signatures import SignedTokenError
 
@@ -33,7 +35,9 @@ FETCH_SECONDS = 5.0  # for discovery and keys together
 KEPT_SECONDS = 3600.0
 AGAIN_SECONDS = 60.0
 MOST_WAITING = 8  # callers of one issuer
-_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
+LOOKUPS = 200  # at once: one for each rule that there can be
+_GIVEN_OUT = IPv6Network("2000::/3")  # all that is public of IPv6; the rest is local or unused
+_DOCUMENTATION = IPv6Network("3fff::/20")  # which older versions of the standard library lack
 _WITH_IPV4 = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))  # in their last four bytes
 
 Keys: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -54,6 +58,7 @@ class Issuers:
 
         Raises:
             SignedTokenError: they cannot be had now.
+            Refusal: too many callers wait for them. Such a token was not judged.
         """
         known = self._known.setdefault((issuer, authority), _Known())
         now = self._clock()
@@ -65,7 +70,11 @@ class Issuers:
             known.tried = now
             known.fetch = asyncio.create_task(self._refresh(issuer, authority, known))
         if known.waiting >= MOST_WAITING:
-            raise SignedTokenError("too many callers wait for the keys of this issuer")
+            raise Refusal(
+                Code.RESOURCE_EXHAUSTED,
+                "the service is busy with other tokens; ask again",
+                "service.busy",
+            )
         known.waiting += 1
         try:
             await asyncio.shield(known.fetch)
@@ -127,6 +136,8 @@ class Fetcher:
     def __init__(self, allowed: Collection[str] = ()) -> None:
         """Fetch from public addresses only, but for hosts that are ``allowed``."""
         self._allowed = frozenset(allowed)
+        # A lookup cannot be ended: each has a thread, so that no other waits for it.
+        self._threads = ThreadPoolExecutor(LOOKUPS, "lookups")
 
     async def __call__(self, address: str, authority: str) -> bytes:
         """Return the content of an address.
@@ -164,7 +175,8 @@ class Fetcher:
     async def _places(self, host: str, port: int) -> list[str]:
         """Return the addresses of a host, each of which may be connected to."""
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        look_up = partial(socket.getaddrinfo, host.strip("[]"), port, type=socket.SOCK_STREAM)
+        found = await loop.run_in_executor(self._threads, look_up)
         places = [str(place[0]) for *_, place in found]
         if host not in self._allowed and not all(map(is_public, places)):
             raise SignedTokenError(f"{host} has an address that is not public")
@@ -194,6 +206,6 @@ def is_public(text: str) -> bool:
             inner = IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(str(inner))
-        if address.teredo or address in _LOCAL_NAT64:
+        if address.teredo or address in _DOCUMENTATION or address not in _GIVEN_OUT:
             return False
     return address.is_global and not address.is_multicast

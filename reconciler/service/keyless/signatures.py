@@ -11,7 +11,7 @@ import base64
 import binascii
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -51,7 +51,7 @@ class SignedToken:
         digest: Of what is signed: the same for every way to write the same token.
     """
 
-    text: str
+    text: str = field(repr=False)
     algorithm: str
     key_id: str
     claims: Mapping[str, Any]

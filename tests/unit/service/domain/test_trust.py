@@ -51,6 +51,7 @@ def test_claims_are_compared_exactly(accepted: Any, claims: Any, expected: list[
         {"pipeline_source": "merge_request_event"},
         {"pipeline_source": "external_pull_request_event"},
         {"ref": "refs/pull/7/merge"},
+        {"event_name": "push", "ref": "refs/heads/gh-readonly-queue/main/pr-7-0a1b"},
         {"ref_path": "refs/merge-requests/7/head"},
         {"job_workflow_ref": "a/b/.github/workflows/x.yml@refs/pull/7/merge"},
         {"workflow_ref": "a/b/.github/workflows/x.yml@refs/pull/7/merge"},

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import threading
 from collections import Counter
 from ipaddress import IPv4Address
 
 import pytest
 
+from reconciler.service.domain.refusal import Refusal
 from reconciler.service.keyless.issuers import (
     AGAIN_SECONDS,
     DISCOVERY,
@@ -41,7 +44,7 @@ def test_a_public_address_may_be_connected_to(address: str) -> None:
         "255.255.255.255", "::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
         "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "2002:7f00:1::", "2002:a00:1::",
         "2001::1", "fc00::1", "fd00::1", "fe80::1", "fe80::1%eth0", "ff02::1", "ff0e::1",
-        "2001:db8::1",
+        "2001:db8::1", "3fff::1", "fec0::1", "4000::1", "5f00::1", "::ffff:0:7f00:1",
     ],
 )  # fmt: skip
 def test_every_other_address_is_not(address: str) -> None:
@@ -131,7 +134,7 @@ def test_an_issuer_that_fails_is_asked_once_a_minute() -> None:
 
 
 def test_callers_of_a_slow_issuer_share_one_fetch_and_delay_no_other() -> None:
-    """Only so many of them wait; the rest is refused at once."""
+    """Only so many of them wait; the rest is asked to come again, with tokens that may be right."""
     fetch = Fetch()
     issuers = Issuers(fetch, Clock())
 
@@ -142,7 +145,7 @@ def test_callers_of_a_slow_issuer_share_one_fetch_and_delay_no_other() -> None:
             asyncio.create_task(issuers.keys(ISSUER, "", KEY.id)) for _ in range(MOST_WAITING)
         ]
         await asyncio.sleep(0)
-        with pytest.raises(SignedTokenError, match="too many callers"):
+        with pytest.raises(Refusal, match="ask again"):
             await issuers.keys(ISSUER, "", KEY.id)
         assert KEY.id in await issuers.keys("https://quick.example.com", "", KEY.id)
         fetch.gate.set()
@@ -150,6 +153,34 @@ def test_callers_of_a_slow_issuer_share_one_fetch_and_delay_no_other() -> None:
 
     asyncio.run(ask())
     assert fetch.seen[f"{ISSUER}/keys"] == 1
+
+
+def test_a_slow_lookup_delays_that_of_no_other_issuer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lookup goes on after its fetch was given up."""
+    go_on = threading.Event()
+
+    def look_up(host: str, *_: object, **__: object) -> list[object]:
+        if host.startswith("slow"):
+            go_on.wait(20)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 443))]
+
+    async def ask() -> None:
+        fetch = Fetcher()
+        slow = [
+            asyncio.create_task(fetch(f"https://slow{number}.example.com/", ""))
+            for number in range(60)
+        ]
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(10):
+                with pytest.raises(SignedTokenError, match="not public"):
+                    await fetch("https://quick.example.com/", "")
+        finally:
+            go_on.set()
+            await asyncio.gather(*slow, return_exceptions=True)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    asyncio.run(ask())
 
 
 @each_row("host", ["localhost", "127.0.0.1", "[::1]"])

@@ -76,3 +76,9 @@ def test_what_is_kept_of_any_signed_token_can_be_stored(claims: dict[str, Any]) 
         facts = json.loads(row.verified)
         assert all(isinstance(text, str) and text.isprintable() for text in facts.values())
         assert row.role in {"viewer", "editor"}
+
+
+def test_a_signed_token_does_not_show_itself() -> None:
+    """Whoever has its text could exchange it again."""
+    text = FORGE.token()
+    assert text.rpartition(".")[2] not in repr(read_signed(text))
