@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from reconciler.plan.model import Plan
     from reconciler.policy.engine import Engine
     from reconciler.policy.judging import Judges
+    from reconciler.policy.model import Setting
+    from reconciler.policy.waivers import PolicySet
 
 
 class Bench(NamedTuple):
@@ -127,10 +129,42 @@ def sitting(folders: PolicyFolders, chosen: Configured) -> Iterator[Bench | None
         trusted, found = read_policies(folders.trusted, may_be_empty=True)
         findings += found
     judges = counting(policies, trusted)
-    today = datetime.fromtimestamp(time.time(), UTC).date()
     # What counts after the merge would break the next run, if it were wrong.
     with Engine(judges.policies) as engine, Engine(judges.unjudged) as later:
-        yield Bench(judges, (engine, later), findings, today)
+        yield Bench(judges, (engine, later), findings, _today())
+
+
+def _today() -> date:
+    return datetime.fromtimestamp(time.time(), UTC).date()
+
+
+def policies_of(chosen: Configured) -> PolicySet | None:
+    """Return the policies and waivers that a configuration names; None where it names none.
+
+    Raises:
+        InvalidPoliciesError: with every finding about them, those of their rules included.
+        PolicyError: the rules could not be compiled.
+        UsageError: the extra ``policy`` is not installed.
+    """
+    with sitting(PolicyFolders(), chosen) as bench:
+        Judge(bench, chosen).check()
+        return bench.judges.own if bench is not None else None
+
+
+def judged_once(plan: Plan, judges: Judges, setting: Setting) -> Plan:
+    """Return a plan with what policies find that were read and checked before.
+
+    Raises:
+        PolicyError: the rules could not be judged.
+        UsageError: the extra ``policy`` is not installed.
+    """
+    if not (judges.policies or judges.waivers):
+        return plan
+    from reconciler.policy.engine import Engine
+    from reconciler.policy.judging import judged
+
+    with Engine(judges.policies) as engine:
+        return judged(plan, judges, engine, setting, _today())
 
 
 def check_judged(approved: Plan | None, plan: Plan) -> None:

@@ -56,8 +56,8 @@ class Commit:
         follows: Whether it is that commit, or comes after it.
         signature: Why its signature does not count, in words; empty where it does, or where none
             is asked for.
-        differences: Each difference of ``reconciler.yaml`` in what decides over approval, in
-            words.
+        differences: Each difference of ``reconciler.yaml``, policies and waivers in what decides
+            over approval, in words.
         accepted: The commit of ``--accept``; empty for none.
         is_known: Whether it is known what was applied before.
     """
@@ -88,7 +88,7 @@ def holds_of(commit: Commit) -> Iterator[Hold]:
     if commit.differences:
         yield Hold(
             Why.UNTRUSTED,
-            f"reconciler.yaml decides otherwise: {'; '.join(commit.differences)}",
+            f"it changes what decides over approval: {'; '.join(commit.differences)}",
             f"If that was meant, start run with --trust-commit {commit.id}.",
         )
     if not commit.is_known:

@@ -60,6 +60,21 @@ def counting(own: PolicySet, trusted: PolicySet | None = None) -> Judges:
     return Judges(policies, trusted.waivers, own, by_place(notes), changed)
 
 
+def loosened(own: PolicySet, trusted: PolicySet) -> Iterator[str]:
+    """Yield in words how a tree's policies and waivers may let through what trusted ones do not.
+
+    A new policy, and a waiver that was taken out, only judge harder.
+    """
+    known, kept = {each.name for each in trusted.policies}, {each.name for each in own.waivers}
+    policies = [each for each in own.policies if each.name in known]
+    waivers = [each for each in trusted.waivers if each.name in kept]
+    for each in (
+        *_moved("policy", policies, trusted.policies, digest_of, _POLICY),
+        *_moved("waiver", own.waivers, waivers, _terms, _WAIVER),
+    ):
+        yield each.summary
+
+
 class _Words(NamedTuple):
     """What to say of a document that only this tree has, that it changes, or that it lacks."""
 

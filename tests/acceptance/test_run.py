@@ -24,6 +24,7 @@ from reconciler.service.build import open_postgres
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request
 from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, an_idp
+from tests.acceptance.test_policies import a_policy, a_waiver
 from tests.acceptance.zitadel import ServeZitadel
 from tests.direct import Direct
 from tests.plain_http import NO_TRUST
@@ -816,3 +817,131 @@ def _rounds(follows: Following) -> int:
         if line.startswith("reconciler_run_rounds_total ")
     ]
     return int(line.split()[1])
+
+
+SHORT = "after.timeout <= duration('10s')"
+LONGER = "after.timeout <= duration('60s')"
+
+
+def policed(rule: str = SHORT, *more: str, **spec: Any) -> dict[str, str | None]:
+    """Return a commit with one policy of actions, and other documents beside it."""
+    policy = a_policy("short", rule, kinds=["Action"], **spec)
+    return {
+        "reconciler.yaml": "apiVersion: reconciler/v1\nkind: Configuration\npolicies: [policies]\n",
+        "policies/all.yaml": "\n---\n".join((policy, *more)),
+        "manifests/greet.yaml": an_action(timeout="10s"),
+    }
+
+
+def test_a_commit_that_a_policy_refuses_is_not_applied(embedded: Loop) -> None:
+    """The one before it stays, and goes on being healed."""
+    loop = embedded
+    good = loop.push(policed())
+    assert loop.once("apply").code == 0
+    loop.push({"manifests/greet.yaml": an_action(timeout="20s")})
+    loop.direct.change("greet", timeout="1s")
+
+    done = loop.once("apply")
+
+    assert done.code == 3, done.all
+    assert "POLICY: policy short: short says no." in done.err
+    assert loop.applied() == good
+    assert loop.held("greet")["spec"]["timeout"] == "10s"
+
+
+def test_a_commit_does_not_take_its_own_policies_away(embedded: Loop) -> None:
+    """Neither by a looser rule, nor by a waiver, nor without the policy, nor without its folder."""
+    loop = embedded
+    good = loop.push(policed())
+    assert loop.once("apply").code == 0
+    waiver = a_waiver("moving", "short", "Action/acme/greet")
+    without = {**policed(), "policies/all.yaml": a_policy("other", LONGER, kinds=["Action"])}
+    found = {}
+    for name, files in {
+        "policy short is changed": policed(LONGER),
+        "waiver moving is new": policed(SHORT, waiver),
+        "policy short is taken out": without,
+        "policies are none, was policies": {"reconciler.yaml": None, "policies/all.yaml": None}
+        | {"reconciler.yaml": "apiVersion: reconciler/v1\nkind: Configuration\ntree: default\n"},
+    }.items():
+        tip = loop.push({**files, "manifests/greet.yaml": an_action(timeout="20s")})
+        done = loop.once("apply")
+        found[name] = (done.code, name in done.err, tip in done.err)
+        assert loop.applied() == good
+    assert set(found.values()) == {(3, True, True)}, found
+
+    assert loop.once("apply", "--trust-commit", tip).code == 0
+    assert loop.held("greet")["spec"]["timeout"] == "20s"
+
+
+def test_a_new_policy_of_a_commit_counts_at_once(embedded: Loop) -> None:
+    """It only judges harder, so that nobody has to trust it first."""
+    loop = embedded
+    assert loop.once("apply").code == 0
+    configured = {"reconciler.yaml": policed()["reconciler.yaml"], "policies/all.yaml": ""}
+    other = a_policy("quick", LONGER, kinds=["Action"])
+    loop.push({**configured, "policies/all.yaml": other})
+    first = loop.once("apply", "--trust-commit", loop.repository.head)
+    assert first.code == 0, first.all
+    before = loop.applied()
+
+    files = policed(SHORT, other)
+    loop.push({**files, "manifests/greet.yaml": an_action(timeout="15s")})
+    refused = loop.once("apply")
+    loop.push({"manifests/greet.yaml": an_action(timeout="5s")})
+    applied = loop.once("apply")
+
+    assert (refused.code, "policy short: short says no." in refused.err) == (3, True), refused.all
+    assert (applied.code, loop.applied()) == (0, loop.repository.head), applied.all
+    assert before != loop.repository.head
+
+
+def test_a_heal_passes_the_policies_too(embedded: Loop) -> None:
+    """What was applied before a policy was there is not brought back against it."""
+    loop = embedded
+    loop.push({"manifests/greet.yaml": an_action(timeout="20s")})
+    assert loop.once("apply").code == 0
+    files = {**policed(changes=["update"]), "manifests/greet.yaml": an_action(timeout="20s")}
+    strict = loop.push(files)
+    assert loop.once("heal", "--trust-commit", strict).code == 0
+    loop.direct.change("greet", timeout="1s")
+
+    done = loop.once("heal", "--trust-commit", strict)
+
+    assert done.code == 3, done.all
+    assert "nothing is healed: POLICY: policy short" in done.err
+    assert loop.held("greet")["spec"]["timeout"] == "1s"
+
+
+def test_wrong_policies_make_a_commit_invalid(embedded: Loop) -> None:
+    """Their findings are said with their places."""
+    loop = embedded
+    good = loop.repository.head
+    assert loop.once("apply").code == 0
+    loop.push(policed("after.timeouts == ''"))
+
+    done = loop.once("apply")
+
+    assert done.code == 1, done.all
+    assert "policies/all.yaml:1:" in done.err
+    assert loop.applied() == good
+
+
+def test_what_is_left_to_others_is_neither_drift_nor_healed(embedded: Loop) -> None:
+    """A field in metadata.ignore keeps what another writer set, over heals and new commits."""
+    loop = embedded
+    action = yaml.safe_load(an_action())
+    action["metadata"]["ignore"] = ["timeout"]
+    loop.push({"manifests/greet.yaml": yaml.safe_dump(action)})
+    assert loop.once("apply").code == 0
+
+    loop.direct.change("greet", timeout="1s")
+    assert loop.once("heal").code == 0
+    loop.direct.change("greet", timeout="2s", allowedToFail=True)
+    healed = loop.once("heal")
+    loop.push({"manifests/partner.yaml": an_idp(jwtEndpoint="https://partner.example.com/new")})
+    applied = loop.once("apply")
+
+    assert (healed.code, applied.code) == (0, 0), healed.all + applied.all
+    spec = loop.held("greet")["spec"]
+    assert (spec["timeout"], spec["allowedToFail"]) == ("2s", False)

@@ -107,7 +107,7 @@ def right_requests(tenant: Tenant, name: str) -> Mapping[str, dict[str, Any]]:
         "ListObjectsAt": {**page, "ids": [tenant.action]},
         "ListRemovals": page,
         "ListChanges": page,
-        "ListTokens": {"limit": 1},
+        "ListTokens": {},
         "GetObjectHistory": {"id": tenant.action},
         "RecordContext": {"id": tenant.action},
         "ListOwedSecrets": page,

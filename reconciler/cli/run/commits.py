@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.configured import NOT_CONFIGURED, Configured, other_service
 from reconciler.cli.manifests import read_whole
+from reconciler.cli.policies import policies_of
 from reconciler.cli.process import forget_kept
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text
 from reconciler.errors import (
@@ -25,6 +26,7 @@ from reconciler.errors import (
 from reconciler.git.mirror import LeftOut, Mirror
 from reconciler.manifests.files import configuration_here
 from reconciler.plan.model import Scope
+from reconciler.policy.waivers import PolicySet
 from reconciler.state import DesiredState
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class Reading:
     Attributes:
         configuration: None where it has none, or one that cannot be read.
         desired: None where the commit is not valid; then ``problem`` says why.
+        policies: Its policies and waivers; None where they cannot be read.
         look: Searches the rest of the commit for what a prune would delete.
     """
 
@@ -69,6 +72,7 @@ class Reading:
     is_protected: bool = False
     desired: DesiredState | None = None
     warnings: tuple[Diagnostic, ...] = ()
+    policies: PolicySet | None = None
     look: Look | None = None
     problem: ReconcilerError | None = None
 
@@ -127,7 +131,7 @@ class Commits:
 
     def _judged(self, commit: str, left_out: Sequence[LeftOut]) -> Reading:
         """Judge what lies in the current folder."""
-        wanted, configuration = self._wanted, None
+        wanted, configuration, policies = self._wanted, None, None
         scope = wanted.scope
         try:
             chosen = self._configured()
@@ -136,10 +140,14 @@ class Commits:
             _refuse_left_out(left_out, wanted, chosen)
             if fault := other_service(chosen, wanted.service):
                 raise fault
+            policies = policies_of(chosen) or PolicySet()
             desired, warnings, scope, look = read_whole(wanted.paths, scope, chosen)
         except (InvalidManifestsError, UsageError) as problem:
-            return Reading(commit, scope, configuration, problem=problem)
-        return Reading(commit, scope, configuration, chosen.is_protected, desired, warnings, look)
+            return Reading(commit, scope, configuration, policies=policies, problem=problem)
+        is_protected = chosen.is_protected
+        return Reading(
+            commit, scope, configuration, is_protected, desired, warnings, policies, look
+        )
 
     def _configured(self) -> Configured:
         from reconciler.configuration.reading import read_configuration
@@ -172,15 +180,18 @@ def _tree_of(chosen: Configured) -> str:
 
 
 def _refuse_left_out(left_out: Sequence[LeftOut], wanted: Wanted, chosen: Configured) -> None:
-    """Refuse a commit with links or submodules where manifests are read.
+    """Refuse a commit with links or submodules where manifests or policies are read.
 
-    A manifest behind one would be missing, and so would count as no longer declared.
+    A manifest behind one would be missing, and so would count as no longer declared; a policy
+    behind one would not judge.
 
     Raises:
         InvalidManifestsError: there are some.
     """
     overlay = [chosen.layers.overlay] if chosen.layers.overlay else []
-    read = [PurePosixPath(path) for path in (*(wanted.paths or chosen.manifests), *overlay)]
+    policies = chosen.configuration.policy_folders if chosen.configuration else ()
+    folders = (*(wanted.paths or chosen.manifests), *overlay, *policies)
+    read = [PurePosixPath(path) for path in folders]
     found = [*_among(left_out, read)]
     if found:
         raise InvalidManifestsError(found)
@@ -192,8 +203,8 @@ def _among(left_out: Sequence[LeftOut], read: Sequence[PurePosixPath]) -> Iterat
         if any(path.is_relative_to(root) or root.is_relative_to(path) for root in read):
             yield error(
                 "GIT-LEFT-OUT",
-                f"this {each.kind} is not read, and manifests may be behind it",
-                "Put the files themselves here, or move it out of the folders of manifests.",
+                f"this {each.kind} is not read, and manifests or policies may be behind it",
+                "Put the files themselves here, or move it out of these folders.",
                 SourceLocation(name_as_text(each.path)),
             )
 

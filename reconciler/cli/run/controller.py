@@ -23,6 +23,7 @@ from reconciler.cli.apply import exit_code as apply_exit_code
 from reconciler.cli.clients import locked, open_client, open_for_plan
 from reconciler.cli.connection import is_file
 from reconciler.cli.journals import begun
+from reconciler.cli.policies import judged_once
 from reconciler.cli.process import ExitCode, exit_code_of
 from reconciler.cli.run.commits import Commits, Reading
 from reconciler.cli.run.lineage import Lineage, invalid
@@ -55,6 +56,7 @@ from reconciler.git.mirror import Mirror
 from reconciler.loop import LocalFiles, drift_in, explained, preview
 from reconciler.plan.drift import Drift
 from reconciler.plan.model import Plan, Scope, ref_of
+from reconciler.policy.model import Setting
 from reconciler.report.visible import visible
 from reconciler.resources.ref import fold
 from reconciler.service_client.port import FeedReader, HistoryReader, ServiceClient, TreeControl
@@ -349,7 +351,7 @@ class Controller:
             return
         try:
             plan, observed = self._preview(reading, service)
-            look.plan = explained(plan, service, observed)
+            look.plan = self._judged(look, explained(plan, service, observed))
         except InvalidManifestsError as problem:
             look.hold(invalid(problem))
             return
@@ -364,6 +366,19 @@ class Controller:
         files = LocalFiles(reading.look, partial(begun, writer.connection, reading.scope))
         with chdir(self._commits.folder_of(reading.commit)):
             return preview(reading.desired, service, reading.scope, writer.allowed, files)
+
+    def _judged(self, look: _Look, plan: Plan, *, heals: bool = False) -> Plan:
+        """Return a plan with what the policies find that count.
+
+        Raises:
+            ReconcilerError: they cannot be read or judged.
+        """
+        if look.reading is None:
+            raise AssertionError("only what a commit leads to is planned")
+        situation = look.situation
+        judges = self._lineage.judges(look.reading, situation.applied, heals=heals)
+        setting = Setting(self._settings.purpose.environment, situation.is_protected)
+        return judged_once(plan, judges, setting)
 
     def _lead(self, wanted: _Led) -> bool:
         """Return whether this run leads a tree; where another one does, it watches.
@@ -433,6 +448,7 @@ class Controller:
             plan, observed = self._preview(reading, service)
             if _is_paused(observed, look.tree):
                 return None
+            plan = self._judged(look, plan)
             if hold := blocked(plan) or self._writer.no_sink(plan):
                 look.hold(hold)
                 look.code = ExitCode.BLOCKED
@@ -472,7 +488,7 @@ class Controller:
         look.left = heal.left
         if not heal.plan.changes and not (heal.plan.deliverable and self._writer.sink):
             return
-        if hold := blocked(heal.plan):
+        if hold := blocked(self._judged(look, heal.plan, heals=True)):
             look.failures.append(f"nothing is healed: {hold.problem}. {hold.remedy}")
             look.code = ExitCode.BLOCKED
             return
@@ -482,10 +498,11 @@ class Controller:
                 base.desired, service, look.healing.scope, self._writer.allowed, all_flows=True
             )
             heal = heal_of(plan, drift_in(plan, observed, service), contested)
-            is_held = blocked(heal.plan) or self._writer.no_sink(heal.plan)
+            healing = self._judged(look, heal.plan, heals=True)
+            is_held = blocked(healing) or self._writer.no_sink(healing)
             if is_held or _is_paused(observed, look.tree):
                 return  # it was looked at again, and the next round says why
-            report = self._writer.carry_out(base.commit, heal.plan, observed, base.desired, service)
+            report = self._writer.carry_out(base.commit, healing, observed, base.desired, service)
         made = [each for each in report.outcomes if each.status is Made.MADE]
         self._fights = self._fights.healed([each.id for each in made], time.monotonic())
         for each in made:

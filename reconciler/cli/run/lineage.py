@@ -12,6 +12,8 @@ from reconciler.configuration.semantics import differences
 from reconciler.continuous.decision import Commit, Hold, Why, holds_of
 from reconciler.errors import InvalidManifestsError, ReconcilerError
 from reconciler.git.mirror import Mirror
+from reconciler.policy.judging import Judges, counting, loosened
+from reconciler.policy.waivers import PolicySet
 from reconciler.resources.ref import fold
 from reconciler.state import Heads
 
@@ -26,7 +28,7 @@ class Said:
     Attributes:
         signed_by: File of the signers that are allowed; None where no signature is asked for.
         accept: The commit at which a rewritten ref is accepted.
-        trust: The commit whose ``reconciler.yaml`` counts.
+        trust: The commit whose ``reconciler.yaml`` and policies count.
         applied: The commit that counts as applied where the service keeps no record.
         writes: Whether the run may write at all.
     """
@@ -154,8 +156,24 @@ class Lineage:
         signature = self._mirror.signature(commit, self._said.signed_by)
         return "" if signature.counts else signature.words
 
+    def judges(self, tip: Reading, applied: str, *, heals: bool = False) -> Judges:
+        """Return the policies that count: those of the trusted commit, and new ones of the tip.
+
+        A heal is judged by the trusted ones alone.
+
+        Raises:
+            ReconcilerError: the policies of the trusted commit cannot be read.
+        """
+        trusted = self._trusted(tip.commit, applied)
+        counted = self._commits.read(trusted) if trusted else tip
+        for reading in (counted, counted if heals else tip):
+            if reading.policies is None and reading.problem is not None:
+                raise reading.problem
+        known = counted.policies or PolicySet()
+        return counting(known if heals else tip.policies or known, known)
+
     def _trusted(self, tip: str, applied: str) -> str:
-        """Return the commit whose ``reconciler.yaml`` counts; empty where there is none yet."""
+        """Return the commit that decides over approval; empty where there is none yet."""
         said = self._said.trust
         if said and self._mirror.is_ancestor(said, tip):
             return said
@@ -163,18 +181,23 @@ class Lineage:
         return known if known and self._mirror.holds(known) else applied
 
     def _differences(self, reading: Reading, applied: str) -> Iterator[str]:
-        """Yield how ``reconciler.yaml`` of the tip decides otherwise than the one that counts."""
+        """Yield how the tip decides otherwise over approval than the commit that counts."""
         trusted = self._trusted(reading.commit, applied)
         if not trusted or trusted == reading.commit or not self._mirror.holds(trusted):
             return
-        counted, proposed = self._commits.read(trusted).configuration, reading.configuration
+        known = self._commits.read(trusted)
+        if known.policies is not None and reading.policies is not None:
+            yield from loosened(reading.policies, known.policies)
+        counted, proposed = known.configuration, reading.configuration
         if counted is None or proposed is None:
             if counted is not proposed and reading.problem is None:
                 yield "it is there in one commit only"
             return
         for each in differences(counted, proposed):
-            what = f"{each.name} of " if each.name else ""
-            yield f"{what}environment {each.environment} is {each.proposed}, was {each.trusted}"
+            of = f"environment {each.environment}" if each.environment else ""
+            what = " of ".join(filter(None, (each.name, of)))
+            verb = "are" if each.name == "policies" else "is"
+            yield f"{what} {verb} {each.proposed}, was {each.trusted}"
 
 
 def _recorded(heads: Heads | None, tree: str, reading: Reading) -> Iterator[str]:
