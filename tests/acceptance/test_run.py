@@ -32,6 +32,7 @@ from tests.postgres_server import PostgresServer
 from tests.program import ROOT, Ran, environment, program
 from tests.repository import PASSWORD, USER, Repository, a_signing_key, hosted
 from tests.running import running_server
+from tests.unit.policy.test_limits import doubled
 from tests.warm import Copy
 
 WITHIN = 30.0
@@ -911,6 +912,31 @@ def test_a_heal_passes_the_policies_too(embedded: Loop) -> None:
     assert done.code == 3, done.all
     assert "nothing is healed: POLICY: policy short" in done.err
     assert loop.held("greet")["spec"]["timeout"] == "1s"
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "size([1,2,3,4,5,6,7,8,9].map(a," * 9 + "[1,2,3,4,5,6,7,8,9]" + "))" * 9 + " > 0",
+        doubled("[[1, 2]]", 28) + " == []",  # ends the process that judges
+    ],
+    ids=["steps", "memory"],
+)
+def test_a_rule_that_cannot_be_judged_stops_its_own_commit_alone(embedded: Loop, bomb: str) -> None:
+    """The commit before it goes on being healed."""
+    loop = embedded
+    good = loop.push(policed())
+    assert loop.once("apply").code == 0
+    bombed = policed(SHORT, a_policy("bomb", bomb, kinds=["Action"]))
+    loop.push({**bombed, "manifests/greet.yaml": an_action(timeout="9s")})
+    loop.direct.change("greet", timeout="1s")
+
+    done = loop.once("apply")
+
+    assert done.code == 3, done.all
+    assert "POLICY-ERROR" in done.err
+    assert loop.applied() == good
+    assert loop.held("greet")["spec"]["timeout"] == "10s", done.all
 
 
 def test_wrong_policies_make_a_commit_invalid(embedded: Loop) -> None:

@@ -18,6 +18,7 @@ from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_te
 from reconciler.errors import (
     InvalidConfigurationError,
     InvalidManifestsError,
+    PolicyError,
     ReconcilerError,
     RepositoryError,
     UsageError,
@@ -142,7 +143,7 @@ class Commits:
                 raise fault
             policies = policies_of(chosen) or PolicySet()
             desired, warnings, scope, look = read_whole(wanted.paths, scope, chosen)
-        except (InvalidManifestsError, UsageError) as problem:
+        except (InvalidManifestsError, PolicyError, UsageError) as problem:
             return Reading(commit, scope, configuration, policies=policies, problem=problem)
         is_protected = chosen.is_protected
         return Reading(

@@ -43,10 +43,12 @@ from reconciler.continuous.decision import (
 )
 from reconciler.continuous.heal import Left, heal_of
 from reconciler.continuous.pace import EVERYTHING_SECONDS, NO_FIGHTS, NO_TRIES
+from reconciler.diagnostics import error
 from reconciler.errors import (
     InterruptedRunError,
     InvalidManifestsError,
     LockHeldError,
+    PolicyError,
     PreconditionFailedError,
     ReconcilerError,
     RepositoryError,
@@ -370,15 +372,22 @@ class Controller:
     def _judged(self, look: _Look, plan: Plan, *, heals: bool = False) -> Plan:
         """Return a plan with what the policies find that count.
 
+        Policies that cannot judge block it. ``heals`` says that it is a plan to heal.
+
         Raises:
-            ReconcilerError: they cannot be read or judged.
+            ReconcilerError: they cannot be read.
         """
         if look.reading is None:
             raise AssertionError("only what a commit leads to is planned")
         situation = look.situation
-        judges = self._lineage.judges(look.reading, situation.applied, heals=heals)
+        judges_of = self._lineage.judges_of_heals if heals else self._lineage.judges
+        judges = judges_of(look.reading, situation.applied)
         setting = Setting(self._settings.purpose.environment, situation.is_protected)
-        return judged_once(plan, judges, setting)
+        try:
+            return judged_once(plan, judges, setting)
+        except PolicyError as failure:
+            block = error("POLICY-ERROR", failure.problem, failure.remedy)
+            return replace(plan, blocks=(*plan.blocks, block))
 
     def _lead(self, wanted: _Led) -> bool:
         """Return whether this run leads a tree; where another one does, it watches.

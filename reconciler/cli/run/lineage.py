@@ -156,29 +156,35 @@ class Lineage:
         signature = self._mirror.signature(commit, self._said.signed_by)
         return "" if signature.counts else signature.words
 
-    def judges(self, tip: Reading, applied: str, *, heals: bool = False) -> Judges:
+    def judges(self, tip: Reading, applied: str) -> Judges:
         """Return the policies that count: those of the trusted commit, and new ones of the tip.
 
-        A heal is judged by the trusted ones alone.
-
         Raises:
-            ReconcilerError: the policies of the trusted commit cannot be read.
+            ReconcilerError: they cannot be read.
         """
         trusted = self._trusted(tip.commit, applied)
-        counted = self._commits.read(trusted) if trusted else tip
-        for reading in (counted, counted if heals else tip):
-            if reading.policies is None and reading.problem is not None:
-                raise reading.problem
-        known = counted.policies or PolicySet()
-        return counting(known if heals else tip.policies or known, known)
+        known = _policies_of(self._commits.read(trusted) if trusted else tip)
+        return counting(_policies_of(tip), known)
+
+    def judges_of_heals(self, tip: Reading, applied: str) -> Judges:
+        """Return the policies of the applied commit, or of the one that ``--trust-commit`` names.
+
+        A commit that is not applied must not keep the one before it from being healed towards.
+
+        Raises:
+            ReconcilerError: they cannot be read.
+        """
+        return counting(_policies_of(self._commits.read(self._named(tip.commit) or applied)))
 
     def _trusted(self, tip: str, applied: str) -> str:
         """Return the commit that decides over approval; empty where there is none yet."""
-        said = self._said.trust
-        if said and self._mirror.is_ancestor(said, tip):
-            return said
         known = self._memory.trusted
-        return known if known and self._mirror.holds(known) else applied
+        return self._named(tip) or (known if known and self._mirror.holds(known) else applied)
+
+    def _named(self, tip: str) -> str:
+        """Return the commit of ``--trust-commit``, if a tip has it."""
+        said = self._said.trust
+        return said if said and self._mirror.is_ancestor(said, tip) else ""
 
     def _differences(self, reading: Reading, applied: str) -> Iterator[str]:
         """Yield how the tip decides otherwise over approval than the commit that counts."""
@@ -198,6 +204,17 @@ class Lineage:
             what = " of ".join(filter(None, (each.name, of)))
             verb = "are" if each.name == "policies" else "is"
             yield f"{what} {verb} {each.proposed}, was {each.trusted}"
+
+
+def _policies_of(reading: Reading) -> PolicySet:
+    """Return the policies of a commit.
+
+    Raises:
+        ReconcilerError: they cannot be read.
+    """
+    if reading.policies is None and reading.problem is not None:
+        raise reading.problem
+    return reading.policies or PolicySet()
 
 
 def _recorded(heads: Heads | None, tree: str, reading: Reading) -> Iterator[str]:
