@@ -40,8 +40,7 @@ _DURATION = re.compile(r"(0|[1-9][0-9]{0,4})([dhms])", re.ASCII)
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 MIN_KEEP_OWED = 3_600  # seconds
 _LONGEST_PAUSE = 31 * 24 * 60 * 60
-_LONGEST_SETTLING = 3_600  # seconds
-_LONGEST_INTERVAL = 3_600  # seconds
+_LONGEST_SHORT = 3_600  # seconds
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 MICROS = 1_000_000  # in a second
 CLOCKS_APART = 300  # seconds that the service's clock may be ahead of this one
@@ -406,13 +405,7 @@ def interval_seconds(text: str) -> int:
     Raises:
         UsageError: the text is not a duration from 1s to 60m.
     """
-    seconds = _seconds(text, "sm")
-    if not seconds or seconds > _LONGEST_INTERVAL:
-        raise UsageError(
-            f"--interval {visible(text)!r} is not a duration from 1s to 60m",
-            remedy="Write a whole number and s or m: --interval 30s, --interval 5m.",
-        )
-    return seconds
+    return _short_seconds("--interval", text, least=1, usual="30s")
 
 
 def commit_id(text: str) -> str:
@@ -449,13 +442,22 @@ def settle_seconds(text: str) -> float:
     Raises:
         UsageError: the text is not a duration from 0s to 60m.
     """
+    return float(_short_seconds("--settle", text, least=0, usual="60s"))
+
+
+def _short_seconds(flag: str, text: str, *, least: int, usual: str) -> int:
+    """Return the seconds of a duration of at most an hour; ``usual`` is an example of one.
+
+    Raises:
+        UsageError: the text is not one.
+    """
     seconds = _seconds(text, "sm")
-    if seconds is None or seconds > _LONGEST_SETTLING:
+    if seconds is None or not least <= seconds <= _LONGEST_SHORT:
         raise UsageError(
-            f"--settle {visible(text)!r} is not a duration from 0s to 60m",
-            remedy="Write a whole number and s or m: --settle 60s, --settle 5m.",
+            f"{flag} {visible(text)!r} is not a duration from {least}s to 60m",
+            remedy=f"Write a whole number and s or m: {flag} {usual}, {flag} 5m.",
         )
-    return float(seconds)
+    return seconds
 
 
 def lock_timeout_seconds(text: str) -> float:
