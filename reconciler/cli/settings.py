@@ -409,6 +409,13 @@ _MAY = (
         multiple=True,
     ),
     Setting(
+        "--redo REF",
+        "plan, apply",
+        "Bring back what an undo took back from this object.",
+        RefType(),
+        multiple=True,
+    ),
+    Setting(
         "--take-over REF",
         "plan, apply",
         "Become the owner of this object, with no field changed.",

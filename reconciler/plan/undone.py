@@ -12,6 +12,7 @@ from reconciler.plan.model import Change, Create, Delete, held_of, ref_of
 from reconciler.resources.fields import Spec, SpecValue
 from reconciler.state import ObservedState, Undone
 
+UNDONE = "GUARD-UNDONE"
 ITSELF = ""
 """Name that stands for the object itself among the values of a mark."""
 
@@ -96,7 +97,7 @@ def _block(change: Change, mark: Undone, names: Sequence[str]) -> Diagnostic:
         said = f"{ref} would get back {', '.join(names)}, which run {mark.run} undid (of {mark.of})"
     reason = f" because: {mark.reason}" if mark.reason else ""
     return error(
-        "GUARD-UNDONE",
+        UNDONE,
         "an undone change would be applied again",
         f"{said}{reason}. Change the manifests (git revert the commit that was undone); if it is "
         f"meant after all, allow just that: --redo {shlex.quote(ref.address)}.",
