@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from reconciler.diagnostics import Diagnostic, Source, SourceLocation, error
+from reconciler.resources import undone as marks
 from reconciler.resources.call import JsonObject
 from reconciler.resources.capabilities import SOURCE, Capabilities, Use, refusal
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import LEFT_AS_HELD
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.strict_json import SequenceNumber
-from reconciler.resources.undone import Undone as Undone  # noqa: PLC0414  (one of the states)
+
+Undone = marks.Undone
 
 
 @dataclass(frozen=True, slots=True)

@@ -411,7 +411,7 @@ _MAY = (
     Setting(
         "--redo REF",
         "plan, apply",
-        "Bring back what an undo took back from this object.",
+        "Apply again what was undone.",
         RefType(),
         multiple=True,
     ),

@@ -14,12 +14,11 @@ from reconciler.resources.undone import Undone, undone_of_text, undone_text
 from tests.builders import GREET, HOUSE, OWNERS, an_action, declared, desired, held, observed
 
 MARK = Undone("run-2", "run-1", "logins failed", {"timeout": value_digest("5s")})
-TREE = {"trees": frozenset({"default"}), "owner": "default"}
 
 
 def plan_of(timeout: str, mark: Undone | None, *redo: str) -> Plan:
     """Return the plan of an action that is held with 1s."""
-    object_ = replace(held(GREET, an_action(timeout="1s"), **TREE), undone=mark)
+    object_ = replace(held(GREET, an_action(timeout="1s")), undone=mark)
     resource = declared(GREET, an_action(timeout=timeout))
     allowed = Allowances(redo=frozenset(redo))
     return build_plan(desired(*OWNERS, resource), observed(*HOUSE, object_), allowed=allowed)
