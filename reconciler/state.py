@@ -7,12 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from reconciler.diagnostics import Diagnostic, Source, SourceLocation, error
+from reconciler.resources import undone as marks
 from reconciler.resources.call import JsonObject
 from reconciler.resources.capabilities import SOURCE, Capabilities, Use, refusal
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import LEFT_AS_HELD
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.strict_json import SequenceNumber
+
+Undone = marks.Undone
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Resource:
         critical: ``metadata.critical``: losing or weakening it may lock people out.
         active: ``metadata.active``; None leaves the state of the object as it is.
         ignored: ``metadata.ignore``: names of fields that somebody else keeps.
+        undone: The mark that a write of it leaves; only an undo leaves one.
+        owner: The tree that a write makes the owner, empty for none; None for the tree that writes.
     """
 
     ref: ResourceRef
@@ -40,6 +45,8 @@ class Resource:
     critical: bool = False
     active: bool | None = None
     ignored: frozenset[str] = frozenset()
+    undone: Undone | None = None
+    owner: str | None = None
 
 
 class Declared(Protocol):
@@ -163,6 +170,7 @@ class ObservedObject:
         can_be_inactive: Whether the service has a call that deactivates it.
         created_at: When it was made, RFC 3339; empty where the service does not tell.
         ignored: Fields that it was applied as ignored; None where the service cannot remember that.
+        undone: What an undo took back of it; None for nothing.
     """
 
     ref: ResourceRef
@@ -187,6 +195,7 @@ class ObservedObject:
     can_be_inactive: bool = True
     created_at: str = ""
     ignored: frozenset[str] | None = None
+    undone: Undone | None = None
 
 
 def is_in_step(declared: Declared, held: ObservedObject) -> bool:
@@ -410,6 +419,7 @@ class ObservedState:
         capabilities: Name of what the service takes (``resources.capabilities``).
         new_store: Address of the store that is to be made; empty where there is one.
         pauses: Of the organizations of the scope that have any, by their names.
+        undone: Marks of the objects that an undo removed, by their folded addresses.
     """
 
     instance: str
@@ -435,6 +445,7 @@ class ObservedState:
     only_active: frozenset[Kind] = frozenset()
     new_store: str = ""
     pauses: Mapping[str, tuple[Pause, ...]] = field(default_factory=dict)
+    undone: Mapping[str, Undone] = field(default_factory=dict)
 
     @property
     def everything(self) -> Iterator[ObservedObject]:

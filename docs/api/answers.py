@@ -275,6 +275,20 @@ def _object() -> Schema:
             "preventDelete": flag(),
             "critical": flag(),
             "ignore": many(_TEXT, "Names of the fields that its manifest leaves to others."),
+            "undone": {
+                "description": "What an undo took back: digests by field; null for nothing.",
+                "oneOf": [
+                    closed(
+                        {
+                            "run": _TEXT,
+                            "of": _TEXT,
+                            "reason": _TEXT,
+                            "values": {"type": "object", "additionalProperties": _TEXT},
+                        }
+                    ),
+                    {"type": "null"},
+                ],
+            },
             "changedBy": {"type": "string", "description": "Name of the last writer's token."},
             "context": _CONTEXT,
             "verified": _VERIFIED,

@@ -236,6 +236,8 @@ def order_of(change: Change, ids: Ids, removed: Collection[tuple[Kind, str]] = (
         prevent_delete=resource.prevent_delete,
         critical=resource.critical,
         ignored=resource.ignored,
+        undone=resource.undone,
+        owner=resource.owner,
         named_ids=named_ids,
     )
 

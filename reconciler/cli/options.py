@@ -395,6 +395,7 @@ def _allowances(given: Mapping[str, Any]) -> Allowances:
         adopt=not given["no_adopt"],
         lockouts={key: each.ref.address for key, each in lockouts.items()},
         reasons={key: each.reason for key, each in lockouts.items()},
+        redo=frozenset(ref.folded for ref in given.get("redo", ())),
     )
 
 

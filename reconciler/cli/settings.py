@@ -409,6 +409,13 @@ _MAY = (
         multiple=True,
     ),
     Setting(
+        "--redo REF",
+        "plan, apply",
+        "Apply again what was undone.",
+        RefType(),
+        multiple=True,
+    ),
+    Setting(
         "--take-over REF",
         "plan, apply",
         "Become the owner of this object, with no field changed.",
@@ -625,7 +632,7 @@ _OUTPUT = (
     Setting(
         "--detailed-exitcode",
         "plan, drift, compare",
-        "Exit 2 for differences and owed secrets, 3 if blocked.",
+        "Exit 2 for changes or owed secrets, 3 if blocked.",
     ),
     Setting("--strict", "validate", "Treat warnings as errors."),
     Setting("--full", f"{_PLANS}, validate, apply", "Do not shorten lists on a terminal."),

@@ -217,7 +217,7 @@ HARMFUL = frozenset(
     {
         *("auto-approve", "digest", "prune", "prune-unmanaged", "allow-updates", "allow-deletes"),
         *("break-glass", "rotate-missing", "take-over", "other-tree", "overwrite", "use-proxy"),
-        "despite-pause",
+        *("despite-pause", "redo"),
         *("revoke", "rotate", "restore", "rebuild", "allow-issuer"),
         *("accept", "trust-commit", "applied", "heal-protected"),
     }

@@ -6,7 +6,7 @@ object that was deleted or made again, a new client secret, a change with a seve
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,10 +20,12 @@ from reconciler.plan.model import (
     Delete,
     Plan,
     Update,
+    held_of,
     makes_secret,
     ref_of,
 )
 from reconciler.plan.risk import is_severe, names_of, risks_of
+from reconciler.plan.undone import UNDONE
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.references import references
 
@@ -55,16 +57,32 @@ def heal_of(plan: Plan, drift: Drift, contested: Collection[str] = ()) -> Heal:
     """
     changes = {ref_of(change).key: change for change in plan.changes}
     missing = {key for key, change in changes.items() if isinstance(change, Create)}
+    undone = _undone(plan, changes)
     kept: set[ResourceRef] = set()
-    left: list[Left] = []
+    left = list(undone.values())
     for drifted in (*drift.objects, *_differing(plan, drift)):
         key = drifted.ref.key
+        if key in undone:
+            continue
         if why := _why_left(drifted, changes.get(key), missing, contested):
             left.append(Left(drifted.ref, drifted.id, why))
         else:
             kept.add(key)
     healing = tuple(change for change in plan.changes if ref_of(change).key in kept)
-    return Heal(replace(plan, changes=healing), tuple(left))
+    # What an undo took back is no part of the heal, so its guard does not stop the rest.
+    blocks = tuple(block for block in plan.blocks if block.code != UNDONE)
+    return Heal(replace(plan, changes=healing, blocks=blocks), tuple(left))
+
+
+def _undone(plan: Plan, changes: Mapping[ResourceRef, Change]) -> Mapping[ResourceRef, Left]:
+    """Return what stays undone, by the key of its ref: the manifests would bring it back."""
+    found: dict[ResourceRef, Left] = {}
+    for block in plan.blocks:
+        if block.code == UNDONE and block.ref is not None:
+            held = held_of(changes[block.ref.key])
+            by = f" by run {held.undone.run}" if held and held.undone else ""
+            found[block.ref.key] = Left(block.ref, held.id if held else "", f"undone{by}")
+    return found
 
 
 def _differing(plan: Plan, drift: Drift) -> Iterator[DriftedObject]:

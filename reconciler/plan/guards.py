@@ -27,6 +27,7 @@ from reconciler.plan.model import (
 )
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
 from reconciler.plan.shared_names import same_names
+from reconciler.plan.undone import undone_blocks
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.references import REFERRED
@@ -51,6 +52,7 @@ class Allowances:
         begun: Specs of the inactive objects that an interrupted run was about to make, by id.
         waived: Policies that would refuse a change and their waivers, by the address of its object,
             or by an empty text for all changes; kept with what is written.
+        redo: Folded addresses of objects whose undone values may come back.
     """
 
     updates: int | None = None
@@ -60,6 +62,7 @@ class Allowances:
     reasons: Mapping[str, str] = field(default_factory=dict)
     begun: Mapping[str, Spec] = field(default_factory=dict)
     waived: Mapping[str, str] = field(default_factory=dict)
+    redo: frozenset[str] = frozenset()
 
     def reason_for(self, change: Change) -> str:
         """Return the reason of ``--break-glass`` for an object, by its old or its new name."""
@@ -87,6 +90,7 @@ def blocks(
         *_partial_prune(changes, desired),
         *_uncarried(changes),
         *_protected(changes),
+        *undone_blocks(changes, observed, allowed.redo),
         *_lockouts(changes, observed.caller_objects, allowed.lockouts),
         *_of_kinds(changes, observed, allowed.lockouts),
         *_adopted(changes, allowed),

@@ -15,6 +15,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.kinds import IN_PROJECT
 from reconciler.resources.ref import KIND_NAMED, PROJECT, Kind, ResourceRef, fold
+from reconciler.resources.undone import undone_of
 from reconciler.service_client.answers import (
     MOST_PAGES,
     PAGE,
@@ -196,6 +197,7 @@ def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> Obser
         active=_is_active(object_id, fields),
         created_at=text_of(details, "creationDate"),
         ignored=_ignored(object_id, fields),
+        undone=undone_of(fields.get("undone")),
     )
 
 

@@ -6,7 +6,7 @@ How each kind is called, and what its answers mean, its room says (``kinds.calls
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
@@ -14,6 +14,7 @@ from reconciler.errors import PreconditionFailedError, ServiceError, ServiceUnav
 from reconciler.kinds.calls import CALLS
 from reconciler.resources.call import Call
 from reconciler.resources.secret import Secret
+from reconciler.resources.undone import undone_text
 from reconciler.service_client.answers import id_of, sequence_of, text_of
 from reconciler.service_client.port import (
     Context,
@@ -61,8 +62,7 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
             custody = run
         case UpdateOrder() | DeleteOrder():
             sequence = None if order.is_moved else order.held.sequence
-            if isinstance(order, UpdateOrder):
-                context = _with_marks(context, order.resource, order.held.ignored or ())
+            context = _of_held(context, order)
     # Where nothing but marks changes, these are recorded.
     made = CALLS[order.ref.kind].calls(order) or [("RecordContext", {"id": unchanged(order).id})]
     text = json.dumps(context)
@@ -80,14 +80,24 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     ]
 
 
+def _of_held(context: Context, order: UpdateOrder | DeleteOrder) -> Context:
+    if isinstance(order, UpdateOrder):
+        return _with_marks(context, order.resource, order.held)
+    return {**context, "undone": undone_text(order.undone)} if order.undone else context
+
+
 def _with_marks(
-    context: Context, wanted: CreateOrder | Resource, ignored_before: Collection[str] = ()
+    context: Context, wanted: CreateOrder | Resource, held: ObservedObject | None = None
 ) -> Context:
     marks = {"preventDelete": wanted.prevent_delete, "critical": wanted.critical}
     # A context is flat, so a list is one text.
-    is_said = wanted.ignored or ignored_before
+    is_said = wanted.ignored or (held is not None and held.ignored)
     ignored = {"ignore": ",".join(sorted(wanted.ignored))} if is_said else {}
-    return {**context, **marks, **ignored}
+    # An ordinary write ends the mark of an undo. An older service would keep the empty text.
+    is_marked = wanted.undone or (held is not None and held.undone)
+    undone = {"undone": undone_text(wanted.undone)} if is_marked else {}
+    owner = {} if wanted.owner is None else {"owner": wanted.owner}
+    return {**context, **marks, **ignored, **undone, **owner}
 
 
 def unchanged(order: Order) -> Written:

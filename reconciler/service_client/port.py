@@ -19,6 +19,7 @@ from reconciler.state import (
     OwedSecret,
     Removal,
     Resource,
+    Undone,
 )
 
 
@@ -34,6 +35,8 @@ class CreateOrder:
         reason: Why it is done although a guard would stop it; kept with what is written.
         named_ids: Ids of the objects that the spec names, by their folded names.
         waived: The policies that would refuse it and their waivers; kept likewise.
+        undone: The mark that it leaves.
+        owner: The tree that becomes the owner, empty for none; None for the tree that writes.
     """
 
     ref: ResourceRef
@@ -47,6 +50,8 @@ class CreateOrder:
     reason: str = ""
     named_ids: Mapping[str, str] = field(default_factory=dict)
     waived: str = ""
+    undone: Undone | None = None
+    owner: str | None = None
 
     @property
     def active(self) -> None:
@@ -100,12 +105,14 @@ class DeleteOrder(_OfHeld):
 
     Attributes:
         is_moved: As of an update.
+        undone: The mark that it leaves under the address of the object.
     """
 
     held: ObservedObject
     reason: str = ""
     is_moved: bool = False
     waived: str = ""
+    undone: Undone | None = None
 
 
 @dataclass(frozen=True, slots=True)

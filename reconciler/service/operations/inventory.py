@@ -130,6 +130,7 @@ def object_view(row: ObjectRow, spec: Answer | None = None) -> Answer:
         "preventDelete": marks["preventDelete"] or False,
         "critical": marks.get("critical", False),
         "ignore": marks.get("ignore", []),
+        "undone": marks.get("undone"),
         "changedBy": row.changed_by,
         **context_view(row.context),
     }

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from reconciler.kinds.events import EVENTS
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Kind, fold_name
+from reconciler.resources.undone import undone_of_text
 from reconciler.service.domain.events import (
     Added,
     Changed,
@@ -149,10 +150,10 @@ def _next_marks(marks: str, context: str, *, gives: bool) -> str:
         return marks
     said: JsonObject = json.loads(context)
     before: JsonObject = json.loads(marks)
-    known = {**before}
+    known: dict[str, Any] = {**before}
     tree = tree_of(context)
     if gives and tree:
-        known["owner"] = tree
+        known["owner"] = _owner_of(said, tree)
         known["trees"] = sorted({*known["trees"], tree})
     for mark in ("preventDelete", "critical"):
         if isinstance(said.get(mark), bool):
@@ -161,7 +162,23 @@ def _next_marks(marks: str, context: str, *, gives: bool) -> str:
         known["ignore"] = sorted({*said["ignore"].split(",")} - {""})
         if not known["ignore"]:  # most objects have none: their marks do not tell it
             del known["ignore"]
+    _mark_undone(known, said.get("undone"))
     return canonical(known)
+
+
+def _owner_of(said: JsonObject, tree: str) -> str:
+    """Return the owner after a write: an undo gives an object back, maybe to no tree at all."""
+    owner = said.get("owner")
+    return owner if isinstance(owner, str) else tree
+
+
+def _mark_undone(marks: dict[str, Any], said: object) -> None:
+    """Keep the mark of an undo; an empty text ends it, and what is no mark is ignored."""
+    undone = undone_of_text(said)
+    if undone is not None:
+        marks["undone"] = undone._asdict()
+    elif said == "":
+        marks.pop("undone", None)
 
 
 @lru_cache(maxsize=64)

@@ -10,8 +10,10 @@ from reconciler.continuous.heal import CONTESTED, Heal, heal_of
 from reconciler.plan.drift import find_drift
 from reconciler.plan.model import Plan, ref_of
 from reconciler.plan.planner import build_plan
+from reconciler.plan.undone import value_digest
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.undone import Undone
 from reconciler.state import ObjectEvent, ObservedObject, Removal, Resource
 from tests.builders import (
     GREET,
@@ -167,3 +169,16 @@ def test_a_heal_keeps_the_blocks_of_the_whole_plan() -> None:
 
     assert len(heal.plan.changes) == 12
     assert heal.plan.blocks
+
+
+def test_what_an_undo_took_back_is_left_and_stops_nothing_else() -> None:
+    default = declared(GREET)
+    mark = Undone("run-2", "run-1", "", {"timeout": value_digest(default.spec["timeout"])})
+    undone = replace(held(GREET, an_action(timeout="1s"), **BY_ANA), undone=mark)
+    changed = held(WEB, an_application(devMode=True), **BY_ANA)
+
+    heal = healing([default, declared(WEB)], [undone, changed])
+
+    assert refs(heal.plan) == [WEB]
+    assert heal.plan.blocks == ()
+    assert [(each.ref, each.why) for each in heal.left] == [(GREET, "undone by run run-2")]

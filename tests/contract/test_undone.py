@@ -1,0 +1,59 @@
+"""The mark of an undo, kept with an object on every store."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reconciler.resources.undone import Undone, undone_text
+from reconciler.service.domain.refusal import Refusal
+from reconciler.service.projections.maintenance import rebuild, verify
+from tests.unit.service.asking import Asking
+
+MARK = Undone("run-2", "run-1", "logins failed", {"devMode": "0" * 64})
+TEXT = undone_text(MARK)
+KEPT = {"run": "run-2", "of": "run-1", "reason": "logins failed", "values": {"devMode": "0" * 64}}
+
+
+def context(**said: object) -> str:
+    return json.dumps({"tree": "team-a", **said})
+
+
+def written(ask: Asking, *contexts: str) -> dict[str, object]:
+    """Return the only object after these contexts were recorded, and rows agree with the log."""
+    made = ask.an_app(context=context())
+    for each in contexts:
+        ask("RecordContext", id=made["appId"], context=each)
+    (found,) = ask.objects()
+    rebuild(ask.service.store)
+    assert (ask.objects(), verify(ask.service.store)) == ([found], [])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("contexts", "expected"),
+    [
+        pytest.param([context(undone=TEXT)], KEPT, id="kept"),
+        pytest.param([context(undone=TEXT), context()], KEPT, id="a writer that knows no marks"),
+        pytest.param([context(undone=TEXT), context(undone="")], None, id="ended"),
+        pytest.param([context(undone=7)], None, id="not a text"),
+        pytest.param([context(undone="x")], None, id="not JSON"),
+        pytest.param([context(undone=TEXT), context(undone="[]")], KEPT, id="another shape"),
+    ],
+)
+def test_the_mark_of_an_undo(ask: Asking, contexts: list[str], expected: object) -> None:
+    assert written(ask, *contexts)["undone"] == expected
+
+
+@pytest.mark.parametrize("said", [{"undone": "x" * 6001}, {"owner": "x" * 201}])
+def test_too_long_a_text_is_refused(ask: Asking, said: dict[str, str]) -> None:
+    made = ask.an_app(context=context())
+
+    with pytest.raises(Refusal, match="characters"):
+        ask("RecordContext", id=made["appId"], context=context(**said))
+
+
+@pytest.mark.parametrize("owner", ["team-b", ""])
+def test_an_undo_gives_an_object_back(ask: Asking, owner: str) -> None:
+    assert written(ask, context(owner=owner))["owner"] == owner
