@@ -61,9 +61,14 @@ class Adopt:
 
 @dataclass(frozen=True)
 class Delete:
-    """The service holds an object that no manifest declares, and pruning was asked for."""
+    """The service holds an object that no manifest declares, and pruning was asked for.
+
+    Attributes:
+        undone: The mark that it leaves; only an undo leaves one.
+    """
 
     held: ObservedObject
+    undone: Undone | None = None
 
 
 Change: TypeAlias = Create | Update | Adopt | Delete
