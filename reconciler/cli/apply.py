@@ -68,8 +68,15 @@ from reconciler.state import DesiredState, ObservedState, Pause, Undone, pauses_
 class Undo(Protocol):
     """The undo of a run: its desired state is read from the service, under the lock."""
 
-    of: str
-    reason: str
+    @property
+    def of(self) -> str:
+        """Return the id of the run."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Return why it is undone; may be empty."""
+        ...
 
     def ready(self, run: Run, client: ServiceClient) -> tuple[Run, HistoryReader]:
         """Return a run with its desired state, and the service as it was read for that."""

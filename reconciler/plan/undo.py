@@ -25,8 +25,8 @@ from reconciler.state import (
 )
 
 STALE = "UNDO-CHANGED-SINCE"
-SIDE_EVENTS = frozenset({"application.secret_delivered", "application.secret_dropped"})
-"""Events that change nothing of an object."""
+SIDE_EVENTS = frozenset({"application.secret.claimed"})
+"""Types of the events that change nothing of an object: a delivery was acknowledged."""
 
 
 def is_change(event: FeedEvent) -> bool:
