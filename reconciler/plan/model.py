@@ -14,7 +14,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import DEFAULT_TREE, ResourceRef, Shard
 from reconciler.resources.strict_json import SequenceNumber
-from reconciler.state import ObservedObject, OwedSecret, Resource, is_in_step, Undone
+from reconciler.state import ObservedObject, OwedSecret, Resource, Undone, is_in_step
 
 # Changes have no slots, because each keeps its field differences once they are computed; see
 # ``diff.field_changes``.
