@@ -69,8 +69,7 @@ class Undoing:
         Raises:
             StalePlanError: an object was changed since; each is printed on stderr.
         """
-        found = _events_of(client, self.of, run.scope.tree)
-        sequences, events = found
+        sequences, events = _events_of(client, self.of, run.scope.tree)
         names = run.desired.organizations
         now = client.observe(names)
         before = client.observe_at({name: sequences[name] for name in names})
@@ -99,7 +98,13 @@ class Undoing:
             )
         redo = frozenset(ref.folded for key, ref in refs.items() if key in events)
         allowed = replace(run.allowed, redo=redo)
-        return replace(run, desired=desired, allowed=allowed), _AsRead(client, now)
+        # An application that lacks its secret is no matter of this undo, unless the run wrote it.
+        objects = {
+            key: each if each.id in events else replace(each, has_secret=None)
+            for key, each in now.objects.items()
+        }
+        read = _AsRead(client, replace(now, objects=objects))
+        return replace(run, desired=desired, allowed=allowed), read
 
 
 def _events_of(
