@@ -256,17 +256,12 @@ def _ready(log_format: str, address: str) -> None:
 
 def _reload(certificate: Certificate | None) -> None:
     """Read the certificate of the server again, and log what came of it."""
-    from reconciler.service.transport.connections import ListenError
+    from reconciler.service.transport.connections import read_again
 
     if certificate is None:
         LOG.info("SIGHUP: there is no certificate to read again")
-        return
-    try:
-        certificate.reload()
-    except ListenError as failure:
-        LOG.warning("the certificate stays as it is: %s. %s", failure.problem, failure.remedy)
     else:
-        LOG.info("the certificate %s was read again", certificate.chain)
+        read_again(certificate, LOG)
 
 
 def _announce(log_format: str, words: str) -> None:

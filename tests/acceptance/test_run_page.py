@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
+import ssl
 import threading
+import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ from html import unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -264,9 +267,39 @@ def test_a_token_opens_the_page_to_others_over_tls(embedded: Loop, tmp_path: Pat
     follows.process.wait(WITHIN)
 
 
-def _trusting(certificate: Path) -> Any:
-    import ssl
+def test_a_renewed_certificate_of_the_page_is_read_at_a_hangup(
+    embedded: Loop, tmp_path: Path
+) -> None:
+    """New connections get it; a bad file changes nothing, and the log says so."""
+    certificate, key = a_certificate(tmp_path)
+    tls = ("--tls-cert", str(certificate), "--tls-key", str(key))
+    follows = following(embedded, "observe", "--interval", "60m", *tls)
+    place = urlsplit(follows.address)
 
+    def presented() -> str:
+        return ssl.get_server_certificate((str(place.hostname), place.port or 0), timeout=WITHIN)
+
+    def hang_up(words: str) -> None:
+        follows.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + WITHIN
+        while words not in follows.log.read_text(encoding="utf-8"):
+            assert time.monotonic() < deadline, follows.log.read_text(encoding="utf-8")
+            time.sleep(0.05)
+
+    first = presented()
+    a_certificate(tmp_path)
+    hang_up("was read again")
+    second = presented()
+    assert second == certificate.read_text(encoding="ascii") != first
+
+    key.write_text("nonsense", encoding="ascii")
+    hang_up("stays as it is: cannot use the certificate")
+    assert presented() == second
+    follows.process.send_signal(signal.SIGTERM)
+    assert follows.process.wait(WITHIN) == 128 + signal.SIGTERM
+
+
+def _trusting(certificate: Path) -> Any:
     return ssl.create_default_context(cafile=certificate)
 
 

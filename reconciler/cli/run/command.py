@@ -148,7 +148,8 @@ def run_command(
     """Follow a branch: watch the service, undo changes made by hand, apply new commits.
 
     PATHS are folders and files of the repository, from its root; the default is the folder
-    manifests. SIGTERM ends it once what is being written is done; SIGHUP starts a round.
+    manifests. SIGTERM ends it once what is being written is done; SIGHUP starts
+    a round and reads the certificate of the page again.
     """
     require_libraries("run")
     from reconciler.service.transport.logs import set_up_logs
@@ -264,6 +265,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self._number = 0
+        self._hung_up = False
         self._read, self._write = os.pipe()
         for end in (self._read, self._write):
             os.set_blocking(end, False)
@@ -282,6 +284,11 @@ class _Signals:
     def stops(self) -> int:
         """Return the signal that ends the run, or 0."""
         return self._number
+
+    def take_hangup(self) -> bool:
+        """Return whether a hangup came since the last call."""
+        hung_up, self._hung_up = self._hung_up, False
+        return hung_up
 
     def wake(self) -> None:
         """End the waiting. A pipe does it: a lock could be held by what a signal interrupts."""
@@ -306,7 +313,9 @@ class _Signals:
             is_asked = self.wait(left) or is_asked
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        if number != signal.SIGHUP:
+        if number == signal.SIGHUP:
+            self._hung_up = True
+        else:
             if self._number:
                 raise InterruptedRunError(number)
             self._number = number
@@ -317,7 +326,13 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
     """Make round after round until a signal ends the run; answer requests meanwhile."""
     from reconciler.cli.run.listening import Pages, answering
     from reconciler.cli.run.page import StatusPage
-    from reconciler.service.transport.connections import Certificate, ListenError, address_of, bind
+    from reconciler.service.transport.connections import (
+        Certificate,
+        ListenError,
+        address_of,
+        bind,
+        read_again,
+    )
 
     place = address_to_listen("--listen", form.listen)
     token, page_token = _token_in(form.trigger_token_file), _token_in(form.page_token_file)
@@ -337,6 +352,8 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
         LOG.info("listening on %s", address_of(listening, is_tls=tls is not None))
         while not signals.stops():
             begun = time.monotonic()
+            if signals.take_hangup() and tls is not None:
+                read_again(tls, LOG)  # not in the handler, which may interrupt a line of the log
             controller.round()
             interval = form.interval or (OURS_SECONDS if controller.has_feed else ZITADEL_SECONDS)
             signals.wait_for_round(begun, interval)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import resource
 import socket
@@ -234,6 +235,20 @@ class Certificate:
         self.chain, self._key = chain, key
         self.context = tls_context(chain, key)
 
+    def following(self) -> ssl.SSLContext:
+        """Return a context for a server that is given one only once.
+
+        Each handshake moves on to the context of that moment. OpenSSL asks also where a client
+        names no host.
+        """
+        entry = tls_context(self.chain, self._key)
+
+        def move(connection: ssl.SSLObject, _name: str | None, _entry: ssl.SSLContext) -> None:
+            connection.context = self.context
+
+        entry.sni_callback = move
+        return entry
+
     def reload(self) -> None:
         """Read the files again.
 
@@ -241,6 +256,16 @@ class Certificate:
             ListenError: they cannot be used; the certificate stays as it is.
         """
         self.context = tls_context(self.chain, self._key)
+
+
+def read_again(certificate: Certificate, log: logging.Logger) -> None:
+    """Read the files of a certificate again, and log the result."""
+    try:
+        certificate.reload()
+    except ListenError as failure:
+        log.warning("the certificate stays as it is: %s. %s", failure.problem, failure.remedy)
+    else:
+        log.info("the certificate %s was read again", certificate.chain)
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:

@@ -294,7 +294,7 @@ async def serve_pages(
 ) -> None:
     """Serve an application of few callers until ``ended`` is set. Signals stay as they are."""
     config = _config(app, observer, replace(limits, drain_seconds=1))
-    config.ssl = tls.context if tls is not None else None
+    config.ssl = tls.following() if tls is not None else None
     config.limit_concurrency = MAX_SCRAPES
     side = _SideServer(config)
     task = asyncio.get_running_loop().create_task(side.serve([listening]))
