@@ -126,6 +126,11 @@ def components() -> dict[str, Schema]:
     }
 
 
+def _undone() -> Schema:
+    values = {"type": "object", "additionalProperties": _TEXT}
+    return closed({"run": _TEXT, "of": _TEXT, "reason": _TEXT, "values": values})
+
+
 def _token() -> Schema:
     return closed(
         {
@@ -277,17 +282,7 @@ def _object() -> Schema:
             "ignore": many(_TEXT, "Names of the fields that its manifest leaves to others."),
             "undone": {
                 "description": "What an undo took back: digests by field; null for nothing.",
-                "oneOf": [
-                    closed(
-                        {
-                            "run": _TEXT,
-                            "of": _TEXT,
-                            "reason": _TEXT,
-                            "values": {"type": "object", "additionalProperties": _TEXT},
-                        }
-                    ),
-                    {"type": "null"},
-                ],
+                "oneOf": [_undone(), {"type": "null"}],
             },
             "changedBy": {"type": "string", "description": "Name of the last writer's token."},
             "context": _CONTEXT,
@@ -502,6 +497,18 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
                         "owed": many(closed({"tree": _TEXT, "secrets": _NUMBER})),
                         "custody": flag(),
                         "pauses": many(ref("Pause"), "Those that are not over."),
+                        "unmade": many(
+                            closed(
+                                {
+                                    "kind": _TEXT,
+                                    "projectId": _TEXT,
+                                    "name": _TEXT,
+                                    "undone": _undone(),
+                                }
+                            ),
+                            "Objects that an undo removed, with its mark; names are folded. "
+                            "The newest 200.",
+                        ),
                     }
                 )
             )

@@ -219,7 +219,7 @@ def order_of(change: Change, ids: Ids, removed: Collection[tuple[Kind, str]] = (
     held = held_of(change)
     is_moved = held is not None and (REFERRED.get(held.ref.kind), held.organization_id) in removed
     if isinstance(change, Delete):
-        return DeleteOrder(change.held, is_moved=is_moved)
+        return DeleteOrder(change.held, is_moved=is_moved, undone=change.undone)
     named = references(change.resource.ref, change.resource.spec)
     named_ids = {ref.key.name: ids[ref.key] for ref, _ in named}
     if not isinstance(change, Create):

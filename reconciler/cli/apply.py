@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 from reconciler.apply.changes import ApplyReport, Status
 from reconciler.apply.executor import Executor
@@ -54,13 +55,32 @@ from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, Usa
 from reconciler.loop import LocalFiles, carry_out, explained
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
+from reconciler.plan.undo import marked
 from reconciler.report.apply_report import ResultDocument, report_as_text
 from reconciler.report.place import Place, place_as_text
 from reconciler.report.plan_document import PlanDocument, blocks_in_words
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import fold
-from reconciler.service_client.port import ServiceClient
-from reconciler.state import DesiredState, ObservedState, Pause, pauses_of
+from reconciler.service_client.port import HistoryReader, ServiceClient
+from reconciler.state import DesiredState, ObservedState, Pause, Undone, pauses_of
+
+
+class Undo(Protocol):
+    """The undo of a run: its desired state is read from the service, under the lock."""
+
+    @property
+    def of(self) -> str:
+        """Return the id of the run."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Return why it is undone; may be empty."""
+        ...
+
+    def ready(self, run: Run, client: ServiceClient) -> tuple[Run, HistoryReader]:
+        """Return a run with its desired state, and the service as it was read for that."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +89,7 @@ class Run:
 
     Attributes:
         commit: The commit that is applied, all of it; empty where that is not certain.
+        undo: What is undone; None for an apply of manifests.
     """
 
     desired: DesiredState
@@ -87,6 +108,7 @@ class Run:
     lock_timeout: float
     despite_pause: bool
     commit: str
+    undo: Undo | None = None
 
 
 @command("apply", example="plan.json", formats=(*OUTPUTS,), need=Need.ONE)
@@ -156,7 +178,7 @@ def apply_command(
                 _approve(run, refused_plan(scope, desired.organizations, blocks))
             if not holds_anything(connection.service):
                 return _apply_to_new_store(run)
-            return _apply(run)
+            return apply_run(run)
 
 
 def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, scope: Scope) -> str:
@@ -166,14 +188,15 @@ def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, sco
     return clean_commit([*paths, *filter(None, [chosen.layers.overlay])])
 
 
-def _apply(run: Run) -> int:
+def apply_run(run: Run) -> int:
     """Take the lock, plan, get approval, and carry the plan out."""
     with open_client(run.connection) as client:
         with locked(client, run.desired.organizations, run.lock_timeout):
             crashpoint("C1")
             with timed("observe and plan"):
+                run, reader = run.undo.ready(run, client) if run.undo else (run, client)
                 plan, observed = run.approval.preview(
-                    run.desired, client, run.scope, run.allowed, run.files
+                    run.desired, reader, run.scope, run.allowed, run.files
                 )
                 plan = _judged(run, explained(plan, client, observed))
             approved = _approve(run, plan, pauses_of(observed, run.scope.tree))
@@ -279,6 +302,9 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
         "plan": run.approval.digest_of(plan),
         "run": run_id,
     }
+    if run.undo:
+        plan = marked(plan, Undone(run_id, run.undo.of, run.undo.reason, {}))
+        context |= {"undo": run.undo.of, "reason": run.undo.reason}
     place = Place(run.connection.service, instance, tree, run.scope.environment)
     if why_a_sink(plan):
         prove_seal_key(run.connection)

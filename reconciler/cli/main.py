@@ -36,6 +36,7 @@ COMMANDS = {
     "validate": "reconciler.cli.validate:validate_command",
     "plan": "reconciler.cli.plan:plan_command",
     "apply": "reconciler.cli.apply:apply_command",
+    "undo": "reconciler.cli.undo:undo_command",
     "show": "reconciler.cli.plan:show_command",
     "drift": "reconciler.cli.observe:drift_command",
     "pause": "reconciler.cli.trees:pause_command",

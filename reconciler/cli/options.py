@@ -360,7 +360,7 @@ def _scope(given: Mapping[str, Any]) -> Scope:
     """
     from reconciler.plan.model import Scope
 
-    shard, taken = given["shard"], given.get("take_over", ())
+    shard, taken = given.get("shard"), given.get("take_over", ())
     taken = {ref.key for ref in taken if not shard or shard.holds(ref.organization)}
     target, exclude = given["target"], given["exclude"]
     scope = Scope(
@@ -392,7 +392,7 @@ def _allowances(given: Mapping[str, Any]) -> Allowances:
     return Allowances(
         given["allow_updates"],
         given["allow_deletes"],
-        adopt=not given["no_adopt"],
+        adopt=not given.get("no_adopt"),
         lockouts={key: each.ref.address for key, each in lockouts.items()},
         reasons={key: each.reason for key, each in lockouts.items()},
         redo=frozenset(ref.folded for ref in given.get("redo", ())),

@@ -436,6 +436,20 @@ def pause_reason(text: str) -> str:
     return text
 
 
+def undo_reason(text: str) -> str:
+    """Return the text of ``--reason`` of an undo, which may be empty.
+
+    Raises:
+        UsageError: it is longer than a service keeps.
+    """
+    if len(text) > LONGEST_REASON:
+        raise UsageError(
+            f"--reason has {len(text)} characters",
+            remedy=f"Say why it is undone, in at most {LONGEST_REASON} characters.",
+        )
+    return text
+
+
 def settle_seconds(text: str) -> float:
     """Return the seconds in the text of ``--settle``.
 

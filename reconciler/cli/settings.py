@@ -35,6 +35,7 @@ from reconciler.cli.parameter_types import (
     settle_seconds,
     shard_named,
     tree_named,
+    undo_reason,
 )
 from reconciler.errors import UsageError
 from reconciler.report.visible import LEAST, LIMIT
@@ -97,7 +98,7 @@ class Setting(NamedTuple):
         return PREFIX + self.name.upper().replace("-", "_") if self.has_variable else ""
 
 
-_WRITERS = "apply, secret rotate, secret deliver"
+_WRITERS = "apply, undo, secret rotate, secret deliver"
 _TREES = "pause, resume"
 _BY_HAND = (
     f"{_WRITERS}, {_TREES}, plan, drift, history, export, compare, outputs, doctor, secret list"
@@ -125,7 +126,7 @@ _WORK = (
     ),
     Setting(
         "--tree NAME",
-        f"plan, apply, drift, doctor, {_TREES}, secret rotate, secret deliver",
+        f"plan, apply, undo, drift, doctor, {_TREES}, secret rotate, secret deliver",
         "Name of the tree: the manifests that are applied together.",
         tree_named,
         default=DEFAULT_TREE,
@@ -139,14 +140,14 @@ _WORK = (
     ),
     Setting(
         "--target REF",
-        "plan, apply, drift",
+        "plan, apply, undo, drift",
         "Only this object, or a glob, or @FILE.",
         RefsType(),
         multiple=True,
     ),
     Setting(
         "--exclude REF",
-        "plan, apply, drift",
+        "plan, apply, undo, drift",
         "Not this object; as in --target.",
         RefsType(),
         multiple=True,
@@ -173,14 +174,14 @@ _WORK = (
     ),
     Setting(
         "--policies DIR",
-        "plan, apply, validate",
+        "plan, apply, undo, validate",
         "Folder of policies, or recommended. Default: policies of reconciler.yaml.",
         Filled(),
         multiple=True,
     ),
     Setting(
         "--trusted-policies DIR",
-        "plan, apply",
+        "plan, apply, undo",
         "The policies of the target branch: they and their waivers count until the merge.",
         Filled(),
         multiple=True,
@@ -391,19 +392,27 @@ _MAY = (
         "--into", "drift", "With --accept: write into the environment's overlay.", ("overlay",)
     ),
     Setting("--dry-run", "drift", "With --accept: show the difference in files, and write none."),
-    Setting("--auto-approve", "apply, drift, secret rotate, store restore", "Do not ask."),
+    Setting("--auto-approve", "apply, undo, drift, secret rotate, store restore", "Do not ask."),
     Setting(
-        "--digest SHA256", "apply", "Apply the plan that has this digest, or nothing. Does not ask."
+        "--digest SHA256",
+        "apply, undo",
+        "Apply the plan that has this digest, or nothing. Does not ask.",
     ),
-    Setting("--prune", "plan, apply, run", "Delete what this tree owns and no longer declares."),
+    Setting(
+        "--prune", "plan, apply, undo, run", "Delete what this tree owns and no longer declares."
+    ),
     Setting(
         "--prune-unmanaged", "plan, apply", "Delete what is declared nowhere and of no other tree."
     ),
-    Setting("--allow-updates N", "plan, apply, run", "Allow up to N updates of a kind.", _COUNT),
-    Setting("--allow-deletes N", "plan, apply, run", "Allow up to N deletes of a kind.", _COUNT),
+    Setting(
+        "--allow-updates N", "plan, apply, undo, run", "Allow up to N updates of a kind.", _COUNT
+    ),
+    Setting(
+        "--allow-deletes N", "plan, apply, undo, run", "Allow up to N deletes of a kind.", _COUNT
+    ),
     Setting(
         "--break-glass REF=REASON",
-        "plan, apply",
+        "plan, apply, undo",
         "Allow changes of this object that may lock people out; the reason is recorded.",
         BreakGlassType(),
         multiple=True,
@@ -497,7 +506,16 @@ _MAY = (
         "Commit that was applied last, where a ZITADEL keeps no record and --state is new.",
         commit_id,
     ),
-    Setting("--despite-pause", "apply", "Apply a tree that is paused."),
+    Setting("--despite-pause", "apply, undo", "Apply a tree that is paused."),
+    Setting(
+        "--keep REF",
+        "undo",
+        "Leave this object as it is held.",
+        RefType(),
+        multiple=True,
+        has_variable=False,
+    ),
+    Setting("--reason TEXT", "undo", "Why, for those who find it undone.", undo_reason, default=""),
     Setting(
         "--reason TEXT",
         "pause",
@@ -530,7 +548,7 @@ _MAY = (
 _SECRETS = (
     Setting(
         "--secrets-to SINK",
-        "plan, apply, run, doctor, secret rotate, secret deliver",
+        "plan, apply, undo, run, doctor, secret rotate, secret deliver",
         "Where client secrets go: file:DIR, exec:COMMAND, exec-batch:COMMAND or "
         "age:DIR?recipient=KEY.",
     ),
@@ -620,7 +638,7 @@ _SECRETS = (
 _OUTPUT = (
     Setting(
         "--format",
-        f"{_PLANS}, validate, apply, drift, history, outputs, doctor, secret list, "
+        f"{_PLANS}, validate, apply, undo, drift, history, outputs, doctor, secret list, "
         "store verify, token list, policy test, trust list, trust show, trust test, "
         "machine list",
         "Form of the output.",
@@ -635,7 +653,7 @@ _OUTPUT = (
         "Exit 2 for changes or owed secrets, 3 if blocked.",
     ),
     Setting("--strict", "validate", "Treat warnings as errors."),
-    Setting("--full", f"{_PLANS}, validate, apply", "Do not shorten lists on a terminal."),
+    Setting("--full", f"{_PLANS}, validate, apply, undo", "Do not shorten lists on a terminal."),
     Setting(
         "--expires DURATION", "plan", "Life of a saved plan, such as 2d.", seconds_of, default="24h"
     ),

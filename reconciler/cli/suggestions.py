@@ -190,7 +190,7 @@ COMMANDS = _by_word(
             "`reconciler login ORIGIN` stores a token for a service. `reconciler token create` "
             "makes one for `reconciler serve`."
         ),
-        "rollback undo revert": "Revert the commit in Git, then plan and apply.",
+        "rollback revert": "Run `reconciler undo RUN`, then revert the commit in Git.",
         "workspace env environment stack": _ENVIRONMENTS,
         "log logs audit events": "`reconciler history REF` shows who changed an object, and when.",
         "start server daemon listen": "`reconciler serve` runs the identity service.",

@@ -86,7 +86,7 @@ def changed_between(
     for now in after.objects.values():
         then = held.pop(now.id, None)
         if then is None:
-            changes.append(Create(_as_declared(now)))
+            changes.append(Create(as_declared(now)))
             continue
         update = _update(then, now, events.get(now.id, ()))
         if field_changes(update):
@@ -117,7 +117,8 @@ def changed_between(
     )
 
 
-def _as_declared(held: ObservedObject) -> Resource:
+def as_declared(held: ObservedObject) -> Resource:
+    """Return an object as a resource that says all of it."""
     return Resource(
         held.ref,
         held.spec,
@@ -133,7 +134,7 @@ def _as_declared(held: ObservedObject) -> Resource:
 def _update(then: ObservedObject, now: ObservedObject, events: Sequence[FeedEvent]) -> Update:
     owner = now.owner if now.owner and now.owner != then.owner else ""
     return Update(
-        _as_declared(now),
+        as_declared(now),
         then,
         new_secret=any(gives_secret(event) for event in events),
         new_owner=owner,

@@ -14,7 +14,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import DEFAULT_TREE, ResourceRef, Shard
 from reconciler.resources.strict_json import SequenceNumber
-from reconciler.state import ObservedObject, OwedSecret, Resource, is_in_step
+from reconciler.state import ObservedObject, OwedSecret, Resource, Undone, is_in_step
 
 # Changes have no slots, because each keeps its field differences once they are computed; see
 # ``diff.field_changes``.
@@ -61,9 +61,14 @@ class Adopt:
 
 @dataclass(frozen=True)
 class Delete:
-    """The service holds an object that no manifest declares, and pruning was asked for."""
+    """The service holds an object that no manifest declares, and pruning was asked for.
+
+    Attributes:
+        undone: The mark that it leaves; only an undo leaves one.
+    """
 
     held: ObservedObject
+    undone: Undone | None = None
 
 
 Change: TypeAlias = Create | Update | Adopt | Delete

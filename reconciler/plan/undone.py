@@ -79,7 +79,8 @@ def undone_blocks(
 
 
 def _is_undo(change: Change) -> bool:
-    return not isinstance(change, Delete) and change.resource.undone is not None
+    mark = change.undone if isinstance(change, Delete) else change.resource.undone
+    return mark is not None
 
 
 def _mark_of(change: Change, observed: ObservedState) -> Undone | None:

@@ -172,7 +172,7 @@ def rebased(order: UpdateOrder, now: ObservedObject | None, tree: object) -> Upd
         (now.prevent_delete, held.prevent_delete, wanted.prevent_delete),
         (now.critical, held.critical, wanted.critical),
         (now.ignored, held.ignored, wanted.ignored),
-        (now.owner, held.owner, tree),
+        (now.owner, held.owner, tree if wanted.owner is None else wanted.owner),
         (now.has_secret, held.has_secret),
         (now.uncarried, held.uncarried),
     ]
@@ -205,6 +205,7 @@ def confirmed_result(order: Order, call: Call, now: Mapping[str, ObservedObject]
 
 
 def _is_ours(call: Call, held: ObservedObject) -> bool:
-    """Return whether the tree that a call was made for owns an object."""
-    tree = json.loads(call.context).get("tree") if call.context else None
-    return tree is None or is_owned_by(held, tree)
+    """Return whether the tree that a call was to make the owner of an object is its owner."""
+    said = json.loads(call.context) if call.context else {}
+    owner = said.get("owner", said.get("tree"))
+    return owner is None or (held.owner == "" if owner == "" else is_owned_by(held, owner))

@@ -303,7 +303,7 @@ class TreeControl(Protocol):
         ...
 
 
-class ServiceClient(HistoryReader, FeedReader, Protocol):
+class ServiceClient(ReadOnlyService, Protocol):
     """A service that can be looked at and written to.
 
     Attributes:

@@ -29,7 +29,7 @@ from reconciler.service_client.observation import (
     trees_of,
 )
 from reconciler.service_client.owed import Custody, owed_by_tree
-from reconciler.service_client.trees import changes_in, heads_in, pauses_in
+from reconciler.service_client.trees import changes_in, heads_in, pauses_in, unmade_in
 from reconciler.service_client.wire import (
     Answer,
     Reply,
@@ -120,6 +120,7 @@ class OperationsReader:
                 for name, found in seen.items()
                 if name in named and (pauses := pauses_in(found))
             },
+            undone=unmade_in((found for name, found in seen.items() if name in named), objects),
         )
 
     def observe_at(self, moments: Mapping[str, int]) -> ObservedState:

@@ -6,8 +6,10 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from reconciler.errors import LockHeldError
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import fold
+from reconciler.resources.ref import KIND_NAMED, PROJECT, ResourceRef, fold
+from reconciler.resources.undone import undone_of
 from reconciler.service_client.answers import id_of, objects_of, sequence_of, text_of, unsound
 from reconciler.service_client.locks import Leases, ProcessIdentity, Terms, UntilRefused
 from reconciler.service_client.port import Context
@@ -18,7 +20,15 @@ from reconciler.service_client.wire import (
     answers_of,
     service_error,
 )
-from reconciler.state import Applied, FeedEvent, Head, Heads, Pause
+from reconciler.state import (
+    Applied,
+    FeedEvent,
+    Head,
+    Heads,
+    ObservedObject,
+    Pause,
+    Undone,
+)
 
 
 def heads_in(pages: Iterable[JsonObject]) -> Heads:
@@ -55,6 +65,29 @@ def pauses_in(organization: JsonObject) -> tuple[Pause, ...]:
         return ()
     found = objects_of(organization, "pauses")
     return tuple(Pause(*(text_of(each, name) for name in _OF_PAUSE)) for each in found)
+
+
+def unmade_in(
+    organizations: Iterable[JsonObject], objects: Mapping[ResourceRef, ObservedObject]
+) -> Mapping[str, Undone]:
+    """Return the marks of the objects that an undo removed, by their folded addresses.
+
+    Args:
+        organizations: As they are listed; a service that has no undo says nothing of it.
+        objects: What they hold.
+    """
+    projects = {held.id: held.ref.name for ref, held in objects.items() if ref.kind == PROJECT}
+    found = {}
+    for organization in organizations:
+        for fields in objects_of(organization, "unmade") if "unmade" in organization else ():
+            kind, mark = KIND_NAMED.get(text_of(fields, "kind")), undone_of(fields.get("undone"))
+            project = projects.get(text_of(fields, "projectId"), "")
+            if kind is None or mark is None or (KINDS[kind].is_in_project and not project):
+                continue
+            owner = text_of(organization, "name")
+            ref = ResourceRef(kind, text_of(fields, "name"), owner, project)
+            found[ref.folded] = mark
+    return found
 
 
 def changes_in(pages: Iterable[JsonObject]) -> Iterator[FeedEvent]:

@@ -57,3 +57,43 @@ def test_too_long_a_text_is_refused(ask: Asking, said: dict[str, str]) -> None:
 @pytest.mark.parametrize("owner", ["team-b", ""])
 def test_an_undo_gives_an_object_back(ask: Asking, owner: str) -> None:
     assert written(ask, context(owner=owner))["owner"] == owner
+
+
+def removed(ask: Asking, count: int = 1) -> list[str]:
+    """Make as many applications, and remove them as an undo does; return their ids."""
+    made = [ask.an_app(name=f"app-{number}")["appId"] for number in range(count)]
+    for each in made:
+        ask("RemoveApp", projectId=ask.project, appId=each, context=context(undone=TEXT))
+    return made
+
+
+def unmade(ask: Asking) -> list[dict[str, object]]:
+    (found,) = ask("ListTrees")["organizations"]
+    rebuild(ask.service.store)
+    assert ask("ListTrees")["organizations"] == [found]
+    assert verify(ask.service.store) == []
+    return found["unmade"]
+
+
+def test_the_mark_of_an_object_that_an_undo_removed_ends_when_it_is_made_again(ask: Asking) -> None:
+    removed(ask)
+
+    assert unmade(ask) == [
+        {
+            "kind": "OidcApplication",
+            "projectId": ask.project,
+            "name": "app-0",
+            "undone": KEPT,
+        }
+    ]
+    ask.an_app(name="APP-0")
+    assert unmade(ask) == []
+
+
+def test_an_organization_keeps_the_newest_of_the_marks(ask: Asking) -> None:
+    removed(ask, 203)
+
+    names = {each["name"] for each in unmade(ask)}
+
+    assert len(names) == 200
+    assert not names & {"app-0", "app-1", "app-2"}

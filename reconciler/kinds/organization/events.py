@@ -1,6 +1,7 @@
-"""Events of the trees of an organization: their pauses, and the commits that were applied.
+"""Events of an organization that leave marks on it: of trees, and of objects that an undo removed.
 
-What they say last is kept in the marks of the organization's row, by the name of the tree.
+What they say last is kept in the marks of the organization's row, by the name of the tree or by the
+key of the object.
 """
 
 from __future__ import annotations
@@ -8,10 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from reconciler.resources.undone import undone_of_text
 from reconciler.service.domain.events import KindEvents, MarkEvent
 
 PAUSED = "paused"
 APPLIED = "applied"
+UNMADE = "unmade"
+MOST_UNMADE = 200
+"""Objects of an organization whose marks are kept, the newest. One is enough to block a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +73,42 @@ class TreeApplied(MarkEvent):
         marks[APPLIED] = {**marks.get(APPLIED, {}), self.tree: record}
 
 
-ROW = KindEvents((TreePaused, TreeResumed, TreeApplied))
+@dataclass(frozen=True, slots=True)
+class ObjectUnmade(MarkEvent):
+    """An undo removed an object, which a plan is not to make again.
+
+    Attributes:
+        key: Of the object.
+        undone: The mark, as the text of a context.
+    """
+
+    VERB = "object.unmade"
+    key: str
+    undone: str
+
+    def marked(self, marks: dict[str, Any], at: int, writer: str) -> None:
+        """Keep the mark as the newest one."""
+        mark = undone_of_text(self.undone)
+        if mark is None:
+            return
+        kept = {**marks.get(UNMADE, {}), self.key: {**mark._asdict(), "at": at}}
+        newest = sorted(kept, key=lambda key: kept[key]["at"])[-MOST_UNMADE:]
+        marks[UNMADE] = {key: kept[key] for key in newest}
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRemade(MarkEvent):
+    """An object that an undo had removed was made again."""
+
+    VERB = "object.remade"
+    key: str
+
+    def marked(self, marks: dict[str, Any], at: int, writer: str) -> None:
+        """End the mark."""
+        kept = {key: mark for key, mark in marks[UNMADE].items() if key != self.key}
+        marks[UNMADE] = kept
+        if not kept:
+            del marks[UNMADE]
+
+
+ROW = KindEvents((TreePaused, TreeResumed, TreeApplied, ObjectUnmade, ObjectRemade))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from reconciler import __version__
+from reconciler.kinds.organization.events import UNMADE
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.events import ContextRecorded
 from reconciler.service.domain.refusal import not_found
@@ -149,7 +150,7 @@ def list_trees(call: Reading, fields: Fields) -> Answer:
     The answer is advice. It looks at an organization and the first objects in it, because a tree
     that applies to an organization applies to most of it. Of the secrets that are owed, it counts
     the first by their tree. ``custody`` is exact: false means no secrets to list, owed or lost.
-    So are ``pauses``.
+    So are ``pauses`` and ``unmade``.
     """
     fields.end()
     query = ObjectQuery(Kind.ORGANIZATION, "", call.caller.organizations, by_name=True)
@@ -166,8 +167,26 @@ def list_trees(call: Reading, fields: Fields) -> Answer:
             view = _trees_view(organization, [organization.marks, *marks])
             owed = _owed_by_tree(kept, now)
             pauses = pauses_of(organization, now)
-            answer.append({**view, "owed": owed, "custody": bool(kept), "pauses": pauses})
+            answer.append(
+                {
+                    **view,
+                    "owed": owed,
+                    "custody": bool(kept),
+                    "pauses": pauses,
+                    "unmade": _unmade(organization),
+                }
+            )
     return {"organizations": answer}
+
+
+def _unmade(organization: ObjectRow) -> Sequence[Answer]:
+    """Return the objects that an undo removed, with its mark; names are folded."""
+    found = []
+    for key, mark in sorted(json.loads(organization.marks).get(UNMADE, {}).items()):
+        kind, project, name = key.split("/", 2)
+        undone = {each: value for each, value in mark.items() if each != "at"}
+        found.append({"kind": kind, "projectId": project, "name": name, "undone": undone})
+    return found
 
 
 def list_tokens(call: Reading, fields: Fields) -> Answer:

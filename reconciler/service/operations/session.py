@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 from reconciler.kinds.fields import KINDS
+from reconciler.kinds.organization.events import UNMADE, ObjectRemade, ObjectUnmade
 from reconciler.resources.ref import Kind
+from reconciler.resources.undone import undone_of_text
 from reconciler.service.domain.events import Event, side_stream
 from reconciler.service.domain.refusal import (
     invalid,
@@ -185,6 +188,7 @@ class Writing(Reading):
         if not organization:
             self.check_lease(row.folded)
         self._put(row)
+        self._end_unmade(row)
         return row
 
     def begin(self, stream: StreamAt, event: Event) -> ObjectRow:
@@ -192,6 +196,7 @@ class Writing(Reading):
         self.check_lease(self.owner(Kind.ORGANIZATION, stream.organization).folded)
         row = self._first(stream, event)
         self._put(row)
+        self._end_unmade(row)
         return row
 
     def _first(self, stream: StreamAt, event: Event) -> ObjectRow:
@@ -231,7 +236,25 @@ class Writing(Reading):
         self.tx.remove_object(row.id)
         if row.secret_hash:
             self._end_custody(row)
+        self._keep_unmade(row)
         return stored
+
+    def _keep_unmade(self, row: ObjectRow) -> None:
+        """Keep the mark of an undo that removed an object, with its organization."""
+        said = json.loads(self.request.context).get("undone") if self.request.context else None
+        if isinstance(said, str) and undone_of_text(said) is not None:
+            owner = self.object(Kind.ORGANIZATION, row.organization)
+            self.change(owner, [ObjectUnmade(Kind.ORGANIZATION, _key_of(row), said)])
+
+    def _end_unmade(self, row: ObjectRow) -> None:
+        """End the mark of an undo that removed an object of this name."""
+        if row.kind == Kind.ORGANIZATION:
+            return
+        key = _key_of(row)
+        if UNMADE in self.owner(Kind.ORGANIZATION, row.organization).marks:
+            owner = self.object(Kind.ORGANIZATION, row.organization)
+            if key in json.loads(owner.marks).get(UNMADE, ()):
+                self.change(owner, [ObjectRemade(Kind.ORGANIZATION, key)])
 
     def _end_custody(self, row: ObjectRow) -> None:
         for owed in self.tx.owed([row.id]):
@@ -291,3 +314,8 @@ def _check_trees(before: ObjectRow, after: ObjectRow) -> None:
     """
     if len(trees_of(after.marks)) > max(MAX_TREES, len(trees_of(before.marks))):
         raise too_many_trees(MAX_TREES)
+
+
+def _key_of(row: ObjectRow) -> str:
+    """Return the key under which an organization keeps the mark of an object."""
+    return f"{row.kind}/{row.parent}/{row.folded}"

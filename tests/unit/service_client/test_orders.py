@@ -459,6 +459,27 @@ def test_an_update_is_tried_again_where_nothing_changed_that_was_decided(
         assert {call.expected_sequence for call in calls_of(again, {})} == {9}
 
 
+def test_an_undo_that_gives_an_object_back_is_its_own_by_the_new_owner() -> None:
+    order = UpdateOrder(replace(LEFT, owner="theirs"), held(WEB))
+
+    assert rebased(order, moved(owner="theirs"), "ours") is not None
+    assert rebased(order, moved(owner="ours"), "ours") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "owner", "done"),
+    [("theirs", "theirs", True), ("theirs", "a", False), ("", "", True), ("", "a", False)],
+)
+def test_an_undo_is_confirmed_by_the_owner_that_it_gives(
+    given: str, owner: str, *, done: bool
+) -> None:
+    order = UpdateOrder(declared(WEB, {"devMode": True}), replace(BEFORE, owner="b"))
+    call = Call("UpdateOIDCAppConfig", context=json.dumps({"tree": "a", "owner": given}))
+    now = replace(after(said={"devMode": True}), owner=owner)
+
+    assert (confirmed_result(order, call, {now.id: now}) is not None) is done
+
+
 def test_a_declared_state_that_moved_is_not_tried_again() -> None:
     order = UpdateOrder(replace(LEFT, active=True), held(WEB))
 

@@ -36,6 +36,8 @@ OWN = {
     "organization.tree.paused": ["tree", "reason", "until"],
     "organization.tree.resumed": ["tree"],
     "organization.tree.applied": ["tree", "commit", "outcome"],
+    "organization.object.unmade": ["key", "undone"],
+    "organization.object.remade": ["key"],
     "application.secret.changed": ["secret_hash"],
     "flow.trigger.set": ["flow", "trigger", "actions"],
     "flow.action.dropped": ["action"],

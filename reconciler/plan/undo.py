@@ -1,0 +1,111 @@
+"""The undo of a run: what its objects were before it, as a desired state.
+
+Everything else is desired as it is held, so that the one planner changes only what the run wrote.
+What the run made is declared nowhere: a leftover, which only ``--prune`` deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from reconciler.diagnostics import Diagnostic, error
+from reconciler.plan.between import as_declared
+from reconciler.plan.model import Change, Create, Delete, Plan
+from reconciler.plan.undone import undone_values
+from reconciler.resources.ref import ResourceRef
+from reconciler.state import (
+    DesiredState,
+    FeedEvent,
+    ObservedObject,
+    ObservedState,
+    Resource,
+    Undone,
+)
+
+STALE = "UNDO-CHANGED-SINCE"
+SIDE_EVENTS = frozenset({"application.secret.claimed"})
+"""Types of the events that change nothing of an object: a delivery was acknowledged."""
+
+
+def is_change(event: FeedEvent) -> bool:
+    """Return whether an event changed an object; records of an organization do not."""
+    is_record = event.kind == "organization" and event.type != "organization.added"
+    return event.type not in SIDE_EVENTS and not is_record
+
+
+def changed_since(
+    events: Mapping[str, Sequence[FeedEvent]], run: str, names: Mapping[str, ResourceRef]
+) -> Sequence[Diagnostic]:
+    """Return an error for each object that another changed since a run first wrote to it.
+
+    Args:
+        events: Of each object that the run wrote to, by its id, oldest first.
+        run: The run to undo.
+        names: Refs of the objects by their ids.
+    """
+    found = []
+    for key, told in sorted(events.items()):
+        first = next(n for n, each in enumerate(told) if each.context.get("run") == run)
+        later = [each for each in told[first:] if each.context.get("run") != run]
+        if later:
+            last, ref = later[-1], names.get(key)
+            by = last.context.get("run")
+            what = f"run {by}" if by else f"{last.type} of {last.writer}"
+            named = str(ref or last.name)
+            first_undo = f"Undo run {by} first, or leave" if by else "Leave"
+            keep = f": --keep {ref.address}" if ref else ""
+            said = f"{named} was changed by {what} at {last.at}. {first_undo} the object out{keep}."
+            found.append(error(STALE, "an object was changed since", said, ref=ref))
+    return found
+
+
+def undoing(
+    before: ObservedState,
+    now: ObservedState,
+    written: Collection[str],
+    placeholder: Undone,
+) -> tuple[DesiredState, Sequence[Diagnostic]]:
+    """Return what an undo wants the service to hold, and an error for each name that is taken.
+
+    Args:
+        before: What was held before the run.
+        now: What is held.
+        written: Ids of the objects that are undone.
+        placeholder: A mark that says that these are changes of an undo.
+    """
+    stays = [as_declared(each) for each in now.everything if each.id not in written]
+    ids = {each.id for each in now.everything}
+    comes = [_as_it_was(each, ids, placeholder) for each in before.everything if each.id in written]
+    resources: dict[ResourceRef, Resource] = {}
+    taken = []
+    for each in chain(stays, comes):
+        if each.ref.key in resources:
+            said = f"{each.ref} is now the name of another object. Rename or remove that one."
+            taken.append(error(STALE, "a name is taken", said, ref=each.ref))
+        resources[each.ref.key] = each
+    names = {each.ref.organization for each in now.everything}
+    return DesiredState(resources, tuple(sorted(names))), taken
+
+
+def _as_it_was(held: ObservedObject, ids: Collection[str], placeholder: Undone) -> Resource:
+    pin = held.id if held.id in ids else ""
+    return replace(
+        as_declared(held), pinned_id=pin, undone=placeholder, owner=held.owner if pin else None
+    )
+
+
+def marked(plan: Plan, mark: Undone) -> Plan:
+    """Return a plan whose changes leave the mark of an undo."""
+    return replace(plan, changes=tuple(_marked(change, mark) for change in plan.changes))
+
+
+def _marked(change: Change, mark: Undone) -> Change:
+    values = dict(undone_values(change))
+    own = mark._replace(values=values) if values else None
+    if isinstance(change, Delete):
+        return replace(change, undone=own)
+    if isinstance(change, Create):
+        return Create(replace(change.resource, undone=own))
+    return replace(change, resource=replace(change.resource, undone=own))

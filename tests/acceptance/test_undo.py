@@ -1,0 +1,76 @@
+"""``undo RUN``, embedded and against ``serve``, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Run, an_action, an_application
+from tests.acceptance.test_moments import applied, exported, ours
+
+__all__ = ["ours"]
+
+GLASS = ("--break-glass", "OidcApplication/acme/shop/web=test")
+STEPS: dict[str, dict[str, str]] = {
+    "create": {"more": an_action("more", script="function more() {}")},
+    "update": {"web": an_application("web", redirectUris=["https://other.example.com/cb"])},
+    "state": {"greet": an_action().replace('"metadata": {', '"metadata": {"active": false, ')},
+    "delete": {"partner": ""},
+}
+
+
+def undone(way: Run, run_id: str, *more: str) -> str:
+    """Undo a run, and return the id of the run that did."""
+    ran = way(
+        "undo", run_id, "--auto-approve", "--format", "json", "--prune", "--allow-deletes", "9",
+        "--reason", "logins failed", *GLASS, *more,
+    )  # fmt: skip
+    assert ran.code == 0, ran.all
+    return str(ran.json["run"])
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_an_undo_brings_back_what_was_held_and_an_undo_of_it_the_rest(
+    ours: Run, small: Path, step: str
+) -> None:
+    """Both ways: the service holds what it held before the run that is undone."""
+    before = exported(ours)
+    run_id = str(applied(ours, small, **STEPS[step]).json["run"])
+    after = exported(ours)
+    assert after != before
+
+    second = undone(ours, run_id)
+    assert exported(ours) == before
+
+    undone(ours, second)
+    assert exported(ours) == after
+
+
+def test_what_was_changed_since_is_refused_unless_it_is_kept(ours: Run, small: Path) -> None:
+    """The later run and --keep are named; nothing is written."""
+    first = str(applied(ours, small, **STEPS["state"], **STEPS["update"]).json["run"])
+    later = str(applied(ours, small, greet=an_action(timeout="7s")).json["run"])
+    held = exported(ours)
+
+    refused = ours("undo", first, "--auto-approve", *GLASS)
+
+    assert refused.code == 4, refused.all
+    assert f"run {later}" in refused.err
+    assert "--keep Action/acme/greet" in refused.err
+    assert exported(ours) == held
+    undone(ours, first, "--keep", "Action/acme/greet")
+    assert "other.example.com" not in exported(ours)
+    assert "7s" in exported(ours)
+
+
+def test_the_plan_of_the_same_manifests_is_blocked_after_an_undo(ours: Run, small: Path) -> None:
+    """It stays undone, and says why."""
+    run_id = str(applied(ours, small, **STEPS["update"]).json["run"])
+    undone(ours, run_id)
+
+    plan = ours("plan", "--detailed-exitcode", *GLASS)
+
+    assert plan.code == 3, plan.all
+    assert "GUARD-UNDONE" in plan.err
+    assert "logins failed" in plan.err
