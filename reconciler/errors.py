@@ -12,7 +12,7 @@ ReconcilerError
 ├── LocalFileError               a file of ours cannot be read or written: journal, sink, backup
 ├── RepositoryError              Git, or the repository of the manifests, cannot be used
 ├── OutputError                  stdout cannot be written
-├── LockHeldError                somebody else is applying
+├── LockHeldError                another run is applying
 ├── InterruptedRunError          a signal asked the run to stop
 └── ServiceError                 the service was asked, and said no
     ├── InvalidArgumentError         3
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class ReconcilerError(Exception):
     """A foreseen failure: what is wrong, and what to do next.
 
-    The remedy is a required argument so that nobody can raise an error without having thought
+    The remedy is a required argument so that no error is raised without a thought
     of the person who will read it.
     """
 
@@ -203,7 +203,7 @@ class UnseenOrganizationError(AccessDeniedError):
         first, *others = names
         more = f" and {len(others)} more" if others else ""
         super().__init__(
-            f"cannot tell whether {first}{more} exists with this token",
+            f"cannot say whether {first}{more} exists with this token",
             remedy=remedy
             or "The token is bound to other organizations. Use one for this organization or "
             "for all, or leave its manifests out of PATHS. To make a new organization, use a token "

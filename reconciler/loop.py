@@ -164,7 +164,7 @@ def _not_explained(left: Sequence[ResourceRef], why: str) -> Diagnostic:
         "PLAN-CAUSES-NOT-READ",
         f"the history of {len(left)} object(s) was not read",
         f"{why} For {left[0]}{' and others' if len(left) > 1 else ''} the plan names the last "
-        "writer for all fields together; `reconciler history` tells them apart.",
+        "writer for all fields together; `reconciler history` shows each of them.",
         ref=left[0],
     )
 
@@ -275,7 +275,7 @@ def _not_shown(seen: ObservedState) -> Iterator[Diagnostic]:
         "Lists lag, and in rare cases a server loses a row of them for good. Run `reconciler plan` "
         "again later, or wait longer: reconciler apply --settle 5m. Until they show, the next plan "
         "may want to make them again; an apply looks for an object of the same name before it "
-        "keeps a second one, and tells a lost row from a late one.",
+        "keeps a second one, and distinguishes a lost row from a late one.",
         ref=seen.unshown[0],
     )
 
@@ -287,7 +287,7 @@ def _not_listed(seen: ObservedState) -> Iterator[Diagnostic]:
             "APPLY-ROW-LOST",
             f"the service refuses a name as taken, and its lists lost it: {_first(seen.unlisted)}",
             "No list showed an object of the name within the time of --settle. An earlier run, or "
-            "somebody else, made it: its event is stored, and the server's projection has no row "
+            "another writer, made it: its event is stored, and the server's projection has no row "
             "of it. Waiting does not bring it back. The operator of the server must rebuild that "
             "projection from the events; then plan again. Only what was made within that time can "
             "still show by itself: reconciler apply --settle 5m.",

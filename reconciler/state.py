@@ -31,7 +31,7 @@ class Resource:
         prevent_delete: ``metadata.preventDelete``.
         critical: ``metadata.critical``: losing or weakening it may lock people out.
         active: ``metadata.active``; None leaves the state of the object as it is.
-        ignored: ``metadata.ignore``: names of fields that somebody else keeps.
+        ignored: ``metadata.ignore``: names of fields that another writer keeps.
         undone: The mark that a write of it leaves; only an undo leaves one.
         owner: The tree that a write makes the owner, empty for none; None for the tree that writes.
     """
@@ -168,7 +168,7 @@ class ObservedObject:
             tell.
         active: Whether it is active. Always, of a kind without a state.
         can_be_inactive: Whether the service has a call that deactivates it.
-        created_at: When it was made, RFC 3339; empty where the service does not tell.
+        created_at: When it was made, RFC 3339; empty where the service does not report it.
         ignored: Fields that it was applied as ignored; None where the service cannot remember that.
         undone: What an undo took back of it; None for nothing.
     """
@@ -247,7 +247,7 @@ def completed(resource: Resource, held: ObservedObject) -> Resource:
 def is_owned_by(held: ObservedObject, tree: str) -> bool:
     """Return whether a tree owns an object.
 
-    Where the service does not tell owners, every tree that ever applied the object is one.
+    Where the service does not report owners, every tree that ever applied the object is one.
     """
     return tree in held.trees if held.owner is None else held.owner == tree
 
@@ -379,7 +379,7 @@ UPGRADE = "upgrade this program."
 """Ends a reason for an incomplete listing that another run would find again."""
 
 LET_THROUGH = "Let GET /management/v1/iam through to the service"
-"""What to do where a ZITADEL does not tell its id."""
+"""What to do where a ZITADEL does not report its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +409,7 @@ class ObservedState:
             does not show after the same wait.
         own_project: Id of the project that the service's own console signs in with; empty where
             there is none, or it is not known.
-        unidentified: Why the service does not tell its id, nor that project; empty where it does.
+        unidentified: Why the service does not report its id, nor that project; empty where it does.
         keeps_history: Whether the service tells who changed an object, and what was removed.
         only_active: Kinds of which the service cannot make an object that is inactive.
         knows_audience: Whether the service stores the audience of a JWT identity provider; None

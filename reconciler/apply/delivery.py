@@ -116,7 +116,7 @@ def acknowledged(
         return [
             warning(
                 "SECRET-NOT-ACKNOWLEDGED",
-                f"the service was not told of a delivery: {failure.problem}",
+                f"a delivery was not acknowledged: {failure.problem}",
                 f"{len(delivered)} client secret(s) are in the sink and still count as owed; the "
                 "next apply delivers the same ones again.",
             )
@@ -306,8 +306,8 @@ def missing_secrets(
     if unknown and required:
         yield error(
             "SECRET-SINK-CANNOT-TELL",
-            "the sink cannot tell which secrets it holds",
-            f"--require-secrets asks for {unknown} of them. Use a sink that can tell, or leave "
+            "the sink cannot say which secrets it holds",
+            f"--require-secrets asks for {unknown} of them. Use a sink that can say it, or leave "
             "the flag out.",
         )
 

@@ -159,7 +159,7 @@ def left_open(path: Path) -> Sequence[Intent]:
     except OSError as failure:
         raise LocalFileError(
             f"cannot read the journal {path}: {failure.strerror or failure}",
-            remedy="It tells what an interrupted apply left open. Let this user read it.",
+            remedy="It records what an interrupted apply left open. Let this user read it.",
         ) from failure
 
 
@@ -227,7 +227,7 @@ def _damaged(path: Path, line: int) -> LocalFileError:
     return LocalFileError(
         f"line {line} of the journal {path} cannot be read",
         remedy=(
-            "It tells what an interrupted apply left open. Restore it from a backup; or "
+            "It records what an interrupted apply left open. Restore it from a backup; or "
             "move it away and run `apply`, which then reports applications whose secret "
             "is not in the sink."
         ),

@@ -339,8 +339,8 @@ def _remaining(
         place = resource.source.place() if resource else None
         problem = f"what was written is not what the service holds: {', '.join(left)}"
         remedy = (
-            "Somebody may have changed it meanwhile, or another document decides over it: run "
-            "`reconciler plan`. `git checkout` takes the files back."
+            "Another writer may have changed it meanwhile, or another document decides over it: "
+            "run `reconciler plan`. `git checkout` takes the files back."
         )
         if left:
             remaining.append(error("ACCEPT-REMAINS", problem, remedy, place, each.resource.ref))

@@ -175,7 +175,7 @@ def _committed(files: Sequence[File], work: Work) -> Iterator[File]:
         if each.before is None:
             yield each
         elif edited is None:
-            problem = "Git cannot tell whether the file is committed"
+            problem = "Git does not show whether the file is committed"
             work.refused.append(_refused(each.target, "ACCEPT-GIT", problem, _GIT).finding)
         elif "/".join(each.parts) in edited:
             problem = "the file has changes that are not committed"

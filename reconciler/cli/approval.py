@@ -156,11 +156,13 @@ class _OneService:
         elif was_told or observed.unidentified or not now:
             problem = f"the plan was made for service {approved}, and this is {now or 'none yet'}"
         else:
-            problem = f"the plan was made while its service did not tell its id, and this is {now}"
+            problem = (
+                f"the plan was made while its service did not report its id, and this is {now}"
+            )
             give = f"It was made at {self._file.service}, which may be the same one."
         # It may be the very same, under an id made of its address.
         if was_told and observed.unidentified:
-            give = f"{LET_THROUGH}: it does not tell its id. Or give{give.removeprefix('Give')}"
+            give = f"{LET_THROUGH}: it does not report its id. Or give{give.removeprefix('Give')}"
         raise StalePlanError(problem, remedy=f"{give} {PLAN_AGAIN}")
 
     def generation(self) -> int | None:

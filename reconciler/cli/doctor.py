@@ -76,7 +76,7 @@ class Told:
     """The result of a check.
 
     Attributes:
-        facts: The same for programs; None for what the service does not tell.
+        facts: The same for programs; None for what the service does not report.
         remedy: What to do, where the status is not ok.
     """
 
@@ -148,7 +148,7 @@ DAY = 24 * 60 * 60  # seconds
 ENDS_SOON = 14 * DAY
 CLOCKS_AGREE = 30  # seconds; a signed statement or an approval is not judged more exactly
 UNKNOWN_SERVICE = "it is not known which service is meant"
-NOT_TOLD = "not told by the service"
+NOT_TOLD = "not reported by the service"
 
 
 class Setup:
@@ -221,7 +221,7 @@ class Setup:
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """Return what a service of ours tells of itself and of its caller."""
+        """Return what a service of ours reports of itself and of its caller."""
         return dict(answers_of(self.wire, [Call("GetServiceInfo")])[0])
 
 

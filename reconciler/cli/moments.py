@@ -51,7 +51,7 @@ def log_of(reader: FeedReader, organizations: Collection[str] = ()) -> Log:
     heads = reader.heads()
     if heads is None:
         raise NoHistoryError(
-            "the service does not tell what it held before",
+            "the service does not show what it held before",
             remedy="Only the reconciler's own service does, from this version on. Elsewhere keep "
             "snapshots: `reconciler export --snapshot FILE` saves what is held, and `reconciler "
             "plan --against FILE` compares with it.",

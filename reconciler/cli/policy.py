@@ -105,8 +105,7 @@ def _untested(policies: Sequence[Policy]) -> list[Diagnostic]:
         warning(
             "POLICY-UNTESTED",
             f"policy {policy.name} has no example that fails",
-            "Add one below examples.fail: a rule that nobody saw refuse anything may refuse "
-            "nothing.",
+            "Add one below examples.fail: without one, the rule may refuse nothing.",
             policy.source.place("metadata", "name"),
         )
         for policy in policies

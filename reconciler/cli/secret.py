@@ -183,7 +183,7 @@ def list_command(refs: tuple[ResourceRef, ...], connection: Connection, form: st
 
 
 def _since(reader: ReadOnlyService, observed: ObservedState, held: ObservedObject) -> str:
-    """Return when an application got its present secret; empty where the service cannot tell.
+    """Return when an application got its present secret; empty if the service does not say.
 
     It was made with the application, unless it was replaced since.
     """

@@ -235,7 +235,7 @@ def _serve_store(
 
 
 def _has_token(opened: IdentityService) -> bool:
-    """Return whether anybody can call: there is a token, or a rule that gives some."""
+    """Return whether any caller can sign in: there is a token, or a rule that gives some."""
     with opened.store.snapshot() as view:
         return bool(view.tokens() or view.trusts())
 

@@ -47,7 +47,7 @@ class Hold(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit that the ref names, and what the mirror tells of it.
+    """A commit that the ref names, and what the mirror knows of it.
 
     Attributes:
         id: Of the commit.
@@ -162,7 +162,7 @@ def next_step(situation: Situation) -> Step:
 
 
 class Condition(StrEnum):
-    """A state of a tree that somebody may have to do something about."""
+    """A state of a tree that may need an operator."""
 
     PENDING = "pending"
     REWRITTEN = "rewritten"

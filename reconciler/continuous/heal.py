@@ -86,13 +86,13 @@ def _undone(plan: Plan, changes: Mapping[ResourceRef, Change]) -> Mapping[Resour
 
 
 def _differing(plan: Plan, drift: Drift) -> Iterator[DriftedObject]:
-    """Yield what differs where the service does not tell by whom.
+    """Yield what differs where the service does not report by whom.
 
     All of it was applied just so, so that it was changed on the service since.
     """
     untold = {ref.key for ref in drift.untold}
     for change in plan.changes:
-        # Such a service does not tell either that this tree applied it: an update is an adoption.
+        # Such a service does not report either that this tree applied it: an update is an adoption.
         if isinstance(change, Update | Adopt) and ref_of(change).key in untold:
             held = change.held
             yield DriftedObject(ref_of(change), held.id, last_change(held), field_changes(change))

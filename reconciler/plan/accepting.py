@@ -24,7 +24,7 @@ MARKS = (PREVENT_DELETE, CRITICAL, IGNORE, ACTIVE)
 
 
 class Wanted(NamedTuple):
-    """What somebody asked to accept: an object, or one of its fields."""
+    """What an operator asked to accept: an object, or one of its fields."""
 
     ref: ResourceRef
     field: str = ""
@@ -54,7 +54,7 @@ def accepted(
     """Return what is accepted, and what was asked for and has no drift.
 
     Where nothing is asked for, that is everything that was changed on the service. What only may
-    have been, because the service does not tell who changed it, is accepted only by its name, and
+    have been, because the service does not report who changed it, is accepted only by its name, and
     a field that only the manifests changed by its own.
     """
     found = {each.resource.ref.key: each for each in _drifted(drift, desired)}

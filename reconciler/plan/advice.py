@@ -153,13 +153,13 @@ def _second_object(resource: Resource, twin: ObservedObject) -> Diagnostic:
 
 
 def unidentified(observed: ObservedState) -> Iterator[Diagnostic]:
-    """Yield a warning where the service does not tell its id."""
+    """Yield a warning where the service does not report its id."""
     if observed.unidentified:
         yield warning(
             NOT_IDENTIFIED,
-            "the service does not tell its id",
+            "the service does not report its id",
             f"{observed.unidentified} The id {observed.instance} is made of the address instead: "
-            "under another address, or once the service tells its id, plan files do not fit, and "
+            "under another address, or once the service reports its id, plan files do not fit, and "
             "journals and locks of this one are not found. Which project is of its own console is "
             f"not known, so no application is deleted. {LET_THROUGH}.",
         )

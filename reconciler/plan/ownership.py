@@ -94,7 +94,7 @@ def cannot_take_over(
             yield error(
                 "GUARD-TAKE-OVER",
                 "the service does not record owners",
-                f"{resource.ref} cannot be taken over: this service does not tell which tree "
+                f"{resource.ref} cannot be taken over: this service does not report which tree "
                 "owns an object. Leave the flag out.",
                 resource.source.place("metadata", "name"),
                 resource.ref,
@@ -116,7 +116,7 @@ def ownership_notes(
     if unknown:
         yield warning(
             "PLAN-NO-OWNERS",
-            "the service does not tell which tree owns an object",
+            "the service does not report which tree owns an object",
             f"--prune-unmanaged deletes {len(unknown)} object(s) because no manifest of this tree "
             "declares them. Objects that another tree or another tool looks after are among them, "
             "if there are any.",

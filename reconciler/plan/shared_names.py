@@ -73,7 +73,7 @@ def _mentioned(mention: _Mention, ids: Sequence[str]) -> Diagnostic:
         "GUARD-SAME-NAME",
         "the service holds several objects of one name",
         f"{resource.ref} refers to {ref}, which could be id {' or id '.join(ids)}: metadata.id "
-        "does not tell them apart there. Give all but one of them another name, then plan again.",
+        "does not decide it there. Give all but one of them another name, then plan again.",
         resource.source.place(*path),
         resource.ref,
     )

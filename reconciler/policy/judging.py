@@ -270,7 +270,7 @@ def _idle(
     plan: Plan,
     today: date,
 ) -> Iterator[Diagnostic]:
-    """Yield a warning for each waiver that waives nothing, as far as the plan can tell.
+    """Yield a warning for each waiver that waives nothing, as far as the plan shows.
 
     What is in step was not judged, so a waiver that covers some of it may be needed; so may one of
     a policy of another environment.

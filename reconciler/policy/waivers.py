@@ -1,4 +1,4 @@
-"""Waivers: a policy lets some objects pass until a day, for a reason that somebody answers for."""
+"""Waivers: a policy lets some objects pass until a day, with an owner and a reason."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def drift_as_text(document: DriftDocument, layout: Layout = BARE) -> str:
     unjudged = [f"{visible(str(each.ref))}  ({REASONS[each.reason]})" for each in drift.unjudged]
     for title, lines in (
         ("Held, but declared nowhere:", refs_as_text(drift.unmanaged)),
-        ("Differs, and the service does not tell who changed it:", refs_as_text(drift.untold)),
+        ("Differs, and the service does not report who changed it:", refs_as_text(drift.untold)),
         ("Cannot be judged:", unjudged),
         (f"{LEFT_INACTIVE}:", refs_as_text(drift.inactive)),
     ):

@@ -74,7 +74,7 @@ def shown_text(text: str) -> str:
 
 
 def name_of(text: str) -> str:
-    """Return a name of somebody else's choice, in its own element."""
+    """Return a name that a user chose, in its own element."""
     return f'<bdi class="name">{words(text)}</bdi>'
 
 

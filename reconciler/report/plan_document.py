@@ -270,7 +270,7 @@ class PlanDocument:
     Attributes:
         service: Its address as it was given.
         findings: Those of the manifests.
-        for_apply: Whether an apply shows it, so that text does not tell the next command.
+        for_apply: Whether an apply shows it, so that text does not name the next command.
     """
 
     plan: Plan
@@ -554,13 +554,13 @@ ON_MERGE = {
     "github": (
         "Merge to apply this. CI then plans again and applies the plan if it has the digest above, "
         "once the reviewers of its environment, if there are any, approve. With another digest the "
-        "run fails and shows the new plan. That is applied only if somebody starts the workflow by "
-        "hand with the new digest."
+        "run fails and shows the new plan. It is applied only by a start of the workflow by hand, "
+        "with the new digest."
     ),
     "gitlab": (
         "Merge to apply this. CI then plans again and applies the plan if it has the digest above, "
         "for a protected environment once its job is started. With another digest the pipeline "
-        "fails and shows the new plan. That is applied only if somebody starts the manual job "
+        "fails and shows the new plan. It is applied only by a start of the manual job "
         "`reconciler approve` with the new digest."
     ),
 }

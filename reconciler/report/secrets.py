@@ -19,7 +19,7 @@ class Listed(NamedTuple):
     """An application with a client secret.
 
     Attributes:
-        since: When the secret was made, RFC 3339; empty where the service does not tell.
+        since: When the secret was made, RFC 3339; empty where the service does not report it.
         owed: Its secret, where its delivery was not acknowledged.
     """
 
@@ -33,7 +33,7 @@ def applications_with_secret(
 ) -> Iterator[tuple[ObservedObject, OwedSecret | None]]:
     """Yield the applications that have a client secret, by name, each with what is owed of it.
 
-    Of a service that does not tell, they are those that sign in with one.
+    Of a service that does not report it, they are those that sign in with one.
     """
     owed = {secret.id: secret for secret in observed.owed}
     for held in sorted(observed.everything, key=lambda each: (each.ref.key, each.id)):

@@ -66,7 +66,7 @@ def _overview(shown: _Shown) -> str:
     heads = ("Organization", "Last change", "Trees, and what was applied", "Look at")
     listed = table("Organizations", heads, rows, "No organization that this token sees fits.")
     body = search(query, {}) + listed + onwards(query, shown["next"])
-    # While somebody searches, the page stays as it is.
+    # During a search the page is not reloaded.
     return _framed(shown, "Organizations", "Organizations", body, refresh=not any(query.values()))
 
 
@@ -87,7 +87,7 @@ def _list(items: Iterator[str]) -> str:
 
 
 def _notices(head: _Shown) -> str:
-    """Return what somebody may have to do something about: pauses, and secrets that are owed."""
+    """Return what may need an operator: pauses, and secrets that are owed."""
     found = [f'<span class="tag">paused</span> {name_of(each["tree"])}' for each in head["pauses"]]
     if int(head["owed"]):
         owed = f"{int(head['owed'])} owed"

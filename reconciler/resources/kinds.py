@@ -131,7 +131,7 @@ MARKS = (
 IGNORE = Field(
     "ignore",
     Form.TEXTS,
-    "Names of fields that somebody else keeps: a new object gets their declared values, and every "
+    "Names of fields that another writer keeps: a new object gets their declared values, and every "
     "update sends them back as the service holds them at that moment.",
     [],
 )

@@ -173,7 +173,7 @@ def _defaults_schema(stage: Stage) -> Schema:
     by_kind = closed({kind: field_schema(field, stage) for kind, field in ignored.items()})
     metadata = object_schema(owners, stage, [])
     metadata["properties"][IGNORE.name] = {
-        "description": "Fields that somebody else keeps, by the kind of the resources.",
+        "description": "Fields that another writer keeps, by the kind of the resources.",
         **by_kind,
     }
     return _document(

@@ -239,7 +239,7 @@ def _who(refusal: WireRefusal) -> str:
 
 
 def refusal_in(
-    fields: JsonObject, code: int = UNKNOWN, message: str = "no reason is told"
+    fields: JsonObject, code: int = UNKNOWN, message: str = "no reason is given"
 ) -> WireRefusal:
     """Return the refusal in the body of an error, or one of this code and message."""
     # Bodies of proxies have fields of the same names, so nothing in them is taken unchecked.

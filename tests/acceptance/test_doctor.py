@@ -178,11 +178,11 @@ def test_a_zitadel_tells_its_generation_and_the_roles_of_its_user(
     is_4 = fake.version.startswith("4.") or fake.version > "4"
     assert told["service"]["facts"]["generation"] == (4 if is_4 else 3)
     assert ("from 4.0 on" if is_4 else "before 4.0") in told["service"]["text"]
-    assert "its version is not told by the service" in told["service"]["text"]
+    assert "its version is not reported by the service" in told["service"]["text"]
     assert told["rights"]["facts"] == {
         "role": ["ORG_OWNER of the organization acme"], "organizations": ["acme"], "ends": None,
     }  # fmt: skip
-    assert told["rights"]["text"].endswith("end not told by the service")
+    assert told["rights"]["text"].endswith("end not reported by the service")
     assert told["lock"]["text"] == "free"
     assert locked.status("lock") == ["warning"]
     assert locked["lock"]["text"].startswith("held by ")

@@ -299,6 +299,6 @@ def test_a_zitadel_tells_no_past_and_the_error_names_snapshots(
             failed = run(*words, **here)
 
             assert failed.code == 1
-            assert "the service does not tell what it held before" in failed.err
+            assert "the service does not show what it held before" in failed.err
             assert "reconciler export --snapshot FILE" in failed.err
             assert "reconciler plan --against FILE" in failed.err

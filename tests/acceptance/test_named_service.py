@@ -195,6 +195,6 @@ def test_a_token_of_other_organizations_cannot_tell_what_would_be_created(
 
     for ran in blind:
         assert (ran.code, ran.out) == (7, ""), ran.err
-        assert ran.err.startswith("Error: cannot tell whether acme exists with this token\n")
+        assert ran.err.startswith("Error: cannot say whether acme exists with this token\n")
     assert (missing.code, made.code) == (7, 0)
     assert "Plan: 1 to create" in made.out

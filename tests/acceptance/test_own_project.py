@@ -105,7 +105,7 @@ def test_a_plan_that_was_saved_before_says_what_to_let_through(
     refused = run("apply", "plan.json", **here)
 
     assert (saved.code, refused.code) == (0, 4), refused.all
-    assert "Let GET /management/v1/iam through to the service: it does not tell" in refused.err
+    assert "Let GET /management/v1/iam through to the service: it does not report" in refused.err
 
 
 def test_a_plan_that_was_saved_without_an_id_says_to_plan_again(
@@ -118,7 +118,7 @@ def test_a_plan_that_was_saved_without_an_id_says_to_plan_again(
     refused = run("apply", "plan.json", **here)
 
     assert (saved.code, refused.code) == (0, 4), refused.all
-    assert "made while its service did not tell its id, and this is zitadel-" in refused.err
+    assert "made while its service did not report its id, and this is zitadel-" in refused.err
     same = f"It was made at {here['RECONCILER_SERVICE']}, which may be the same one."
     assert f"{same} Run `reconciler plan` again" in refused.err
     assert "Let GET" not in refused.err

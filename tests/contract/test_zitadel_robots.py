@@ -105,7 +105,7 @@ def test_an_absent_organization_is_not_planned_where_it_may_be_hidden(
     with opened(fake, tmp_path) as client, pytest.raises(AccessDeniedError) as told:
         plan_with(client, desired(declared(NEW)))
 
-    assert told.value.problem == "cannot tell whether initech exists with this token"
+    assert told.value.problem == "cannot say whether initech exists with this token"
     assert "ORG_OWNER of the organization initech" in told.value.remedy
     assert "IAM_ORG_MANAGER or IAM_OWNER of the instance" in told.value.remedy
 

@@ -24,10 +24,10 @@ WRONG, DOUBTFUL = error("A", "s", "r"), warning("B", "s", "r")
     [
         (InvalidManifestsError([WRONG, DOUBTFUL]), "1 error in the manifests"),
         (InvalidManifestsError([WRONG, WRONG]), "2 errors in the manifests"),
-        (UnseenOrganizationError(["acme"]), "cannot tell whether acme exists with this token"),
+        (UnseenOrganizationError(["acme"]), "cannot say whether acme exists with this token"),
         (
             UnseenOrganizationError(["acme", "b", "c"]),
-            "cannot tell whether acme and 2 more exists with this token",
+            "cannot say whether acme and 2 more exists with this token",
         ),
         (InterruptedRunError(15), "interrupted"),
     ],

@@ -362,7 +362,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
 
 
 def _check_page(form: RunForm) -> None:
-    """Check that the page is shown to nobody by mistake.
+    """Check that no unintended reader can open the page.
 
     Raises:
         UsageError: the token of the page would cross a network in plain text, or the options do

@@ -103,7 +103,7 @@ class Lineage:
     def holds(
         self, reading: Reading, applied: str, tree: str, heads: Heads | None
     ) -> tuple[Hold, ...]:
-        """Return why a tip is not applied, as far as no plan tells; remember it if it counts.
+        """Return why a tip is not applied, as far as no plan shows it; remember it if it counts.
 
         Raises:
             LocalFileError: the disk does not take what is remembered.

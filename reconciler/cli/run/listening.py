@@ -1,8 +1,8 @@
 """What a run answers on its own address: probes, figures, its state, and the trigger of a round.
 
-The state is answered to whoever has the token of the page. Without one it is answered on a loopback
-address alone, to a request that names a loopback host and that no proxy sent on: a page of another
-site whose name resolves to this machine gets nothing.
+The state is answered to a caller with the token of the page. Without one it is answered on a
+loopback address alone, to a request that names a loopback host and that no proxy sent on: a page
+of another site whose name resolves to this machine gets nothing.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Pages:
         return pages[path]()
 
     def _state(self, scope: AsgiScope, path: str, headers: Mapping[bytes, str]) -> _Answer:
-        """Return the state as a page or as JSON, to whoever may see it."""
+        """Return the state as a page or as JSON, to a caller who may see it."""
         if scope["method"] not in {"GET", "HEAD"}:
             return _WRONG_VERB
         if (refused := self._refused(headers)) is not None:
@@ -115,7 +115,7 @@ class Pages:
         return _Answer(200, content, "text/html; charset=utf-8", (policy, *GUARDS))
 
     def _refused(self, headers: Mapping[bytes, str]) -> _Answer | None:
-        """Return why somebody does not see the state, or None.
+        """Return why this request does not see the state, or None.
 
         With a token the password decides. Without one, only a request from this machine counts.
         """

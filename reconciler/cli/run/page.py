@@ -53,7 +53,7 @@ class _Row(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What the page shows of a plan and of drift, whoever looks.
+    """What the page shows of a plan and of drift, for every reader.
 
     Attributes:
         of: What it was made of.
@@ -91,7 +91,7 @@ class StatusPage:
             )
         )
         title = f"{environment}: {', '.join(states)}"
-        refresh = not any(query.values())  # while somebody searches, the page stays as it is
+        refresh = not any(query.values())  # no reload during a search
         return page(title, "reconciler run", name_of(environment), body, refresh=refresh)
 
     def _prepared(self, status: Status) -> _Prepared:
@@ -146,7 +146,7 @@ def _moment(seconds: int) -> str:
 
 
 def _panels(status: Status) -> Iterator[str]:
-    """Yield what somebody may have to do something about, the worst first."""
+    """Yield what may need an operator, the worst first."""
     if status.failures:
         yield panel("blocked", "The last round failed", _items(map(words, status.failures)))
     is_shown = bool(status.plan and status.plan.blocks)  # with the plan, each in full
@@ -178,7 +178,7 @@ def _items(items: Iterator[str]) -> str:
 
 
 def _rows_of(status: Status, document: PlanDocument | None) -> Iterator[_Row]:
-    """Yield every object, those first that somebody may have to do something about."""
+    """Yield every object, those first that may need an operator."""
     left = {each.ref: each for each in status.left}
     drift, plan = status.drift, status.plan
     for drifted in drift.objects if drift else ():

@@ -98,7 +98,7 @@ class Status:
             what = ", ".join(field.name for field in drifted.fields) or "deleted"
             yield f"{drifted.ref} was changed on the service ({what}) by {drifted.cause.by}"
         for ref in self.drift.untold if self.drift else ():
-            yield f"{ref} differs, and the service does not tell who changed it"
+            yield f"{ref} differs, and the service does not report who changed it"
         for left in self.left:
             yield f"{left.ref} is not healed: {left.why}"
 

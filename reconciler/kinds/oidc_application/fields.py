@@ -100,7 +100,7 @@ _FIELDS: tuple[Field, ...] = (
     ),
     flag(
         "skipNativeAppSuccessPage",
-        "Skips the page that tells of a successful login on native applications and goes "
+        "Skips the page that confirms a successful login on native applications and goes "
         "straight to the callback.",
     ),
     text(

@@ -263,7 +263,7 @@ def _unsure_deletes(planned: Planned, observed: ObservedState) -> Iterator[Diagn
         yield error(
             "GUARD-OWN-PROJECT",
             "applications would be deleted, and one may be that of the service's own console",
-            f"The service does not tell which project is its own, so {ref} may be of "
+            f"The service does not report which project is its own, so {ref} may be of "
             f"it. {LET_THROUGH}, or leave out the flag that deletes.",
             ref=ref,
         )
@@ -319,7 +319,7 @@ RULES = KindRules(
         plain_http(*_LISTS),
         Rule(
             "back-channel-logout-removed", 76, ("backChannelLogoutUri",), turned_off,
-            "the application is no longer told that a session has ended: its own goes on",
+            "the application no longer learns that a session has ended: its own goes on",
         ),
         Rule(
             "userinfo-assertion-on", 46, ("idTokenUserinfoAssertion",), turned_on,

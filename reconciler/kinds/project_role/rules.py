@@ -20,7 +20,7 @@ def _removed(planned: Planned, _: ObservedState, named: Collection[str]) -> Iter
                 "GUARD-ROLE-REMOVED",
                 "a role would be deleted, and users would lose it",
                 f"With {held.ref}, every user and organization that it was granted to loses it, "
-                f"and making it again grants it to nobody. {break_glass(held.ref)}",
+                f"and making it again restores no grant. {break_glass(held.ref)}",
                 ref=held.ref,
             )
 

@@ -368,7 +368,7 @@ GUARDS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-"""Headers of a page for people beside its policy: nobody frames it, reads it or learns of it."""
+"""Headers of a page for people beside its policy: no other site frames, reads or learns of it."""
 
 
 def _address(path: str) -> tuple[str, str]:

@@ -51,7 +51,7 @@ def reads_everything(membership: JsonObject) -> bool:
 
 
 def roles_of_user(wire: Wire) -> Sequence[str] | None:
-    """Return the roles of the user, each with its place; None where the service does not tell."""
+    """Return the roles of the user, each with its place; None where they are not shown."""
     told = memberships(wire)
     return None if told is None else [role for each in told for role in _placed(each)]
 
@@ -76,7 +76,7 @@ def missing_role(organization: str, roles: Sequence[str] | None, *, is_held: boo
 
     Args:
         organization: Its name.
-        roles: The user's own, each with its place; None where the service does not tell.
+        roles: The user's own, each with its place; None where the service does not report them.
         is_held: It exists, as far as the service tells.
     """
     create = "" if is_held else f" To create organizations it takes {_OF_INSTANCE}."
@@ -138,7 +138,7 @@ def _owner(organization: str) -> str:
 
 def _told(roles: Sequence[str] | None) -> str:
     if roles is None:
-        return "The service does not tell the roles of its user."
+        return "The service does not report the roles of its user."
     if not roles:
         return "Its user has no role."
     only = " A role of a project is not enough." if all(" project " in r for r in roles) else ""

@@ -135,4 +135,4 @@ def told_to_end(dice: random.Random, folder: Path) -> int:
     return count
 
 
-ROWS = (Row("F13", "an apply is told to end, or nobody listens", told_to_end, 1),)
+ROWS = (Row("F13", "an apply gets a signal to end, or its output is closed", told_to_end, 1),)

@@ -341,7 +341,7 @@ def test_a_full_disk_leaves_the_journal_as_it_was(path: Path) -> None:
 
 WRITE = "Make it writable for this user, with room on the disk. Nothing more is sent."
 DAMAGED = (
-    "It tells what an interrupted apply left open. Restore it from a backup; or move it away and "
+    "It records what an interrupted apply left open. Restore it from a backup; or move it away and "
     "run `apply`, which then reports applications whose secret is not in the sink."
 )
 FULL = os.strerror(errno.ENOSPC)
@@ -396,7 +396,7 @@ def test_what_was_left_open_is_told_to_who_only_looks(path: Path) -> None:
         left_open(path.parent)
     assert words_of(refused) == (
         f"cannot read the journal {path.parent}: it is not a regular file",
-        "It tells what an interrupted apply left open. Let this user read it.",
+        "It records what an interrupted apply left open. Let this user read it.",
     )
     path.write_bytes(b"{\n")
     with pytest.raises(LocalFileError, match=f"^line 1 of the journal {path} cannot be read$"):

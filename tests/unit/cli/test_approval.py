@@ -104,7 +104,7 @@ def test_without_a_terminal_nothing_is_approved(monkeypatch: pytest.MonkeyPatch)
     [
         (True, "other", "was made for service one, and this is other"),
         (True, "", "was made for service one, and this is none yet"),
-        (False, "other", "its service did not tell its id, and this is other"),
+        (False, "other", "its service did not report its id, and this is other"),
         (False, "", "was made for service one, and this is none yet"),
     ],
 )

@@ -27,8 +27,8 @@ def theirs(hours: int) -> str:
         (lambda: theirs(-1), Status.FAILED, "s ahead of the service's"),
         (lambda: theirs(1), Status.FAILED, "s behind the service's"),
         (lambda: theirs(0).replace("GMT", "-0000"), Status.OK, "as the service's"),
-        (lambda: "", Status.NOT_CHECKED, "not told by the service"),
-        (lambda: "soon", Status.NOT_CHECKED, "not told by the service"),
+        (lambda: "", Status.NOT_CHECKED, "not reported by the service"),
+        (lambda: "soon", Status.NOT_CHECKED, "not reported by the service"),
     ],
 )
 def test_the_clock_is_held_against_that_of_the_service(

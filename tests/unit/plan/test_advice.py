@@ -379,9 +379,9 @@ def test_a_service_that_does_not_tell_its_id_is_told_with_the_reason_and_the_way
     assert build_plan(desired(*OWNERS), found).warnings == (
         warning(
             "SERVICE-NOT-IDENTIFIED",
-            "the service does not tell its id",
+            "the service does not report its id",
             "It refused: no. The id made-up is made of the address instead: under another address, "
-            "or once the service tells its id, plan files do not fit, and journals and locks of "
+            "or once the service reports its id, plan files do not fit, and journals and locks of "
             "this one are not found. Which project is of its own console is not known, so no "
             "application is deleted. Let GET /management/v1/iam through to the service.",
         ),

@@ -639,7 +639,7 @@ def test_while_it_is_not_known_no_application_is_deleted() -> None:
             error(
                 "GUARD-OWN-PROJECT",
                 "applications would be deleted, and one may be that of the service's own console",
-                f"The service does not tell which project is its own, so {WEB} may be of it. "
+                f"The service does not report which project is its own, so {WEB} may be of it. "
                 f"{LET_THROUGH}, or leave out the flag that deletes.",
                 ref=WEB,
             )

@@ -81,7 +81,7 @@ def web(owner: str | None, *trees: str, **more: Any) -> ObservedObject:
 def test_only_its_owner_prunes_an_object(
     found: ObservedObject, scope: Scope, flag: DeletedBy | None, *, deleted: bool
 ) -> None:
-    """A service that does not tell owners leaves the question to the trees that applied it."""
+    """A service that does not report owners leaves the question to the trees that applied it."""
     plan = plan_of(PADDED, [found, *PADDING], scope)
 
     assert plan.changes == ((Delete(found),) if deleted else ())

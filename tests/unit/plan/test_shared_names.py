@@ -54,8 +54,8 @@ def test_a_flow_cannot_say_which_of_two_actions_it_runs(pinned: str | None) -> N
         error(
             "GUARD-SAME-NAME",
             "the service holds several objects of one name",
-            f"{TOKEN} refers to {GREET}, which could be id 1 or id 2: metadata.id does not tell "
-            "them apart there. Give all but one of them another name, then plan again.",
+            f"{TOKEN} refers to {GREET}, which could be id 1 or id 2: metadata.id does not decide "
+            "it there. Give all but one of them another name, then plan again.",
             SourceLocation("token.yaml", 7, 4),
             TOKEN,
         ),

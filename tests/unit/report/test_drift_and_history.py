@@ -81,7 +81,7 @@ def test_an_object_that_was_made_again_is_told_as_such() -> None:
     ("changes", "words"),
     [
         ({"unmanaged": (WEB,)}, "Held, but declared nowhere:"),
-        ({"untold": (WEB,)}, "Differs, and the service does not tell who changed it:"),
+        ({"untold": (WEB,)}, "Differs, and the service does not report who changed it:"),
         ({"unjudged": (UNJUDGED,)}, "never applied by this tree"),
         ({"keeps_history": False}, NO_HISTORY),
     ],

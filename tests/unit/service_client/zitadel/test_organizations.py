@@ -68,4 +68,4 @@ def test_roles_that_the_service_does_not_tell_are_not_said_to_be_none() -> None:
     with pytest.raises(AccessDeniedError) as told:
         OrganizationCalls(wire).visible()
 
-    assert told.value.remedy.startswith("The service does not tell the roles of its user.")
+    assert told.value.remedy.startswith("The service does not report the roles of its user.")

@@ -64,7 +64,7 @@ def test_the_roles_that_the_user_has_are_told() -> None:
     assert "To create" not in told
     assert "To create organizations it takes" in missing_role("acme", [OWNER], is_held=False)
     assert "no role" in no_organization([]).remedy
-    assert "does not tell the roles of its user" in no_organization(None).remedy
+    assert "does not report the roles of its user" in no_organization(None).remedy
     many = no_organization([f"ORG_OWNER of the organization o{each}" for each in range(22)]).remedy
     assert "organization o19 and 2 more." in many
     assert OWNER in denied_read(DENIED, "acme").remedy
