@@ -331,6 +331,37 @@ def test_an_edit_by_hand_is_healed_and_what_is_more_is_said(loop: Loop) -> None:
     assert done.code == 2
 
 
+def test_what_was_undone_stays_undone(loop: Loop) -> None:
+    """Other objects are healed; a commit that brings the values back waits, and another counts."""
+    loop.push({"manifests/other.yaml": an_action("other")})
+    assert loop.once("apply").code == 0
+    loop.push({"manifests/greet.yaml": an_action(timeout="5s")})
+    assert loop.once("apply").code == 0
+    run_id = str(loop.held("greet")["context"]["run"])
+    undone = loop.run(
+        "undo", run_id, "--service", loop.service, "--auto-approve", "--reason", "logins fail",
+        **loop.known,
+    )  # fmt: skip
+    assert undone.code == 0, undone.all
+    assert loop.held("greet")["spec"]["timeout"] == "20s"
+    loop.direct.change("other", allowedToFail=True)
+
+    healed = loop.once("apply")
+    count = loop.events()
+    loop.once("apply")
+
+    assert loop.held("other")["spec"]["allowedToFail"] is False, healed.all
+    assert loop.held("greet")["spec"]["timeout"] == "20s"
+    assert loop.events() == count
+    loop.push({"manifests/note.yaml": an_action("note")})
+    blocked = loop.once("apply")
+    assert blocked.code == 3, blocked.all
+    assert "GUARD-UNDONE" in blocked.err
+    good = loop.push({"manifests/greet.yaml": an_action(timeout="7s")})
+    assert loop.once("apply").code == 0
+    assert (loop.held("greet")["spec"]["timeout"], loop.applied()) == ("7s", good)
+
+
 def test_without_a_record_nothing_is_healed(loop: Loop) -> None:
     """Objects that somebody else made as the manifests say are no reason to write."""
     assert loop.once("apply").code == 0
