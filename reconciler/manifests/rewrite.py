@@ -259,11 +259,15 @@ class _Editor:
             self._splice(end, end, self.newline + body + self._last_break(end, value))
         else:
             space = " " if node.start == node.end == place.colon else ""
-            self._splice(
-                node.start,
-                node.end,
-                space + self._inline(value, node.style or _FLOW[place.in_flow]),
-            )
+            self._replace(node, space + self._inline(value, node.style or _FLOW[place.in_flow]))
+
+    def _replace(self, node: Node, text: str) -> None:
+        """Write a text in place of a value; a comment between empty brackets stays."""
+        start, end = node.start, node.end
+        if node.style in {"[", "{"} and text[0] == node.style and "#" in self.text[start:end]:
+            self._splice(start + 1, start + 1, text[1:-1])
+        else:
+            self._splice(start, end, text)
 
     def _change_list(self, node: Node, value: list[YamlValue], place: _Place) -> None:
         if not value:
@@ -457,7 +461,7 @@ class _Editor:
     def _add(self, node: Node, entries: YamlMapping, order: Sequence[str], place: _Place) -> None:
         """Add entries to a mapping, after the nearest one before them in the order."""
         if not node.items:
-            self._splice(node.start, node.end, self._inline(entries))
+            self._replace(node, self._inline(entries))
             return
         names = [key.value for key, _ in node.items if key is not None]
         before, new = len(names), next(iter(entries))
