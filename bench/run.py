@@ -25,6 +25,7 @@ from bench.attacks import attacks_section
 from bench.large_store import large_store_section
 from bench.layers import layers_section
 from bench.measure import Job, Series, interleaved
+from bench.past import past_section
 from bench.peers import octodns, terraform
 from bench.policies import policies_section
 from bench.remote import remote_section
@@ -49,6 +50,7 @@ LAYOUTS = (
     (100, "second"),
 )
 EFFORT = Effort(3, 0.3, (1, 64)) if IS_QUICK else Effort(ROUNDS, 0.4, (1, 8, 64))
+EVENTS = 100_000
 LARGE = 100_000 if IS_QUICK else 1_000_000
 
 
@@ -185,6 +187,10 @@ class Bench:
         """Measure a plan under policies against the same plan without."""
         self.lines += policies_section(self._scratch, MAIN, ROUNDS, self.aims)
 
+    def past(self) -> None:
+        """Measure what was held before one object changed against a plan."""
+        self.lines += past_section(self._scratch, MAIN, EVENTS, ROUNDS, self.aims)
+
     def start(self) -> None:
         """Measure the start of the program."""
         jobs = [
@@ -246,7 +252,7 @@ def _slope(points: Sequence[tuple[int, float]]) -> float:
 
 PARTS = (
     Bench.start, Bench.reading, Bench.growth, Bench.layers, Bench.applying, Bench.policies,
-    Bench.peers, Bench.remote, Bench.served_applies, Bench.service, Bench.attacks,
+    Bench.past, Bench.peers, Bench.remote, Bench.served_applies, Bench.service, Bench.attacks,
     Bench.large_store,
 )  # fmt: skip
 

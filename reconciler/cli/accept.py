@@ -43,7 +43,8 @@ from reconciler.plan.model import Scope, Update
 from reconciler.report.accepted import changes_as_text
 from reconciler.report.visible import visible
 from reconciler.resources.process import crashpoint
-from reconciler.resources.ref import ResourceRef, fold
+from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.service_client.port import HistoryReader
 from reconciler.state import DesiredState, ObservedState, Resource, completed
 from reconciler.validation.desired import judge
 
@@ -68,12 +69,19 @@ class Request:
 
 
 class _Look(NamedTuple):
-    """What is declared, with warnings, what is held, and the drift between them."""
+    """What is declared, with warnings, what is held, and the drift between them.
+
+    Attributes:
+        named: What the arguments name.
+        done: Those of them whose objects are neither declared nor held any more.
+    """
 
     desired: DesiredState
     observed: ObservedState
     drift: Drift
     warnings: Sequence[Diagnostic]
+    named: Sequence[Wanted]
+    done: Sequence[Wanted]
 
 
 def is_ref(text: str) -> bool:
@@ -117,11 +125,15 @@ def accept_drift(request: Request) -> int:
 
 def _found(request: Request, look: _Look) -> Sequence[Accepted]:
     """Return what is accepted, and name what is not and why."""
-    wanted = [_wanted(text, look) for text in request.texts]
-    found, left = accepted(look.drift, look.desired, look.observed, wanted)
+    found: list[Accepted] = []
+    left: list[Wanted] = []
+    if look.named or not request.texts:
+        found, left = accepted(look.drift, look.desired, look.observed, look.named)
     for each in left:
         hint(f"{visible(str(each))} has no drift: nothing to accept.")
-    if not wanted:
+    for each in look.done:
+        hint(f"{visible(str(each))} is gone from the service and from the manifests: it is done.")
+    if not request.texts:
         _name_unmanaged(look.drift)
     return found
 
@@ -148,29 +160,58 @@ def _look(request: Request, chosen: Configured) -> _Look:
     desired, warnings = read_desired(request.paths, chosen, request.scope.shard)
     with open_reader(request.connection) as reader:
         drift, observed = look_for_drift(desired, reader, request.scope)
-    if observed.incomplete:
-        raise ServiceError(
-            f"the service's listing is not complete: {observed.incomplete[0]}",
-            remedy="Run the command again: part of the objects shows false drift.",
-        )
-    return _Look(desired, observed, drift, warnings)
+        if observed.incomplete:
+            raise ServiceError(
+                f"the service's listing is not complete: {observed.incomplete[0]}",
+                remedy="Run the command again: part of the objects shows false drift.",
+            )
+        named, done = [], []
+        for text in request.texts:
+            wanted = _wanted(text, desired)
+            if wanted is not None:
+                named.append(wanted)
+            else:
+                done.append(_removed(text, observed, reader))
+    return _Look(desired, observed, drift, warnings, named, done)
 
 
-def _wanted(text: str, look: _Look) -> Wanted:
-    """Return what an argument names: a declared object, or a field of one."""
-    for name in ("", *MARKS, *_fields_of(text)):
-        if name and not text.endswith(f".{name}"):
-            continue
-        ref = ref_named(text.removesuffix(f".{name}") if name else text)
-        resource = look.desired.resources.get(ref.key)
-        if resource is not None:
-            return Wanted(resource.ref, name)
-    ref = ref_named(text)
-    if ref.key in look.observed.objects:
+def _readings(text: str) -> Iterator[Wanted]:
+    """Yield what an argument may name: an object, or a field of one, whose name may have dots."""
+    yield Wanted(ref_named(text))
+    for name in (*MARKS, *_fields_of(text)):
+        if text.endswith(f".{name}"):
+            yield Wanted(ref_named(text.removesuffix(f".{name}")), name)
+
+
+def _wanted(text: str, desired: DesiredState) -> Wanted | None:
+    """Return the declared object that an argument names, or a field of one; None if none is."""
+    declared = ((each, desired.resources.get(each.ref.key)) for each in _readings(text))
+    return next((each._replace(ref=found.ref) for each, found in declared if found), None)
+
+
+def _removed(text: str, observed: ObservedState, reader: HistoryReader) -> Wanted:
+    """Return what an argument names that was removed, and is declared no more: nothing is left.
+
+    Raises:
+        UsageError: it is held and not declared, or was never removed from the service.
+    """
+    readings = [*_readings(text)]
+    ref = readings[0].ref
+    if ref.key in observed.objects:
         raise UsageError(
             f"{ref} is declared nowhere",
             remedy=f"Write a manifest of it: {_exporting(ref)}. Nothing was written.",
         )
+    owners = (
+        held.id
+        for held in observed.objects.values()
+        if held.ref.kind is Kind.ORGANIZATION and held.ref.key.organization == ref.key.organization
+    )
+    for owner in owners if observed.keeps_history else ():
+        gone = {removal.ref.key for removal in reader.removals(owner)} - {*observed.objects}
+        for each in readings:
+            if each.ref.key in gone:
+                return each
     raise UsageError(
         f"{ref} is neither declared nor held",
         remedy="Name an object as plans do, such as Action/acme/greet, or one of its fields: "
@@ -313,7 +354,7 @@ def _remaining(
     if request.paths and not paths:
         return ()
     try:
-        look = _look(replace(request, paths=paths), chosen)
+        look = _look(replace(request, texts=(), paths=paths), chosen)
     except InvalidManifestsError as failure:
         return failure.diagnostics
     except ServiceError as failure:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, cut, error
@@ -18,6 +17,7 @@ from reconciler.manifests.defaults import is_defaults
 from reconciler.manifests.discovery import JSON
 from reconciler.manifests.export import declared_ref, emit, escapes, file_name
 from reconciler.manifests.manifest import SCRIPTS, Manifest, Origin, Path, Root, SourceFile
+from reconciler.manifests.paired import paired
 from reconciler.manifests.placeholders import Layers, escaped, left_over, names_in
 from reconciler.manifests.rewrite import GONE, Edit
 from reconciler.manifests.text import YamlMapping, YamlValue, is_same, mapping_in
@@ -277,10 +277,9 @@ def _kept(written: YamlValue, resolved: YamlValue, held: YamlValue) -> YamlValue
     if is_same(resolved, held):
         return written
     if isinstance(held, list) and isinstance(written, list) and isinstance(resolved, list):
-        matcher = SequenceMatcher(a=[*map(repr, resolved)], b=[*map(repr, held)], autojunk=False)
-        items: list[YamlValue] = []
-        for tag, start, end, first, last in matcher.get_opcodes():
-            items += written[start:end] if tag == "equal" else map(_escaped, held[first:last])
+        items = [*map(_escaped, held)]
+        for before, after in paired(resolved, held):
+            items[after] = written[before]
         return items
     if isinstance(held, dict) and isinstance(written, dict) and isinstance(resolved, dict):
         return {
@@ -318,7 +317,7 @@ def _texts(value: YamlValue) -> Iterator[str]:
 
 def _lost_variables(written: YamlValue, value: YamlValue) -> list[str]:
     """Return the variables of texts that a value no longer has."""
-    kept = list(_texts(value))
+    kept = set(_texts(value))
     return [name for text in _texts(written) if text not in kept for name in names_in(text)]
 
 

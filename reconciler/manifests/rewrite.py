@@ -13,13 +13,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from enum import Enum, auto
 from itertools import pairwise
 from typing import NamedTuple
 
 from reconciler.manifests.export import STEP, emit, quoted, scalar
 from reconciler.manifests.manifest import Path
+from reconciler.manifests.paired import paired
 from reconciler.manifests.text import YamlMapping, YamlValue, escaped_pairs, is_same
 from reconciler.manifests.yaml_source import Node, Start, node_of, read_documents
 
@@ -166,6 +166,7 @@ class _Editor:
     style: _Style
     is_json: bool
     splices: list[_Splice] = field(default_factory=list)
+    known: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         found = _BREAK.search(self.text)
@@ -258,31 +259,34 @@ class _Editor:
             self._splice(end, end, self.newline + body + self._last_break(end, value))
         else:
             space = " " if node.start == node.end == place.colon else ""
-            self._splice(
-                node.start,
-                node.end,
-                space + self._inline(value, node.style or _FLOW[place.in_flow]),
-            )
+            self._replace(node, space + self._inline(value, node.style or _FLOW[place.in_flow]))
+
+    def _replace(self, node: Node, text: str) -> None:
+        """Write a text in place of a value; a comment between empty brackets stays."""
+        start, end = node.start, node.end
+        if node.style in {"[", "{"} and text[0] == node.style and "#" in self.text[start:end]:
+            self._splice(start + 1, start + 1, text[1:-1])
+        else:
+            self._splice(start, end, text)
 
     def _change_list(self, node: Node, value: list[YamlValue], place: _Place) -> None:
         if not value:
             self._remove(node, range(len(node.items)), place)
             return
         inner = self._place_in(node, node.items[0])
-        old, new = ([repr(each) for each in values] for values in (node.value, value))
         removed: list[int] = []
         added: dict[int, list[str]] = {}
-        for _, start, end, first, last in SequenceMatcher(
-            a=old, b=new, autojunk=False
-        ).get_opcodes():
+        start = first = 0
+        for end, last in (*paired(node.value, value), (len(node.items), len(value))):
             both = min(end - start, last - first)
             for index in range(both):
                 self._change(node.items[start + index][1], value[first + index], inner)
             removed += range(start + both, end)
             if more := value[first + both : last]:
-                beside = node.items[min(start + both, len(old) - 1)][1].style
+                beside = node.items[min(start + both, len(node.items) - 1)][1].style
                 style = beside or _FLOW[node.style == "["]
                 added[end] = [self._inline(each, style) for each in more]
+            start, first = end + 1, last + 1
         self._remove(node, removed, place)
         for before, texts in added.items():
             self._insert(node, before, texts, place)
@@ -385,6 +389,8 @@ class _Editor:
 
     def _spans(self, node: Node) -> list[tuple[int, int]]:
         """Return start and end of each item or entry; in a block an item begins with its dash."""
+        if node.start in self.known:  # a long list is changed in many places
+            return self.known[node.start]
         spans, position = [], node.start
         for key, value in node.items:
             start = (key or value).start
@@ -395,6 +401,7 @@ class _Editor:
                 start = dash
             spans.append((start, value.end))
             position = value.end
+        self.known[node.start] = spans
         return spans
 
     def _remove(self, node: Node, indices: Iterable[int], place: _Place) -> None:
@@ -431,7 +438,7 @@ class _Editor:
         self, node: Node, spans: Sequence[tuple[int, int]], gone: Sequence[int]
     ) -> None:
         commas = [self._next(",", end) for _, end in spans]
-        kept = [index for index in range(len(spans)) if index not in gone]
+        kept = sorted({*range(len(spans))}.difference(gone))
         for index in gone:
             start, end = spans[index]
             comma, before = commas[index], commas[index - 1] if index else None
@@ -454,7 +461,7 @@ class _Editor:
     def _add(self, node: Node, entries: YamlMapping, order: Sequence[str], place: _Place) -> None:
         """Add entries to a mapping, after the nearest one before them in the order."""
         if not node.items:
-            self._splice(node.start, node.end, self._inline(entries))
+            self._replace(node, self._inline(entries))
             return
         names = [key.value for key, _ in node.items if key is not None]
         before, new = len(names), next(iter(entries))

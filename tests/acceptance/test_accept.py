@@ -427,6 +427,24 @@ def test_a_kill_between_files_leaves_whole_ones(applied: Place) -> None:
     assert applied.run("plan", "--detailed-exitcode").code == 0
 
 
+def test_a_document_that_went_before_a_kill_is_done(applied: Place) -> None:
+    """The same command again goes on with the rest; a name that never was is still refused."""
+    applied.direct.remove_app("spa")
+    applied.direct.change("greet", timeout="5s")
+    refs = ("Action/acme/greet", "OidcApplication/acme/shop/spa")
+    while (applied.manifests / "spa.yaml").exists():
+        assert accept(applied, *refs, RECONCILER_CRASHPOINT="C21").code < 0
+
+    again = accept(applied, *refs)
+    alone = accept(applied, refs[1])
+    never = accept(applied, "OidcApplication/acme/shop/spam")
+
+    assert (again.code, alone.code, never.code) == (0, 0, 1), again.all
+    assert f"{refs[1]} is gone from the service and from the manifests" in alone.err
+    assert "neither declared nor held" in never.err
+    assert applied.run("plan", "--detailed-exitcode").code == 0
+
+
 STAGING = ("--env", "staging")
 SINK = ("--secrets-to", "file:.reconciler/s")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -12,10 +12,18 @@ from typing import Any
 
 import pytest
 
+from reconciler.cli.clients import remote_service
+from reconciler.cli.connection import Connection
+from reconciler.cli.export import export_of
+from reconciler.service.build import open_postgres, open_sqlite
+from reconciler.service_client.client import read_only_client
 from tests.acceptance.conftest import Ran, Run, an_action, an_application, write
 from tests.acceptance.zitadel import ServeZitadel
+from tests.contract.test_past import Walk, head
 from tests.direct import Direct
+from tests.examples import Clock
 from tests.served import a_token, serving
+from tests.unit.service.asking import Asking
 
 KEY = {"RECONCILER_SEAL_KEY_FILE": "seal-key", "RECONCILER_SECRETS_TO": "file:kept"}
 
@@ -302,3 +310,38 @@ def test_a_zitadel_tells_no_past_and_the_error_names_snapshots(
             assert "the service does not show what it held before" in failed.err
             assert "reconciler export --snapshot FILE" in failed.err
             assert "reconciler plan --against FILE" in failed.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sqlite", "database"])
+def test_every_moment_of_a_random_walk_is_exported_by_a_server(
+    kind: str, request: pytest.FixtureRequest, run: Run, tmp_path: Path
+) -> None:
+    """200 moments, written beside the server: each is exported as it was read from it then."""
+    key, clock = tmp_path / "seal-key", Clock()
+    store = f"sqlite:{tmp_path}/served/identity.db"
+    if kind == "database":
+        store = request.getfixturevalue("postgres").new_address()
+    with serving(tmp_path, store, "--seal-key-file", str(key)) as server, ExitStack() as stack:
+        token = write(tmp_path / "token", a_token(run, server, "--name", "r", "--role", "viewer"))
+        token.chmod(0o600)
+        if kind == "database":
+            service = open_postgres(store, seal_key_file=key, now=clock)
+        else:
+            service = open_sqlite(tmp_path / "served" / "identity.db", now=clock)
+        ask = Asking(stack.enter_context(closing(service)), clock)
+        ask.prepare()
+        remote = stack.enter_context(remote_service(Connection(server.address, token_file=token)))
+        reader = read_only_client(remote)
+        walk = Walk(ask, seed=293)
+        moments = []
+        for _ in range(200):
+            walk.step()
+            held = reader.observe(["acme"])
+            moments.append((head(ask), held.objects, export_of(held)))
+
+        for sequence, objects, export in moments:
+            was = reader.observe_at({"acme": sequence})
+            assert was.objects == objects
+            assert export_of(was) == export
+    assert len({str(export) for _, _, export in moments}) > 100

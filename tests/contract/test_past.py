@@ -287,3 +287,28 @@ def test_what_is_written_while_the_past_is_read_is_not_in_it(ask: Asking) -> Non
 
     assert reader.observe_at({"acme": moment}).objects == before
     assert reader.observe_at({"acme": 1}).objects == {}
+
+
+def test_what_is_read_of_the_past_is_what_changed_since(ask: Asking) -> None:
+    """A log may be of any length: only the events after the moment are asked for."""
+    calls: list[str] = []
+
+    class Counted(InProcessWire):
+        def send(self, calls_: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+            calls.extend(call.operation for call in calls_)
+            return super().send(calls_)
+
+    reader = OperationsReader(Counted(ask.service, ADMIN))
+    ids = [ask.an_action(f"a{number}")["id"] for number in range(5)]
+    for number in range(500):
+        ask("UpdateAction", id=ids[number % 5], name=f"a{number % 5}", script=f"x = {number}")
+    before = reader.observe(["acme"]).objects
+    moment, plain = head(ask), len(calls)
+    ask("UpdateAction", id=ids[0], name="b", script="y = 1")
+    calls.clear()
+
+    assert reader.observe_at({"acme": moment}).objects == before
+    assert since(ask, moment) == ids[:1]
+    assert calls.count("ListChanges") == 1
+    assert calls.count("ListObjectsAt") == 1
+    assert len(calls) <= plain + 3

@@ -83,6 +83,11 @@ spec:
             id="a list that is empty",
         ),
         pytest.param("spec: {}\n", ("spec", "flag"), True, "spec: {flag: true}\n", id="empty"),
+        pytest.param("a: 'b #c'", ("a",), "d", "a: 'd'", id="no comment"),
+        pytest.param("a: [ # c\n]\n", ("a",), ["b"], "a: [b # c\n]\n", id="a comment in no list"),
+        pytest.param(
+            "a: { # c\n}\n", ("a", "b"), 1, "a: {b: 1 # c\n}\n", id="a comment in no mapping"
+        ),
         pytest.param("spec:\n", ("spec", "flag"), True, "spec: {flag: true}\n", id="nothing"),
         pytest.param(
             "kind: b\n", ("spec", "flag"), True, "kind: b\nspec:\n  flag: true\n", id="missing"
