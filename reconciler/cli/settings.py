@@ -490,7 +490,7 @@ _MAY = (
         "Commit that was applied last, where a ZITADEL keeps no record and --state is new.",
         commit_id,
     ),
-    Setting("--despite-pause", "apply", "Apply a tree that is paused."),
+    Setting("--despite-pause", "apply, secret rotate", "Write for a tree that is paused."),
     Setting(
         "--reason TEXT",
         "pause",
