@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
-from reconciler.service.build import open_sqlite
+from reconciler.service.build import IdentityService, open_postgres, open_sqlite
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request
 
@@ -19,10 +19,14 @@ class Direct:
         self.organization = organization
         self._caller = Caller(name, Role.ADMIN)
 
+    def opened(self) -> AbstractContextManager[IdentityService]:
+        """Open the store for one call."""
+        return closing(open_sqlite(self.store))
+
     def __call__(self, operation: str, organization: str = "", **fields: Any) -> dict[str, Any]:
         """Call; ``context`` is no field."""
         context = str(fields.pop("context", ""))
-        with closing(open_sqlite(self.store)) as service:
+        with self.opened() as service:
             request = Request(
                 operation,
                 fields,
@@ -51,14 +55,14 @@ class Direct:
         """Change an action with a context that claims something."""
         held = self.objects()[action]
         changed = {"id": held["id"], "name": action, **held["spec"], **fields}
-        with closing(open_sqlite(self.store)) as service:
+        with self.opened() as service:
             request = Request("UpdateAction", changed, caller=self._caller, context=context)
             service.call(request)
 
     def of_tree(self, operation: str, organization: str = "acme", **fields: Any) -> dict[str, Any]:
         """Call an operation about the tree ``default`` of an organization."""
         named = {"organization": organization, "tree": "default", **fields}
-        with closing(open_sqlite(self.store)) as service:
+        with self.opened() as service:
             return service.call(Request(operation, named, caller=self._caller))
 
     def record(self, organization: str, commit: str) -> None:
@@ -71,3 +75,14 @@ class Direct:
     def remove_app(self, name: str) -> None:
         held = self.objects()[name]
         self("RemoveApp", projectId=held["projectId"], appId=held["id"])
+
+
+class DirectDatabase(Direct):
+    """The same on a database; ``store`` is the file of its seal key."""
+
+    def __init__(self, address: str, seal_key: Path) -> None:
+        super().__init__(seal_key)
+        self._address = address
+
+    def opened(self) -> AbstractContextManager[IdentityService]:
+        return closing(open_postgres(self._address, seal_key_file=self.store))

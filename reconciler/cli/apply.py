@@ -49,7 +49,7 @@ from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import say, timed
 from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
-from reconciler.cli.trees import Record, record
+from reconciler.cli.trees import Record, paused_now, record, refuse_paused
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
 from reconciler.loop import LocalFiles, carry_out, explained
@@ -60,7 +60,6 @@ from reconciler.report.apply_report import ResultDocument, report_as_text
 from reconciler.report.place import Place, place_as_text
 from reconciler.report.plan_document import PlanDocument, blocks_in_words
 from reconciler.resources.process import crashpoint
-from reconciler.resources.ref import fold
 from reconciler.service_client.port import HistoryReader, ServiceClient
 from reconciler.state import DesiredState, ObservedState, Pause, Undone, pauses_of
 
@@ -201,7 +200,8 @@ def apply_run(run: Run) -> int:
                 plan = _judged(run, explained(plan, client, observed))
             approved = _approve(run, plan, pauses_of(observed, run.scope.tree))
             if not run.approval.is_given and not run.auto_approve:
-                _check_pauses(run, client)  # the answer may have taken hours
+                # The answer may have taken hours.
+                _refuse_paused(run, paused_now(client, run.scope.tree, run.desired.organizations))
             code = _carry_out(run, approved, observed, client)
             crashpoint("C12")
         crashpoint("C13")
@@ -269,27 +269,10 @@ def _approve(run: Run, plan: Plan, paused: Iterable[tuple[str, Pause]] = ()) -> 
     return plan
 
 
-def _check_pauses(run: Run, client: ServiceClient) -> None:
-    """Refuse a tree that was paused since its plan was made."""
-    heads, asked = client.heads(), {fold(name) for name in run.desired.organizations}
-    _refuse_paused(
-        run,
-        [
-            head.name
-            for name, head in (heads.organizations.items() if heads else ())
-            if name in asked and any(pause.tree == run.scope.tree for pause in head.pauses)
-        ],
-    )
-
-
 def _refuse_paused(run: Run, names: Sequence[str]) -> None:
     """Refuse to apply a tree that is paused in these organizations, if there are any."""
-    if names and not run.despite_pause:
-        raise BlockedPlanError(
-            f"tree {run.scope.tree} is paused in {', '.join(names)}",
-            remedy="`reconciler plan` says by whom and why. `reconciler resume` ends the pause; "
-            "--despite-pause applies this once. Nothing was written.",
-        )
+    if not run.despite_pause:
+        refuse_paused(run.scope.tree, names, "applies this once")
 
 
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:

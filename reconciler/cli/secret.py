@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import click
 
@@ -22,10 +23,12 @@ from reconciler.cli.clients import (
 from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.journals import open_journal
+from reconciler.cli.moments import new_run
 from reconciler.cli.options import command, group
 from reconciler.cli.output import draw, print_done, say, show_warnings, stdout_style
 from reconciler.cli.parameter_types import CLIENT, RefType
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
+from reconciler.cli.trees import paused_now, refuse_paused
 from reconciler.errors import (
     ObjectNotFoundError,
     OutputError,
@@ -42,7 +45,7 @@ from reconciler.report.place import Place, place_as_text
 from reconciler.report.secrets import Listed, SecretsDocument, applications_with_secret
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.port import ReadOnlyService, ServiceClient
+from reconciler.service_client.port import Context, ReadOnlyService, ServiceClient
 from reconciler.service_client.wire import no_custody
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
@@ -59,6 +62,7 @@ def rotate_command(
     *,
     auto_approve: bool,
     lock_timeout: float,
+    despite_pause: bool,
 ) -> int:
     """Give the application REF a new client secret, and deliver it. The old one ends at once.
 
@@ -74,16 +78,18 @@ def rotate_command(
     with open_client(connection) as client, locked(client, [organization], lock_timeout):
         observed = client.observe([organization], flows=False)
         held = _application(observed, ref)
+        trees = () if despite_pause else sorted({tree, held.owner or tree})
+        _refuse_paused(client, trees, organization)
         if not auto_approve:
             place = Place(connection.service, observed.instance, tree, connection.environment)
             ask_for_yes("replace this client secret", "secret rotate", _at_stake(held, place))
+            _refuse_paused(client, trees, organization)  # the answer may have taken hours
         prove_seal_key(connection)
         opened = open_journal(
             connection, observed.instance, Scope(tree), [organization], lock_timeout
         )
         with opened as journal:
-            context = {"tree": tree, "revision": "", "plan": ""}
-            kept = rotate(held, client, journal, sink, context, custody=observed.custody)
+            kept = rotate(held, client, journal, sink, _context(tree), custody=observed.custody)
     show_warnings([*kept.notes, *unidentified(observed)])
     say(f"rotated  {visible(str(held.ref))}  secret in {visible(kept.at)}")
     if lost := lost_output():
@@ -93,6 +99,21 @@ def rotate_command(
             remedy="Do not run the command again: it would replace the secret once more.",
         )
     return ExitCode.PARTLY if any(note.is_error for note in kept.notes) else ExitCode.DONE
+
+
+def _refuse_paused(client: ServiceClient, trees: Iterable[str], organization: str) -> None:
+    """Refuse to replace a secret while a tree of it is paused.
+
+    A delivery is not refused: it replaces nothing.
+    """
+    for tree in trees:
+        names = paused_now(client, tree, [organization])
+        refuse_paused(tree, names, "replaces this secret all the same")
+
+
+def _context(tree: str) -> Context:
+    """Return what a command says of its writes: no commit and no plan, but the id of its run."""
+    return {"tree": tree, "revision": "", "plan": "", "run": new_run(time.time())}
 
 
 def _at_stake(held: ObservedObject, place: Place) -> Iterator[str]:
@@ -248,8 +269,7 @@ def _deliver(
     if not kept:
         return DeliveryResult()
     sink.prove([secret.ref for secret in kept])
-    context = {"tree": tree, "revision": "", "plan": ""}
-    return deliver_owed(kept, client, sink, context, watch.stop_signal)
+    return deliver_owed(kept, client, sink, _context(tree), watch.stop_signal)
 
 
 def _show_delivered(owed: Sequence[OwedSecret], done: DeliveryResult) -> int:

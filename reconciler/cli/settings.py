@@ -506,7 +506,7 @@ _MAY = (
         "Commit that was applied last, where a ZITADEL keeps no record and --state is new.",
         commit_id,
     ),
-    Setting("--despite-pause", "apply, undo", "Apply a tree that is paused."),
+    Setting("--despite-pause", "apply, undo, secret rotate", "Write for a tree that is paused."),
     Setting(
         "--keep REF",
         "undo",

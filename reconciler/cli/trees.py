@@ -13,7 +13,7 @@ from reconciler.cli.options import command
 from reconciler.cli.output import say, show_warnings
 from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import warning
-from reconciler.errors import LockHeldError, ServiceError, UsageError
+from reconciler.errors import BlockedPlanError, LockHeldError, ServiceError, UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import fold
@@ -113,6 +113,32 @@ def _where_applied(client: ServiceClient, tree: str) -> Sequence[str]:
             "--organization.",
         )
     return sorted(applied)
+
+
+def paused_now(client: ServiceClient, tree: str, organizations: Collection[str]) -> Sequence[str]:
+    """Return the organizations, of these, in which a tree is paused at this moment."""
+    asked = {fold(name) for name in organizations}
+    return [
+        head.name
+        for head in _heads(client)
+        if fold(head.name) in asked and any(pause.tree == tree for pause in head.pauses)
+    ]
+
+
+def refuse_paused(tree: str, names: Sequence[str], otherwise: str) -> None:
+    """Refuse to write for a tree that is paused in these organizations, if there are any.
+
+    ``otherwise`` is what ``--despite-pause`` does.
+
+    Raises:
+        BlockedPlanError: there are some.
+    """
+    if names:
+        raise BlockedPlanError(
+            f"tree {visible(tree)} is paused in {', '.join(map(visible, names))}",
+            remedy="`reconciler plan` says by whom and why. `reconciler resume` ends the pause; "
+            f"--despite-pause {otherwise}. Nothing was written.",
+        )
 
 
 def _heads(client: ServiceClient) -> Collection[Head]:

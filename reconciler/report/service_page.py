@@ -27,7 +27,7 @@ from reconciler.resources.call import JsonObject
 ROOT = "/ui"
 EYEBROW = "identity service"
 _STATES = {"": "any state", "ACTIVE": "active", "INACTIVE": "inactive"}
-_CONTEXT = ("tree", "commit", "revision", "reason")  # of a write, for a reader
+_CONTEXT = ("tree", "commit", "revision", "run", "reason")  # of a write, for a reader
 _COMMIT = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 SHORT = 12  # digits of a commit
 _Shown: TypeAlias = Mapping[str, Any]
@@ -153,7 +153,7 @@ def _changes(shown: _Shown) -> str:
             words(each["type"]),
             link(f"{ROOT}/objects/{quote(each['id'], safe='')}", name_of(each["name"])),
             f'<span class="kind">{words(each["kind"])}</span>',
-            name_of(each["writer"]),
+            _writer(each),
             _context(each["context"]),
         ]
         for each in shown["changes"]
@@ -165,12 +165,22 @@ def _changes(shown: _Shown) -> str:
     return _of_organization(shown, "Changes", body, refresh=refresh)
 
 
+def _writer(event: _Shown) -> str:
+    """Return the writer of an event, and what the service verified of it before the write."""
+    verified: _Shown = event["verified"]
+    return name_of(event["writer"]) + _said(verified, "verified ")
+
+
 def _context(context: _Shown) -> str:
     """Return what a writer said of its write. Any writer can say it: it proves nothing."""
+    return _said({key: context[key] for key in _CONTEXT if key in context})
+
+
+def _said(texts: _Shown, before: str = "") -> str:
     return _list(
-        f"{key} <bdi>{words(_shortened(value))}</bdi>"
-        for key in _CONTEXT
-        if isinstance(value := context.get(key), str) and value
+        f"{before}{words(key)} <bdi>{words(_shortened(value))}</bdi>"
+        for key, value in texts.items()
+        if isinstance(value, str) and value
     )
 
 
@@ -228,7 +238,7 @@ def _history(shown: _Shown) -> str:
         [
             time(each["recordedAt"]),
             words(each["type"]),
-            name_of(each["writer"]),
+            _writer(each),
             _context(each["context"]),
             _list(map(_field, each["fields"])),
         ]

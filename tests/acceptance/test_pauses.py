@@ -89,6 +89,60 @@ def test_a_tree_that_is_paused_before_its_plan_is_approved_is_not_applied(
     assert run("plan", "--detailed-exitcode").code == 2
 
 
+SECRETS = ("--secrets-to", "file:secrets")
+ROTATE = ("secret", "rotate", "acme/shop/web", *SECRETS)
+
+
+def test_no_secret_of_a_paused_tree_is_replaced(run: Run, applied: Path) -> None:
+    """Neither of the tree that is given, nor of the one that owns the application."""
+    assert run("pause", *WHY).code == 0
+    before = count(applied.parent)
+
+    refused = run(*ROTATE, "--auto-approve")
+    other = run(*ROTATE, "--auto-approve", "--tree", "other")
+
+    assert (refused.code, other.code, count(applied.parent)) == (3, 3, before)
+    for each in (refused, other):
+        assert "tree default is paused in acme" in each.err
+        assert "--despite-pause replaces this secret all the same" in each.err
+        assert "Nothing was written" in each.err
+    assert run(*ROTATE, "--auto-approve", "--despite-pause").code == 0
+    assert run("resume").code == 0
+    assert run(*ROTATE, "--auto-approve").code == 0
+
+
+def test_a_tree_that_is_paused_before_the_answer_keeps_its_secrets(run: Run, applied: Path) -> None:
+    asked = approved_after(lambda: run("pause", *WHY), applied.parent, *ROTATE)
+
+    assert asked.code == 3, asked.all
+    assert "tree default is paused in acme" in asked.all
+    assert "rotated" not in asked.all
+
+
+def test_what_is_owed_is_delivered_in_a_pause(run: Run, applied: Path) -> None:
+    """It replaces nothing: an application that was made, or rotated before, goes on working."""
+    killed = run(*ROTATE, "--auto-approve", RECONCILER_CRASHPOINT="C6")
+    assert killed.code < 0, killed.all
+    assert run("pause", *WHY).code == 0
+
+    delivered = run("secret", "deliver", *SECRETS)
+
+    assert delivered.code == 0, delivered.all
+    assert "acme/shop/web" in delivered.out
+
+
+def test_rotations_and_deliveries_name_their_runs(run: Run, applied: Path) -> None:
+    """Each has one of its own, which `history` shows and can be searched for."""
+    assert run(*ROTATE, "--auto-approve").code == 0
+    assert run(*ROTATE, "--auto-approve", RECONCILER_CRASHPOINT="C6").code < 0
+    assert run("secret", "deliver", *SECRETS).code == 0
+
+    history = run("history", "OidcApplication", "acme/shop/web", "--format", "json").json
+    runs = {each["run"] for each in history["events"]}
+    assert len(runs) == 4, "of the apply, of two rotations, and of the delivery"
+    assert all(runs)
+
+
 def test_a_pause_is_of_one_tree(run: Run, applied: Path) -> None:
     """Others go on, in the same organization."""
     assert run("pause", *WHY, "--tree", "other", "--organization", "ACME").code == 0

@@ -9,6 +9,7 @@ import time
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -55,11 +56,13 @@ def direct(
     fields: dict[str, Any],
     organization: str = "",
     context: str = "",
+    verified: str = "",
 ) -> dict[str, Any]:
     """Call an operation on the store of a server, and not over its port."""
+    caller = replace(EMBEDDED, verified=verified)
     with closing(open_sqlite(server.store)) as service:
         request = Request(
-            operation, fields, caller=EMBEDDED, organization=organization, context=context
+            operation, fields, caller=caller, organization=organization, context=context
         )
         return service.call(request)
 
@@ -206,8 +209,11 @@ def test_every_name_is_text_and_nothing_else(server: Server, browser: Page) -> N
     name = "<img src=x onerror=alert(1)>"
     organization = direct(server, "AddOrg", {"name": name})["id"]
     for number, text in enumerate(HTML):
-        context = json.dumps({"tree": text, "revision": text, "reason": text})
+        context = json.dumps({"tree": text, "revision": text, "run": text, "reason": text})
         made = an_action(server, organization, f"{text} {number}", context)
+        fields = {"id": made, "name": f"{text} {number}", "script": SCRIPT, "timeout": "3s"}
+        verified = json.dumps({"repository": text, text: "a key"})
+        direct(server, "UpdateAction", fields, context=context, verified=verified)
     paused = {"organization": name, "tree": HTML[0], "reason": HTML[3], "seconds": 60}
     direct(server, "PauseTree", paused)
     for path in (
@@ -264,6 +270,26 @@ def test_a_history_says_who_gave_which_field_another_value(server: Server, brows
     assert "revision c0ffee" in text
     assert browser.run("document.querySelectorAll('tbody tr').length") == PAGE
     assert "21 older events: reconciler history shows them." in text
+
+
+def test_what_was_verified_of_a_writer_stands_beside_its_name(server: Server) -> None:
+    """What it claims stands elsewhere, also where it claims that something was verified."""
+    acme, run = server.known.organization, "019ab0000000" + "0" * 20
+    context = json.dumps({"tree": "shop", "run": run, "repository": "evil/claims"})
+    action = an_action(server, acme, "proven", context)
+    fields = {"id": action, "name": "proven", "script": SCRIPT, "timeout": "3s"}
+    verified = json.dumps({"rule": "ci", "repository": "acme/identity"})
+    direct(server, "UpdateAction", fields, context=context, verified=verified)
+    for path in (f"/ui/objects/{action}", f"/ui/organizations/{acme}/changes"):
+        rows = get(server, path).text.split("<tr ")
+        updated, created = [row for row in rows if run in row]
+
+        assert "<li>verified repository <bdi>acme/identity</bdi></li>" in updated, path
+        assert "<li>verified rule <bdi>ci</bdi></li>" in updated
+        assert "verified" not in created
+        for row in (updated, created):
+            assert f"<li>run <bdi>{run}</bdi></li>" in row
+            assert "evil/claims" not in row
 
 
 def test_changes_are_newest_first_and_go_on(server: Server) -> None:
