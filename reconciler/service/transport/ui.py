@@ -161,10 +161,8 @@ async def _organization(asking: _Asking) -> JsonObject:
 async def _objects(asking: _Asking) -> JsonObject:
     """Return objects of an organization that fit what is searched for."""
     shown = await _organization(asking)
-    keep, is_searched = (
-        _fitting(asking.query),
-        any(map(asking.query.get, ("text", "kind", "state"))),
-    )
+    keep = _fitting(asking.query)
+    is_searched = any(map(asking.query.get, ("text", "kind", "state")))
     limit = SEARCHED if is_searched else PAGE
     rows: list[JsonObject] = []
     following = asking.query.get("cursor", "")
