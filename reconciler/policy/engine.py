@@ -267,7 +267,7 @@ def _verdict(policy: Policy, subject: int | None, reason: str) -> Verdict:
 
 
 class _Read(NamedTuple):
-    """What of changes is sent, because rules may read it.
+    """The parts of changes that are sent, because rules may read them.
 
     Attributes:
         names: Words of the rules: variables, fields and more. None stands for all fields.

@@ -69,7 +69,7 @@ def loosened(own: PolicySet, trusted: PolicySet) -> Iterator[str]:
 
 
 class _Words(NamedTuple):
-    """What to say of a document that only this tree has, that it changes, or that it lacks."""
+    """Remedies for a document that only this tree has, that it changes, or that it lacks."""
 
     added: str
     changed: str

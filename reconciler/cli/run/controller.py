@@ -81,7 +81,7 @@ class Looking(HistoryReader, FeedReader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run was started with.
+    """The settings that a run was started with.
 
     Attributes:
         interval: Seconds between two rounds.
@@ -95,7 +95,7 @@ class Settings:
 
 @dataclass
 class _Look:
-    """What one round found out.
+    """The findings of one round.
 
     Attributes:
         reading: Of the tip; None where there is none.

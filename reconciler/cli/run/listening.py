@@ -1,4 +1,4 @@
-"""What a run answers on its own address: probes, figures, its state, and the trigger of a round.
+"""The pages of a run on its own address: probes, figures, its state, and the trigger of a round.
 
 The state is answered to a caller with the token of the page. Without one it is answered on a
 loopback address alone, to a request that names a loopback host and that no proxy sent on: a page
@@ -61,7 +61,7 @@ class Pages:
     Attributes:
         status: Returns the state as it is now.
         trigger: Asks for a round; many at a time are one.
-        token: What a trigger must bear; None where there is no trigger.
+        token: The token that a trigger must carry; None where there is no trigger.
         is_loopback: Whether the address is reached from this machine alone.
     """
 

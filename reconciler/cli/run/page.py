@@ -53,7 +53,7 @@ class _Row(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What the page shows of a plan and of drift, for every reader.
+    """The parts of the page that show a plan and drift, for every reader.
 
     Attributes:
         of: What it was made of.
