@@ -154,11 +154,10 @@ class Setup:
     """All that is examined, each part opened once and when it is first needed."""
 
     def __init__(
-        self, context: click.Context, connection: Connection, tree: str, secrets_to: str | None
+        self, context: click.Context, connection: Connection, secrets_to: str | None
     ) -> None:
         self.context = context
         self.connection = connection
-        self.tree = tree
         self.secrets_to = secrets_to
         self.wrong = wrong_options(context)
         self._opened = ExitStack()
@@ -652,7 +651,7 @@ def doctor_command(connection: Connection, tree: str, secrets_to: str | None, fo
     One line each: ok, or what to do. Nothing is written but a probe of the sink, which is removed.
     """
     context = click.get_current_context()
-    with Setup(context, connection, tree, secrets_to) as setup:
+    with Setup(context, connection, secrets_to) as setup:
         found = examine(CHECKS, setup)
     draw(_FORMS[form], found)
     return ExitCode.ERROR if _has_failed(found.values()) else ExitCode.DONE

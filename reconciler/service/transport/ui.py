@@ -95,10 +95,10 @@ class _Asking(NamedTuple):
         found: dict[str, Any] = json.loads(received.body)
         return found
 
-    async def rows(self, operation: str, member: str, keep: Keep, **fields: object) -> JsonObject:
+    async def rows(self, operation: str, member: str, **fields: object) -> JsonObject:
         """Return a page of an operation that has pages itself."""
         cursor = self.query.get("cursor", "")
-        found = await self.ask(operation, keep, "", cursor=cursor or None, limit=PAGE, **fields)
+        found = await self.ask(operation, _whole, "", cursor=cursor or None, limit=PAGE, **fields)
         return {member: found[member], "next": found["next"]}
 
 
@@ -195,18 +195,18 @@ async def _changes(asking: _Asking) -> JsonObject:
     """Return what happened in an organization, newest first."""
     shown = await _organization(asking)
     fields = {"organizationId": asking.id, "order": "newest"}
-    return {**shown, **await asking.rows("ListChanges", "changes", _whole, **fields)}
+    return {**shown, **await asking.rows("ListChanges", "changes", **fields)}
 
 
 async def _owed(asking: _Asking) -> JsonObject:
     """Return the client secrets that wait for their delivery, by name."""
     shown = await _organization(asking)
-    page = await asking.rows("ListOwedSecrets", "owedSecrets", _whole, organizationId=asking.id)
+    page = await asking.rows("ListOwedSecrets", "owedSecrets", organizationId=asking.id)
     return {**shown, **page}
 
 
 async def _tokens(asking: _Asking) -> JsonObject:
-    return await asking.rows("ListTokens", "tokens", _whole)
+    return await asking.rows("ListTokens", "tokens")
 
 
 async def _history(asking: _Asking) -> JsonObject:
