@@ -41,7 +41,6 @@ from reconciler.cli.options import (
 from reconciler.cli.output import draw, time_in_words
 from reconciler.cli.process import ExitCode
 from reconciler.cli.settings import INTERNAL, KNOWN, PREFIX, hint_at, misspelt
-from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InvalidConfigurationError, LocalFileError, ReconcilerError, UsageError
 from reconciler.manifests.files import git_root
 from reconciler.report.findings import FORMAT_VERSION
@@ -155,11 +154,10 @@ class Setup:
     """All that is examined, each part opened once and when it is first needed."""
 
     def __init__(
-        self, context: click.Context, connection: Connection, tree: str, secrets_to: str | None
+        self, context: click.Context, connection: Connection, secrets_to: str | None
     ) -> None:
         self.context = context
         self.connection = connection
-        self.tree = tree
         self.secrets_to = secrets_to
         self.wrong = wrong_options(context)
         self._opened = ExitStack()
@@ -398,11 +396,8 @@ def look_at_lock(setup: Setup) -> Told:
 
 def _held_leases(setup: Setup) -> Sequence[str]:
     """Return which organizations of a store are locked, and by whom."""
-    names, now, here = (
-        OperationsReader(setup.wire).organizations(),
-        time.time_ns() // 1000,
-        this_process(),
-    )
+    names = OperationsReader(setup.wire).organizations()
+    now, here = time.time_ns() // 1000, this_process()
     with setup.store.store.snapshot() as view:
         leases = [(name, view.lease(fold(name))) for name in names]
     return [
@@ -447,11 +442,8 @@ def _first_finding(failure: ReconcilerError | click.UsageError) -> Exception:
         return failure
     first, *more = [each for each in failure.diagnostics if each.is_error]
     also = f" (and {len(more)} more: reconciler validate)" if more else ""
-    return UsageError(f"{_placed(first)}{also}", remedy=first.remedy)
-
-
-def _placed(finding: Diagnostic) -> str:
-    return f"{finding.location}: {finding.summary}" if finding.location else finding.summary
+    place = f"{first.location}: " if first.location else ""
+    return UsageError(f"{place}{first.summary}{also}", remedy=first.remedy)
 
 
 def look_at_settings(setup: Setup) -> Told:
@@ -659,7 +651,7 @@ def doctor_command(connection: Connection, tree: str, secrets_to: str | None, fo
     One line each: ok, or what to do. Nothing is written but a probe of the sink, which is removed.
     """
     context = click.get_current_context()
-    with Setup(context, connection, tree, secrets_to) as setup:
+    with Setup(context, connection, secrets_to) as setup:
         found = examine(CHECKS, setup)
     draw(_FORMS[form], found)
     return ExitCode.ERROR if _has_failed(found.values()) else ExitCode.DONE

@@ -10,16 +10,17 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconciler.cli.clients import remote_service
 from reconciler.cli.connection import Connection, is_remote
 from reconciler.cli.options import command, group
-from reconciler.cli.output import print_json, stdout_style
+from reconciler.cli.output import print_json, stdout_style, time_in_words
 from reconciler.cli.process import ExitCode
 from reconciler.errors import (
     AlreadyExistsError,
@@ -57,13 +58,8 @@ def _operations(connection: Connection) -> Iterator[Wire]:
         UsageError, AccessDeniedError: the credentials are missing, or contradict themselves.
     """
     if is_remote(connection.service):
-        from reconciler.cli.clients import http_wire
-        from reconciler.cli.login import credentials_of
-        from reconciler.service_client.endpoint import parse_endpoint
-
-        endpoint = parse_endpoint(connection.service)
-        with closing(http_wire(connection, credentials_of(connection, endpoint))) as wire:
-            yield wire
+        with remote_service(connection) as remote:
+            yield remote.wire
         return
     from reconciler.cli.embedded import InProcessWire, local_caller, open_service
 
@@ -192,9 +188,13 @@ def _content(path: Path | None) -> str:
 @command("trust list", formats=("text", "json"), within=trust_group)
 def list_command(connection: Connection, form: str) -> None:
     """List every rule."""
-    rules = _rules(connection, ISSUER)
+    _list(connection, ISSUER, "rules", form)
+
+
+def _list(connection: Connection, kind: str, member: str, form: str) -> None:
+    rules = _rules(connection, kind)
     if form == "json":
-        print_json({"rules": rules})
+        print_json({member: rules})
     for rule in rules if form == "text" else ():
         click.echo(visible(_line(rule)))
 
@@ -384,7 +384,7 @@ def machine_add_command(
             "keyId": key.id,
             "key": key.private.reveal(),
             "userId": made["id"],
-            "expirationDate": _time(ends),
+            "expirationDate": time_in_words(ends // MICROSECONDS),
         }
         try:
             write_whole(descriptor, json.dumps(content).encode() + b"\n")
@@ -417,18 +417,10 @@ def _new_file(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _time(microseconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(microseconds // MICROSECONDS))
-
-
 @command("machine list", formats=("text", "json"), within=machine_group)
 def machine_list_command(connection: Connection, form: str) -> None:
     """List every machine."""
-    machines = _rules(connection, MACHINE)
-    if form == "json":
-        print_json({"machines": machines})
-    for machine in machines if form == "text" else ():
-        click.echo(visible(_line(machine)))
+    _list(connection, MACHINE, "machines", form)
 
 
 @command("machine remove", example="backup", within=machine_group)

@@ -72,7 +72,7 @@ def checked_ref(written: str) -> str:
     """Return the name of a branch or tag in full.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a name of a branch or tag.
     """
     is_odd = ".." in written or "//" in written or "@{" in written or written.endswith((".", "/"))
     if is_odd or ".lock" in written or not _REF.fullmatch(written):

@@ -1,4 +1,4 @@
-"""What is accepted of a drift: for each declared object, the fields to write as they are held."""
+"""The accepted part of a drift: for each declared object, the fields to write as they are held."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MARKS = (PREVENT_DELETE, CRITICAL, IGNORE, ACTIVE)
 
 
 class Wanted(NamedTuple):
-    """What an operator asked to accept: an object, or one of its fields."""
+    """An object that an operator asked to accept, or one of its fields."""
 
     ref: ResourceRef
     field: str = ""
@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """What is accepted of one object.
+    """The accepted values of one object.
 
     Attributes:
         resource: As it is declared.

@@ -28,7 +28,7 @@ NAMED = 5
 
 
 class Selection:
-    """What the scope of a plan selects of it.
+    """The part of a plan that its scope selects.
 
     An object is named by its old name or by its new one. A change that is selected brings those
     that it needs, and they bring theirs: one that makes an object or gives it the name that is

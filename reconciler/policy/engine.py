@@ -267,7 +267,7 @@ def _verdict(policy: Policy, subject: int | None, reason: str) -> Verdict:
 
 
 class _Read(NamedTuple):
-    """What of changes is sent, because rules may read it.
+    """The parts of changes that are sent, because rules may read them.
 
     Attributes:
         names: Words of the rules: variables, fields and more. None stands for all fields.
@@ -356,10 +356,9 @@ def _field_remedy(written: str, kinds: Sequence[Kind]) -> str:
 
 def _null(policy: Policy, name: str, line: int, column: int) -> Diagnostic:
     change = _MISSING[name]
-    article = "an" if change[0] in "aeiou" else "a"
     return error(
         "POLICY-NULL",
-        f"rule of policy {cut(policy.name)} reads {name}, which {article} {change} does not have",
+        f"rule of policy {cut(policy.name)} reads {name}, which a {change} does not have",
         f"Take {change} out of `changes`, or write a policy of its own for it.",
         policy.source.place_within(line, column, "spec", "rule"),
     )

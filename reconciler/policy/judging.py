@@ -52,12 +52,8 @@ def counting(own: PolicySet, trusted: PolicySet | None = None) -> Judges:
         for policy in own.policies
         if policy.name in known and digest_of(policy) != digest_of(known[policy.name])
     )
-    notes = (
-        *_moved("policy", own.policies, trusted.policies, digest_of, _POLICY),
-        *_moved("waiver", own.waivers, trusted.waivers, _terms, _WAIVER),
-    )
     policies = (*trusted.policies, *added)
-    return Judges(policies, trusted.waivers, own, by_place(notes), changed)
+    return Judges(policies, trusted.waivers, own, by_place(_moved(own, trusted)), changed)
 
 
 def loosened(own: PolicySet, trusted: PolicySet) -> Iterator[str]:
@@ -66,17 +62,14 @@ def loosened(own: PolicySet, trusted: PolicySet) -> Iterator[str]:
     A new policy, and a waiver that was taken out, only judge harder.
     """
     known, kept = {each.name for each in trusted.policies}, {each.name for each in own.waivers}
-    policies = [each for each in own.policies if each.name in known]
-    waivers = [each for each in trusted.waivers if each.name in kept]
-    for each in (
-        *_moved("policy", policies, trusted.policies, digest_of, _POLICY),
-        *_moved("waiver", own.waivers, waivers, _terms, _WAIVER),
-    ):
+    policies = tuple(each for each in own.policies if each.name in known)
+    waivers = tuple(each for each in trusted.waivers if each.name in kept)
+    for each in _moved(replace(own, policies=policies), replace(trusted, waivers=waivers)):
         yield each.summary
 
 
 class _Words(NamedTuple):
-    """What to say of a document that only this tree has, that it changes, or that it lacks."""
+    """Remedies for a document that only this tree has, that it changes, or that it lacks."""
 
     added: str
     changed: str
@@ -97,7 +90,12 @@ _WAIVER = _Words(
 Document = TypeVar("Document", Policy, Waiver)
 
 
-def _moved(
+def _moved(own: PolicySet, trusted: PolicySet) -> Iterator[Diagnostic]:
+    yield from _moved_of("policy", own.policies, trusted.policies, digest_of, _POLICY)
+    yield from _moved_of("waiver", own.waivers, trusted.waivers, _terms, _WAIVER)
+
+
+def _moved_of(
     noun: str,
     own: Sequence[Document],
     trusted: Sequence[Document],

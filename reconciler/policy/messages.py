@@ -22,7 +22,7 @@ from reconciler.resources.normal import DURATIONS
 from reconciler.resources.ref import Kind
 
 CHANGE = {"change": "string", "ref": "string", "fields": "string*", "risks": "string*"}
-"""What a rule sees of a change of any kind, with its types; a star means a list."""
+"""Fields of a change of any kind, as rules see it, by their types; a star means a list."""
 
 WORDS = ("create", "update", "adopt", "delete")
 _ANY = "google.protobuf.Any"

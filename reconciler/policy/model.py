@@ -17,7 +17,7 @@ from reconciler.resources.schemas import DEFAULT_CHANGES
 
 
 class Over(StrEnum):
-    """What a rule is judged for: each change, or the whole plan once."""
+    """The scope of a rule: each change, or the whole plan once."""
 
     CHANGE = "change"
     PLAN = "plan"
@@ -66,7 +66,7 @@ class Subject(NamedTuple):
 
 
 class Example(NamedTuple):
-    """What the author of a policy expects of the rule: it passes or fails for these subjects.
+    """An expectation of the policy's author: the rule passes or fails for these subjects.
 
     Attributes:
         subjects: One change; of a policy over the plan, any number.

@@ -36,7 +36,7 @@ Place = tuple[int, int]
 
 
 class Checked(NamedTuple):
-    """What compiling a rule showed.
+    """The result of compiling a rule.
 
     Attributes:
         errors: What is wrong, each with its place.

@@ -554,13 +554,13 @@ ON_MERGE = {
     "github": (
         "Merge to apply this. CI then plans again and applies the plan if it has the digest above, "
         "once the reviewers of its environment, if there are any, approve. With another digest the "
-        "run fails and shows the new plan. It is applied only by a start of the workflow by hand, "
-        "with the new digest."
+        "run fails and shows the new plan. That is applied only once a reviewer starts the workflow "
+        "by hand with the new digest."
     ),
     "gitlab": (
         "Merge to apply this. CI then plans again and applies the plan if it has the digest above, "
         "for a protected environment once its job is started. With another digest the pipeline "
-        "fails and shows the new plan. It is applied only by a start of the manual job "
+        "fails and shows the new plan. That is applied only once a reviewer starts the manual job "
         "`reconciler approve` with the new digest."
     ),
 }

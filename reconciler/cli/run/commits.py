@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is read of a commit, as the command line says it.
+    """The parts of a commit to read, as the command line names them.
 
     Attributes:
         paths: PATHS from the root of the repository; empty for those of the configuration.

@@ -69,7 +69,7 @@ LEASE_SECONDS = 60  # at least; a longer interval has a longer lease
 LEASE_ROUNDS = 3
 TIMELINE = 100  # entries
 LONGEST_LEASE_SECONDS = 3600  # that a service gives
-_UNREAD = {Why.UNSIGNED, Why.UNTRUSTED}  # no trusted key signed it: it is not planned
+_UNREAD = {Why.UNSIGNED, Why.UNTRUSTED}  # such a commit is not approved, so it is not planned
 _NOTHING = Plan(Scope(), "", ())
 _Led: TypeAlias = tuple[str, tuple[str, ...]]
 """A tree and the names of its organizations."""
@@ -81,7 +81,7 @@ class Looking(HistoryReader, FeedReader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run was started with.
+    """The settings that a run was started with.
 
     Attributes:
         interval: Seconds between two rounds.
@@ -95,7 +95,7 @@ class Settings:
 
 @dataclass
 class _Look:
-    """What one round found out.
+    """The findings of one round.
 
     Attributes:
         reading: Of the tip; None where there is none.

@@ -23,7 +23,7 @@ _NO_LINEAGE = {Why.REWRITTEN, Why.UNSIGNED}
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the command line says of commits; a commit is empty where it names none.
+    """Options of the command line about commits; a commit that is not named is empty.
 
     Attributes:
         signed_by: File of the signers that are allowed; None where no signature is asked for.

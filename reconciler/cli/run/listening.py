@@ -1,4 +1,4 @@
-"""What a run answers on its own address: probes, figures, its state, and the trigger of a round.
+"""The pages of a run on its own address: probes, figures, its state, and the trigger of a round.
 
 The state is answered to a caller with the token of the page. Without one it is answered on a
 loopback address alone, to a request that names a loopback host and that no proxy sent on: a page
@@ -61,7 +61,7 @@ class Pages:
     Attributes:
         status: Returns the state as it is now.
         trigger: Asks for a round; many at a time are one.
-        token: What a trigger must bear; None where there is no trigger.
+        token: The token that a trigger must carry; None where there is no trigger.
         is_loopback: Whether the address is reached from this machine alone.
     """
 
@@ -90,18 +90,15 @@ class Pages:
         if path == "/trigger":
             return self._triggered_by(scope["method"], headers)
         pages = {"/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics}
-        if path in _OF_STATE and (self.is_loopback or self.page_token is not None):
-            return self._state(scope, path, headers)
-        if path not in pages:
+        has_state = path in _OF_STATE and (self.is_loopback or self.page_token is not None)
+        if not has_state and path not in pages:
             return _json(404, {"message": "there is nothing at this address"})
         if scope["method"] not in {"GET", "HEAD"}:
-            return _WRONG_VERB
-        return pages[path]()
+            return _json(405, {"message": "only GET"}, (b"allow", b"GET, HEAD"))
+        return self._state(scope, path, headers) if has_state else pages[path]()
 
     def _state(self, scope: AsgiScope, path: str, headers: Mapping[bytes, str]) -> _Answer:
         """Return the state as a page or as JSON, to a caller who may see it."""
-        if scope["method"] not in {"GET", "HEAD"}:
-            return _WRONG_VERB
         if (refused := self._refused(headers)) is not None:
             return refused
         if path == "/status.json":
@@ -154,9 +151,6 @@ class Pages:
             return _json(401, {"message": "not the token of the trigger"}, challenge)
         self.trigger()
         return _json(202, {"message": "a round begins within seconds"})
-
-
-_WRONG_VERB = _json(405, {"message": "only GET"}, (b"allow", b"GET, HEAD"))
 
 
 def _is_from_here(headers: Mapping[bytes, str]) -> bool:

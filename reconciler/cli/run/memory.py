@@ -1,4 +1,4 @@
-"""What a run remembers over a restart: the commits that it saw, and on a ZITADEL, applied."""
+"""The memory of a run over a restart: the commits that it saw, and on a ZITADEL, applied."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from reconciler.cli.output import time_in_words
 from reconciler.cli.run.status import COMMIT, Status
 from reconciler.continuous.decision import Condition, Why
-from reconciler.continuous.heal import CONTESTED, Left
+from reconciler.continuous.heal import CONTESTED
 from reconciler.plan.drift import DriftedObject
 from reconciler.report.html import changed, drawn_field, named_ref, plan_head
 from reconciler.report.page import (
@@ -24,7 +24,7 @@ from reconciler.report.page import (
     time,
     words,
 )
-from reconciler.report.plan_document import PlanDocument, Shown
+from reconciler.report.plan_document import PlanDocument
 from reconciler.report.visible import shown_address, without_credentials
 from reconciler.resources.ref import ResourceRef, fold
 
@@ -53,7 +53,7 @@ class _Row(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What the page shows of a plan and of drift, for every reader.
+    """The parts of the page that show a plan and drift, for every reader.
 
     Attributes:
         of: What it was made of.
@@ -77,7 +77,8 @@ class StatusPage:
     def draw(self, status: Status, query: Mapping[str, str]) -> str:
         """Return the page, with the objects that fit a query."""
         environment = status.purpose.environment or "one service"
-        states = [each.value for each in status.conditions] or [_at_rest(status)]
+        at_rest = "in step" if status.rounds else "starting"
+        states = [each.value for each in status.conditions] or [at_rest]
         prepared = self._prepared(status)
         body = "".join(
             (
@@ -132,10 +133,6 @@ class StatusPage:
         return link(self._commit_url.replace(COMMIT, commit), shown) if self._commit_url else shown
 
 
-def _at_rest(status: Status) -> str:
-    return "in step" if status.rounds else "starting"
-
-
 def _tag(state: str) -> str:
     look = "tag stop" if state in {each.value for each in _SEVERE} else "tag"
     return f'<span class="{"tag fine" if state == "in step" else look}">{state}</span> '
@@ -179,10 +176,10 @@ def _items(items: Iterator[str]) -> str:
 
 def _rows_of(status: Status, document: PlanDocument | None) -> Iterator[_Row]:
     """Yield every object, those first that may need an operator."""
-    left = {each.ref: each for each in status.left}
+    contested = {each.ref for each in status.left if each.why == CONTESTED}
     drift, plan = status.drift, status.plan
     for drifted in drift.objects if drift else ():
-        states = {"drifted"} | ({"contested"} if _is_contested(left.get(drifted.ref)) else set())
+        states = {"drifted", "contested"} if drifted.ref in contested else {"drifted"}
         yield _Row(frozenset(states), drifted.ref, partial(_drifted, drifted))
     for ref in drift.untold if drift else ():
         yield _Row(
@@ -190,22 +187,13 @@ def _rows_of(status: Status, document: PlanDocument | None) -> Iterator[_Row]:
         )
     for shown in document.for_review if document else ():
         states = {"pending", "blocked"} if shown.blocks else {"pending"}
-        yield _Row(frozenset(states), shown.ref, partial(_pending, shown))
+        yield _Row(frozenset(states), shown.ref, partial(changed, shown, is_open=False))
     for ref in drift.unmanaged if drift else ():
         yield _Row(frozenset({"unmanaged"}), ref, partial(_plain, ref, "declared nowhere"))
     differs = {each.ref for each in drift.objects} | {*drift.untold} if drift else set()
     for ref in plan.in_step if plan else ():
-        if ref in differs:
-            continue
-        yield _Row(frozenset({"in step"}), ref, partial(_plain, ref, "in step"))
-
-
-def _is_contested(left: Left | None) -> bool:
-    return left is not None and left.why == CONTESTED
-
-
-def _pending(shown: Shown, place: int) -> str:
-    return changed(shown, place, is_open=False)
+        if ref not in differs:
+            yield _Row(frozenset({"in step"}), ref, partial(_plain, ref, "in step"))
 
 
 def _plain(ref: ResourceRef, state: str, place: int) -> str:

@@ -47,7 +47,7 @@ class _Watch:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What every plan of a run is carried out with.
+    """Carries out the plans of a run.
 
     Attributes:
         stops: Returns the signal that ends the run, or 0.

@@ -239,7 +239,7 @@ def problems(token: SignedToken, rule: TrustRow, origin: str, now: int) -> Seque
 
 
 def _check_life(token: SignedToken, now: int, *, is_machine: bool) -> None:
-    """Refuse a statement of a machine that is no login, and a token that leaves no time."""
+    """Refuse a statement of a machine that is not a login, and a token without time left."""
     ends, begins = token.claims.get("exp"), token.claims.get("iat")
     if type(ends) is not int or type(begins) is not int:
         return  # which is refused already

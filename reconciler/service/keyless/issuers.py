@@ -54,7 +54,7 @@ class Issuers:
         self._known: dict[tuple[str, str], _Known] = {}
 
     async def keys(self, issuer: str, authority: str, key_id: str) -> Keys:
-        """Return the keys of an issuer, fetched anew if that one is not among them.
+        """Return the keys of an issuer, fetched again if that one is not among them.
 
         Raises:
             SignedTokenError: they cannot be had now.
@@ -114,7 +114,7 @@ class Issuers:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of an issuer.
+    """The state of one issuer.
 
     Attributes:
         fetched: When its keys were fetched, and ``tried`` when that was begun last.

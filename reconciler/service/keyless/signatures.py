@@ -23,7 +23,7 @@ from reconciler.resources.strict_json import JsonError, read_object
 
 MAX_TOKEN = 16 * 1024  # characters
 SKEW = 60  # seconds by which the clocks of issuer and service may differ
-LATEST = 1 << 40  # seconds; what is later is no time
+LATEST = 1 << 40  # seconds; a later time is invalid
 LONGEST_ASSERTION = 3600  # seconds that a machine's own statement may count
 # Type and curve of the keys of each algorithm.
 _RSA, _P256, _P384 = ("RSA", ""), ("EC", "P-256"), ("EC", "P-384")
@@ -69,7 +69,7 @@ def read_signed(text: str, algorithms: Collection[str] = ALGORITHMS) -> SignedTo
     """Return the token in a text.
 
     Raises:
-        SignedTokenError: it is none, or its algorithm is not one of these.
+        SignedTokenError: the text is not a signed token, or its algorithm is not accepted.
     """
     parts = text.split(".")
     if len(text) > MAX_TOKEN or len(parts) != 3 or not all(map(_PART.fullmatch, parts)):
@@ -118,14 +118,14 @@ def check_times(token: SignedToken, now: int, *, names: Collection[str]) -> None
     """Accept the times of a token at a time in seconds; ``names`` are those that it must have.
 
     Raises:
-        SignedTokenError: it has none of a name, has ended, or has not begun.
+        SignedTokenError: a time is missing or invalid, or it has ended or not begun.
     """
     for name in ("exp", "iat", "nbf"):
         value = token.claims.get(name)
         if value is None and name not in names:
             continue
         if type(value) is not int or not 0 <= value < LATEST:
-            raise SignedTokenError(f"its {name} is missing, or no time")
+            raise SignedTokenError(f"its {name} is missing or invalid")
         if name == "exp" and value <= now - SKEW:
             raise SignedTokenError(f"it has ended (exp {value}, now {now})")
         if name != "exp" and value > now + SKEW:

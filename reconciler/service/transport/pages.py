@@ -57,7 +57,7 @@ class State:
 
     Attributes:
         is_ready: Whether the store can be used and the server is not about to end.
-        is_open: Whether anybody may call at all; until the first token there is nothing to read.
+        is_open: Whether any caller may call at all; until the first token there is nothing to read.
             None where the store gives no answer.
         drawing: Draws the pages at ``/ui``.
     """

@@ -95,10 +95,10 @@ class _Asking(NamedTuple):
         found: dict[str, Any] = json.loads(received.body)
         return found
 
-    async def rows(self, operation: str, member: str, keep: Keep, **fields: object) -> JsonObject:
+    async def rows(self, operation: str, member: str, **fields: object) -> JsonObject:
         """Return a page of an operation that has pages itself."""
         cursor = self.query.get("cursor", "")
-        found = await self.ask(operation, keep, "", cursor=cursor or None, limit=PAGE, **fields)
+        found = await self.ask(operation, _whole, "", cursor=cursor or None, limit=PAGE, **fields)
         return {member: found[member], "next": found["next"]}
 
 
@@ -161,10 +161,8 @@ async def _organization(asking: _Asking) -> JsonObject:
 async def _objects(asking: _Asking) -> JsonObject:
     """Return objects of an organization that fit what is searched for."""
     shown = await _organization(asking)
-    keep, is_searched = (
-        _fitting(asking.query),
-        any(map(asking.query.get, ("text", "kind", "state"))),
-    )
+    keep = _fitting(asking.query)
+    is_searched = any(map(asking.query.get, ("text", "kind", "state")))
     limit = SEARCHED if is_searched else PAGE
     rows: list[JsonObject] = []
     following = asking.query.get("cursor", "")
@@ -197,18 +195,18 @@ async def _changes(asking: _Asking) -> JsonObject:
     """Return what happened in an organization, newest first."""
     shown = await _organization(asking)
     fields = {"organizationId": asking.id, "order": "newest"}
-    return {**shown, **await asking.rows("ListChanges", "changes", _whole, **fields)}
+    return {**shown, **await asking.rows("ListChanges", "changes", **fields)}
 
 
 async def _owed(asking: _Asking) -> JsonObject:
     """Return the client secrets that wait for their delivery, by name."""
     shown = await _organization(asking)
-    page = await asking.rows("ListOwedSecrets", "owedSecrets", _whole, organizationId=asking.id)
+    page = await asking.rows("ListOwedSecrets", "owedSecrets", organizationId=asking.id)
     return {**shown, **page}
 
 
 async def _tokens(asking: _Asking) -> JsonObject:
-    return await asking.rows("ListTokens", "tokens", _whole)
+    return await asking.rows("ListTokens", "tokens")
 
 
 async def _history(asking: _Asking) -> JsonObject:
