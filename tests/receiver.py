@@ -61,6 +61,7 @@ class Receiver:
     """What came, in order; ``answers`` says what is answered to a try."""
 
     address: str = ""
+    port: int = 0
     answers: Answer = accept
     tries: list[Received] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -100,7 +101,7 @@ def a_receiver(
         def do_GET(self) -> None:
             made.problems.append("a redirect was followed")
 
-        def log_message(self, format: str, *_: object) -> None:
+        def log_message(self, *_: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
@@ -111,7 +112,8 @@ def a_receiver(
         context.load_cert_chain(*certificate)
         server.socket = context.wrap_socket(server.socket, server_side=True)
     scheme = "http" if certificate is None else "https"
-    made.address = f"{scheme}://127.0.0.1:{server.server_address[1]}/hooks/T0PSECRET?k=PARAM"
+    made.port = int(server.server_address[1])
+    made.address = f"{scheme}://127.0.0.1:{made.port}/hooks/T0PSECRET?k=PARAM"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
