@@ -337,7 +337,21 @@ def shown_sink(address: str) -> str:
     return address if kind in {"file", "age"} else f"{kind}:..."
 
 
-_SHOWN: Mapping[str, Callable[[Any], str]] = {"secrets_to": shown_sink, "service": shown_address}
+def _shown_hook(address: str) -> str:
+    """Return a receiver of notices as it may be shown: its path is often a password."""
+    from reconciler.service_client.endpoint import parse_hook
+
+    try:
+        return parse_hook(address).endpoint.host
+    except UsageError:
+        return "..."
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "secrets_to": shown_sink,
+    "service": shown_address,
+    "notify": _shown_hook,
+}
 
 
 def _connection(given: Mapping[str, Any]) -> Connection:

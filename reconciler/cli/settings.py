@@ -632,6 +632,18 @@ _SECRETS = (
         "Token that is the password of the page. Needed where --listen is not loopback.",
         Path,
     ),
+    Setting(
+        "--notify URL",
+        "run",
+        "Receiver of notices of changes of state, by Standard Webhooks.",
+        multiple=True,
+    ),
+    Setting(
+        "--notify-key-file FILE",
+        "run",
+        "Key that signs the notices: whsec_ and base64.",
+        Path,
+    ),
     Setting("--tls-cert FILE", "serve, run", "Certificate chain, in PEM.", Path),
     Setting("--tls-key FILE", "serve, run", "Key of the certificate, in PEM.", Path),
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from reconciler.errors import UsageError
 from reconciler.resources.origin import DEFAULT_PORTS, in_url, is_loopback_host
+from reconciler.resources.secret import Secret
 
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|[0-9a-f:.]+", re.ASCII)
 _PROXY_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)  # names of containers have a "_"
@@ -67,6 +69,53 @@ def parse_endpoint(address: str) -> Endpoint:
         raise _wrong(f"http to {host} would send the token unencrypted")
     at = f":{port}" if port is not None else ""
     return Endpoint(f"{parts.scheme}://{in_url(host)}{at}", parts.path.rstrip("/"))
+
+
+class Hook(NamedTuple):
+    """The address of a receiver of notices.
+
+    Its path is often a password, so that only the host is shown.
+    """
+
+    endpoint: Endpoint
+    url: Secret
+
+
+class Posted(NamedTuple):
+    """The result of one POST to it: an HTTP status, or 0 and why none came."""
+
+    status: int
+    problem: str = ""
+
+
+def parse_hook(address: str) -> Hook:
+    """Return the receiver that an address names. An error does not repeat the address.
+
+    Raises:
+        UsageError: it is not encrypted beyond this machine, or is no address.
+    """
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise _wrong_hook("it cannot be read") from None
+    if "@" in parts.netloc:
+        raise _wrong_hook("it holds a user or a password")
+    is_readable = _PRINTABLE.fullmatch(address) and _HOST.fullmatch(host) and port != 0
+    if parts.scheme not in {"http", "https"} or not is_readable or "#" in address:
+        raise _wrong_hook("it cannot be read")
+    if parts.scheme == "http" and not is_loopback_host(host):
+        raise _wrong_hook("http would send the notices unencrypted")
+    at = f":{port}" if port is not None else ""
+    return Hook(Endpoint(f"{parts.scheme}://{in_url(host)}{at}"), Secret(address))
+
+
+def _wrong_hook(problem: str) -> UsageError:
+    return UsageError(
+        f"an address of --notify is not used: {problem}",
+        remedy="Write --notify https://HOST[:PORT]/PATH, or set RECONCILER_NOTIFY; http:// is for "
+        "this machine alone.",
+    )
 
 
 def parse_proxy(address: str, endpoint: Endpoint) -> str | None:

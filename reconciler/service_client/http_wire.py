@@ -25,10 +25,10 @@ from typing import NamedTuple, TypeAlias
 import httpx
 
 from reconciler import __version__
-from reconciler.errors import LocalFileError, ServiceError, ungrouped_interruption
+from reconciler.errors import LocalFileError, ServiceError, UsageError, ungrouped_interruption
 from reconciler.resources.call import WRITE_BATCH, Call, Code
 from reconciler.service_client.credentials import Credentials, Response
-from reconciler.service_client.endpoint import Endpoint
+from reconciler.service_client.endpoint import Endpoint, Hook, Posted
 from reconciler.service_client.http_messages import (
     CHECK_ADDRESS,
     Target,
@@ -420,6 +420,68 @@ class HttpWire:
     async def _close(self) -> None:
         for connection in self._connections:
             await connection.aclose()
+
+
+_OF_NOTICES = Limits(one_try=15.0)
+
+
+class Poster:
+    """Posts to one receiver of notices, one try at a time. Used by one thread; to be closed.
+
+    Nothing of an answer but its status counts, so its content is not read. Redirects are not
+    followed.
+    """
+
+    def __init__(self, hook: Hook, proxy: str | None = None) -> None:
+        """Use a receiver; a proxy only where one is named here.
+
+        Raises:
+            UsageError: no request can be made of the address.
+        """
+        try:
+            self._url = httpx.URL(hook.url.reveal())
+        except httpx.InvalidURL:
+            raise UsageError(
+                "an address of --notify is not used: it cannot be read",
+                remedy="Write --notify https://HOST[:PORT]/PATH, or set RECONCILER_NOTIFY.",
+            ) from None
+        self._runner = asyncio.Runner()
+        self._connection = httpx.AsyncHTTPTransport(
+            verify=_trust_for(hook.endpoint),
+            trust_env=False,
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=0),
+            proxy=proxy,
+        )
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        try:
+            self._runner.run(self._connection.aclose())
+        finally:
+            self._runner.close()
+
+    def post(self, headers: Mapping[str, str], body: bytes) -> Posted:
+        """Post a body once."""
+        try:
+            return Posted(self._runner.run(self._post(headers, body)))
+        except (httpx.TransportError, OSError, ValueError) as failure:
+            return Posted(0, failure_in_words(failure))
+
+    async def _post(self, headers: Mapping[str, str], body: bytes) -> int:
+        limits = _OF_NOTICES
+        timeouts = dict.fromkeys(("connect", "pool"), limits.connect)
+        timeouts |= dict.fromkeys(("read", "write"), limits.silence)
+        request = httpx.Request(
+            "POST",
+            self._url,
+            headers={**FIXED, **headers},
+            content=body,
+            extensions={"timeout": timeouts},
+        )
+        async with asyncio.timeout(limits.one_try):
+            response = await self._connection.handle_async_request(request)
+            await response.aclose()
+        return response.status_code
 
 
 def _trust_for(endpoint: Endpoint) -> ssl.SSLContext:

@@ -27,6 +27,7 @@ from reconciler.cli.run.commits import Commits, Wanted, checked_path
 from reconciler.cli.run.controller import Controller, Settings
 from reconciler.cli.run.lineage import Lineage, Said
 from reconciler.cli.run.memory import Purpose
+from reconciler.cli.run.notify import Notices
 from reconciler.cli.run.status import COMMIT
 from reconciler.cli.run.writing import Writer
 from reconciler.cli.serve import address_to_listen, require_libraries
@@ -92,6 +93,8 @@ class RunForm(NamedTuple):
     signed_by: Path | None
     trigger_token_file: Path | None
     page_token_file: Path | None
+    notify: tuple[str, ...]
+    notify_key_file: Path | None
     tls_cert: Path | None
     tls_key: Path | None
     behind_tls_proxy: bool
@@ -155,6 +158,7 @@ def run_command(
     from reconciler.service.transport.logs import set_up_logs
 
     _check_page(form)
+    _check_notices(form)
     address, ref = parse_address(form.git.repository), checked_ref(form.git.ref)
     access = form.git.access()
     access.check(address)
@@ -168,14 +172,14 @@ def run_command(
     )
     wanted = _wanted(paths, form, connection)
     set_up_logs(form.log_format)
-    with _Signals() as signals, _alone(state):
+    with _Signals() as signals, _alone(state), _notices(state, purpose, form) as notices:
         os.chdir(state)  # nothing is looked for where the run was started
         mirror = Mirror(state, address, access, os.environ.get("PATH", os.defpath), signals.stops)
         mirror.check()
         with closing(Commits(mirror, state, wanted)) as commits:
             lineage = Lineage(purpose, state, form.said, mirror, commits)
             writer = Writer(connection, sink, form.allowed, signals.stops, form.require_secrets)
-            made = Controller(form.settings(purpose), mirror, commits, lineage, writer)
+            made = Controller(form.settings(purpose), mirror, commits, lineage, writer, notices)
             with closing(made) as controller:
                 return _rounds(controller, signals, form)
 
@@ -347,7 +351,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
             "the token of the trigger is not encrypted on %s: put TLS in front", form.listen
         )
     page = StatusPage(form.commit_url)
-    pages = Pages(lambda: controller.status, signals.wake, token, is_loopback, page_token, page)
+    pages = Pages(controller.status_now, signals.wake, token, is_loopback, page_token, page)
     with answering(pages, listening, tls):
         LOG.info("listening on %s", address_of(listening, is_tls=tls is not None))
         while not signals.stops():
@@ -359,6 +363,45 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
             signals.wait_for_round(begun, interval)
     LOG.info("stopped by signal %d", signals.stops())
     return ExitCode.SIGNAL + signals.stops()
+
+
+def _check_notices(form: RunForm) -> None:
+    """Check that notices have a receiver and a key.
+
+    Raises:
+        UsageError: one of them is missing.
+    """
+    if bool(form.notify) != (form.notify_key_file is not None):
+        raise UsageError(
+            "notices need an address and a key",
+            remedy="Give both --notify and --notify-key-file.",
+        )
+
+
+@contextmanager
+def _notices(state: Path, purpose: Purpose, form: RunForm) -> Iterator[Notices | None]:
+    """Send notices as long as the block runs, and what waits at its end.
+
+    Raises:
+        ReconcilerError: an address or the key cannot be used.
+    """
+    if form.notify_key_file is None:
+        yield None
+        return
+    from reconciler.cli.run.notify import Sender, key_of
+    from reconciler.service_client.credentials import read_private
+    from reconciler.service_client.endpoint import parse_hook, parse_proxy
+    from reconciler.service_client.http_wire import Poster
+
+    key = key_of(read_private(form.notify_key_file), str(form.notify_key_file))
+    hooks = [parse_hook(each) for each in form.notify]
+    proxy = form.git.access().proxy
+    posters = [Poster(hook, parse_proxy(proxy, hook.endpoint)) for hook in hooks]
+    senders = [
+        Sender(poster, hook.endpoint.host, key) for poster, hook in zip(posters, hooks, strict=True)
+    ]
+    with closing(Notices(state, purpose, senders)) as notices:
+        yield notices
 
 
 def _check_page(form: RunForm) -> None:

@@ -28,6 +28,7 @@ from reconciler.cli.process import ExitCode, exit_code_of
 from reconciler.cli.run.commits import Commits, Reading
 from reconciler.cli.run.lineage import Lineage, invalid
 from reconciler.cli.run.memory import Purpose
+from reconciler.cli.run.notify import Notices
 from reconciler.cli.run.status import Happened, Status
 from reconciler.cli.run.writing import Writer
 from reconciler.continuous.decision import (
@@ -144,8 +145,10 @@ class Controller:
         commits: Commits,
         lineage: Lineage,
         writer: Writer,
+        notices: Notices | None = None,
     ) -> None:
         """Take what a run works with."""
+        self._notices = notices
         self._settings = settings
         self._mirror, self._commits, self._lineage = mirror, commits, lineage
         self._writer = writer
@@ -168,6 +171,12 @@ class Controller:
     def close(self) -> None:
         """Give back what is led, and close the service."""
         self._close_service()
+
+    def status_now(self) -> Status:
+        """Return the state, with the notices as they are now."""
+        if self._notices is None:
+            return self.status
+        return replace(self.status, notices=self._notices.counts())
 
     def round(self) -> int:
         """Make one round; return the exit code that ``plan`` or ``apply`` would have.
@@ -217,6 +226,8 @@ class Controller:
             self._tell(logging.INFO, "nothing is left to do")
         self._said = lines
         self.status = replace(self.status, timeline=tuple(self._timeline))
+        if self._notices is not None:
+            self._notices.look(self.status, watches=self._watches is not None)
 
     def _tell(self, level: int, line: str) -> None:
         """Log what happened, and keep it for the page."""

@@ -1,4 +1,4 @@
-"""The memory of a run over a restart: the commits that it saw, and on a ZITADEL, applied."""
+"""The memory of a run over a restart: commits that it saw or applied, and what was noticed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from reconciler.continuous.decision import Condition
+from reconciler.continuous.notices import Known
 from reconciler.errors import LocalFileError, UsageError, cannot_write
 from reconciler.git.mirror import COMMIT
 from reconciler.resources.files import read_start, write_private
 
 _FILE = "run.json"
+_NOTICED = "noticed.json"
 _MOST = 64 * 1024  # bytes
 
 
@@ -86,3 +89,29 @@ def write_memory(state: Path, purpose: Purpose, memory: Memory) -> None:
     except OSError as failure:
         remedy = "Name a folder with --state that has room and that this user may write to."
         raise cannot_write(f"write {state / _FILE}", failure, remedy) from failure
+
+
+def read_noticed(state: Path) -> Known | None:
+    """Return the state that the last notices were about; None where it is not known.
+
+    A file that cannot be read counts as none: the first state is then sent again.
+    """
+    try:
+        content, _ = read_start(state / _NOTICED, _MOST)
+        fields = json.loads(content)
+        commits = (fields["seen"], fields["applied"])
+        conditions = tuple(Condition(each) for each in fields["conditions"])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    if not all(each == "" or COMMIT.fullmatch(str(each)) for each in commits):
+        return None
+    return Known(*commits, conditions)
+
+
+def write_noticed(state: Path, known: Known | None) -> None:
+    """Keep the state that the last notices were about.
+
+    Raises:
+        OSError: the disk does not take it.
+    """
+    write_private(state / _NOTICED, json.dumps(asdict(known) if known else {}).encode())
