@@ -370,7 +370,7 @@ def test_without_a_record_nothing_is_healed(loop: Loop) -> None:
 
     done = loop.once("heal", state="new")
 
-    assert "no commit is on record as applied" in done.err
+    assert "no commit that can be read is on record as applied" in done.err
     assert loop.held("greet")["spec"]["timeout"] == "1s"
 
 
@@ -982,6 +982,62 @@ def test_wrong_policies_make_a_commit_invalid(embedded: Loop) -> None:
     assert done.code == 1, done.all
     assert "policies/all.yaml:1:" in done.err
     assert loop.applied() == good
+
+
+HIDES = """\
+from importlib.machinery import PathFinder
+
+find = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *more: (
+    None if name.startswith("cel_expr_python") else find(name, *more)
+)
+"""
+MISSING = "policies need the extra policy, which is not installed"
+
+
+def without_extra(loop: Loop, mode: str) -> Ran:
+    """Make a round in an interpreter that does not find the engine of policies."""
+    hidden = loop.folder / "hidden"
+    hidden.mkdir(exist_ok=True)
+    (hidden / "sitecustomize.py").write_text(HIDES, encoding="ascii")
+    return loop.once(mode, PYTHONPATH=f"{hidden}:{ROOT}")
+
+
+def test_a_commit_with_policies_is_not_applied_and_the_one_before_is_healed(
+    embedded: Loop,
+) -> None:
+    """The message names what to install."""
+    loop, good = embedded, embedded.repository.head
+    assert loop.once("apply").code == 0
+    tip = loop.push(policed())
+    loop.direct.change("greet", timeout="1s")
+
+    done = without_extra(loop, "apply")
+
+    assert done.code == 1, done.all
+    assert f"commit {tip} is not applied (invalid): {MISSING}" in done.err
+    assert "Action acme/greet is healed" in done.err
+    assert loop.held("greet")["spec"]["timeout"] == "20s"
+    assert loop.applied() == good
+
+
+def test_nothing_is_healed_past_policies_that_cannot_judge_it(embedded: Loop) -> None:
+    """It is said why, also behind a commit that has none; with the extra, healing goes on."""
+    loop, good = embedded, embedded.push(policed())
+    assert loop.once("apply").code == 0
+    loop.direct.change("greet", timeout="1s")
+    for files in ({}, {"reconciler.yaml": None, "policies/all.yaml": None}):
+        loop.push(files)
+        done = without_extra(loop, "apply")
+
+        assert done.code != 0, done.all
+        why = f"commit {good}, which is on record as applied, is not healed towards: {MISSING}"
+        assert why in done.err, done.all
+        assert loop.held("greet")["spec"]["timeout"] == "1s"
+        assert loop.applied() == good
+
+    assert "is healed" in loop.once("heal").err
+    assert loop.held("greet")["spec"]["timeout"] == "10s"
 
 
 def test_what_is_left_to_others_is_neither_drift_nor_healed(embedded: Loop) -> None:

@@ -343,6 +343,8 @@ class Controller:
             is_due=self._tries.is_due(tip, time.monotonic()),
         )
         look = _Look(situation, tree, reading, base)
+        if not applied:
+            look.failures += lineage.unreadable(tip, tree, heads)
         look.pause = _pause_of(heads, tree, look.organizations)
         look.situation = replace(situation, is_paused=look.pause is not None)
         self._commits.keep({tip, applied, *lineage.in_use()})

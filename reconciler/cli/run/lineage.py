@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -79,18 +79,31 @@ class Lineage:
         """
         if heads is None:
             return self._memory.applied or self._said.applied
+        found = self._on_record(tip, tree, heads)
+        whole = [each for each in found if self._is_whole(each, tree, heads)]
+        return max(whole, key=lambda each: found[each], default="")
+
+    def unreadable(self, tip: str, tree: str, heads: Heads | None) -> Iterator[str]:
+        """Yield why a commit on record is not healed towards, where it does not validate here.
+
+        It did when it was applied: by another version, or with an extra that is missing here.
+        """
+        for commit in self._on_record(tip, tree, heads) if heads else ():
+            if problem := self._commits.read(commit).problem:
+                yield (
+                    f"commit {commit}, which is on record as applied, is not healed towards: "
+                    f"{problem.problem}. {problem.remedy}"
+                )
+
+    def _on_record(self, tip: str, tree: str, heads: Heads) -> Mapping[str, str]:
+        """Return the commits on record that a tip has, each with the time of its record."""
         found = {
             record.commit: record.at
             for head in heads.organizations.values()
             for record in head.applied
             if record.tree == tree
         }
-        whole = [
-            each
-            for each in found
-            if self._mirror.is_ancestor(each, tip) and self._is_whole(each, tree, heads)
-        ]
-        return max(whole, key=lambda each: found[each], default="")
+        return {each: at for each, at in found.items() if self._mirror.is_ancestor(each, tip)}
 
     def _is_whole(self, commit: str, tree: str, heads: Heads) -> bool:
         reading = self._commits.read(commit)

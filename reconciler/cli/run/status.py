@@ -96,7 +96,7 @@ class Status:
         if self.mode is not self.asked:
             yield f"environment {self.purpose.environment} is protected: mode {self.mode} counts"
         if self.asked is not Mode.OBSERVE and self.seen and not self.applied:
-            yield "no commit is on record as applied: nothing is healed"
+            yield "no commit that can be read is on record as applied: nothing is healed"
         if self.pause is not None:
             yield f"paused until {self.pause.until} by {self.pause.writer}: {self.pause.reason}"
         for hold in self.holds:
