@@ -554,8 +554,8 @@ ON_MERGE = {
     "github": (
         "Merge to apply this. CI then plans again and applies the plan if it has the digest above, "
         "once the reviewers of its environment, if there are any, approve. With another digest the "
-        "run fails and shows the new plan. That is applied only once a reviewer starts the workflow "
-        "by hand with the new digest."
+        "run fails and shows the new plan. That is applied only once a reviewer starts the "
+        "workflow by hand with the new digest."
     ),
     "gitlab": (
         "Merge to apply this. CI then plans again and applies the plan if it has the digest above, "
