@@ -233,7 +233,7 @@ def test_a_key_is_base64_with_its_prefix_or_without(text: str) -> None:
 
 @each_row("text", [a_key(23), a_key(65), "", "whsec_", "whsec_no base64", "whsec_\xe9", "\0"])
 def test_a_key_of_another_form_is_refused_and_not_shown(text: str) -> None:
-    with pytest.raises(UsageError, match="^file holds no key of notices$"):
+    with pytest.raises(UsageError, match=r"^file holds no key of notices$"):
         key_of(text, "file")
 
 
