@@ -53,3 +53,6 @@ _.recorded_at
 _.kept_until
 _.format_version
 _.integrity
+
+# http.server calls it.
+_.do_POST

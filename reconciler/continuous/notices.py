@@ -96,7 +96,7 @@ WORDS = {
 
 APPLIED = Notice("commit.applied", "A commit was applied as a whole.", NOTHING)
 BEGAN = "run.began"
-IN_STEP = "Run leads this tree from now on. Nothing is left to do."
+FROM_NOW = "The notices of this tree come from this run from now on."
 TYPES = (
     BEGAN,
     APPLIED.type,
@@ -137,8 +137,6 @@ def _first(after: Known) -> Notice:
     """Return the notice of the first state that is known, whatever it is."""
     found = [words for each, words in WORDS.items() if each in after.conditions]
     if not found:
-        return Notice(BEGAN, IN_STEP, NOTHING)
+        return Notice(BEGAN, f"{FROM_NOW} Nothing is left to do.", NOTHING)
     means = " ".join(words.means for words in found)
-    return Notice(
-        BEGAN, f"Run leads this tree from now on. {means}", " ".join(words.do for words in found)
-    )
+    return Notice(BEGAN, f"{FROM_NOW} {means}", " ".join(words.do for words in found))

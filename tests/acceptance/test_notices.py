@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import Run, an_action
-from tests.acceptance.test_run import WITHIN, Loop, embedded, following
+from tests.acceptance.test_run import WITHIN, Loop, embedded, following, loop
 from tests.certificates import a_certificate
 from tests.receiver import Received, a_key_file, a_receiver, answer
 
-__all__ = ["embedded"]  # a fixture
+__all__ = ["embedded", "loop"]  # fixtures
 
 
 def noticed(loop: Loop, address: str) -> Loop:
@@ -226,3 +226,42 @@ def test_an_address_and_a_key_go_together(run: Run, embedded: Loop) -> None:
     alone = replace(embedded, more=("--notify", "https://hooks.example.com/"))
 
     assert "notices need an address and a key" in alone.once("apply").err
+
+
+@pytest.mark.parametrize("loop", ["served"], indirect=True)
+def test_of_two_runs_the_one_that_leads_sends(loop: Loop) -> None:
+    """The one that takes over after a kill begins with what holds then."""
+    with a_receiver() as receiver:
+        both = noticed(loop, receiver.address)
+        first = following(both, "apply", "--interval", "60m")
+        first.until(lambda state: state["commit_applied"])
+        receiver.until(lambda it: it.types == ["run.began"])
+        loop.push({"manifests/greet.yaml": "no: manifest"})
+        assert both.once("apply", state="other").code == 6
+        assert receiver.types == ["run.began"]
+
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait(WITHIN)
+        both.once("apply", state="other")
+
+    assert receiver.problems == []
+    assert receiver.types == ["run.began", "run.began"]
+    assert receiver.tries[1].fields["data"]["conditions"] == ["pending", "invalid"]
+
+
+def test_a_pause_and_its_end_are_said(embedded: Loop) -> None:
+    with a_receiver() as receiver:
+        noticing = noticed(embedded, receiver.address)
+        assert noticing.once("apply").code == 0
+        paused = noticing.run(
+            "pause", "--service", noticing.service, "--reason", "hunter2", "--organization", "acme"
+        )
+        assert paused.code == 0, paused.all
+        noticing.once("apply")
+        resumed = noticing.run("resume", "--service", noticing.service, "--organization", "acme")
+        assert resumed.code == 0, resumed.all
+        noticing.once("apply")
+
+    assert receiver.problems == []
+    assert receiver.types == ["run.began", "paused.began", "paused.ended"]
+    assert "hunter2" not in "".join(each.body for each in receiver.tries)

@@ -175,7 +175,10 @@ class Sender:
                 break
         with self._changed:
             if self._ends is not None and posted.status != GONE:
-                return  # it counts as waiting: the next start finds that it was not sent
+                # It counts as waiting, so that the next start sends what changed. Those behind it
+                # are not sent before it.
+                self._ends = 0.0
+                return
             self._add(waiting=-1, failed=1)
         LOG.warning("notice %s to %s is given up: %s", message.type, self._host, _said(posted))
 

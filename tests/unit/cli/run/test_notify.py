@@ -125,6 +125,19 @@ def test_after_its_time_a_notice_is_given_up(posts: Posts) -> None:
     assert sender.counts() == Counts(1, 1, 0)
 
 
+def test_at_the_end_no_notice_overtakes_one_that_failed(posts: Posts) -> None:
+    posts.status = 500
+    sender = Sender(posts, "host", key_of(KEY, "file"))
+    sender.put(Message("msg", "first", b'{"type":"first"}', 1e12))
+    sender.put(Message("msg", "second", b'{"type":"second"}', 1e12))
+    sender.end()
+    posts.free.set()
+    sender.close()
+
+    assert {*posts.types} == {"first"}
+    assert sender.counts() == Counts(0, 0, 2)
+
+
 def test_a_restart_says_only_what_changed(start: Callable[[], Notices], posts: Posts) -> None:
     """Before the first look the conditions are those of before, whatever fails."""
     posts.free.set()
@@ -209,16 +222,18 @@ def test_a_known_state_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_noticed(tmp_path) is None
 
 
-@each_row(
-    ("size", "prefix", "is_key"),
-    [(23, "whsec_", False), (24, "whsec_", True), (64, "", True), (65, "whsec_", False)],
-)
-def test_a_key_has_the_length_of_the_specification(size: int, prefix: str, is_key: bool) -> None:  # noqa: FBT001
-    text = f"{prefix}{base64.b64encode(b'x' * size).decode()}\n"
-    if is_key:
-        assert signed(key_of(text, "file"), Message("id", "t", b"{}", 0.0), 1)
-        return
-    with pytest.raises(UsageError, match="file holds no key"):
+def a_key(size: int, prefix: str = "whsec_") -> str:
+    return f"{prefix}{base64.b64encode(b'x' * size).decode()}\n"
+
+
+@each_row("text", [a_key(24), a_key(64), a_key(32, "")])
+def test_a_key_is_base64_with_its_prefix_or_without(text: str) -> None:
+    assert signed(key_of(text, "file"), Message("id", "t", b"{}", 0.0), 1)
+
+
+@each_row("text", [a_key(23), a_key(65), "", "whsec_", "whsec_no base64", "whsec_\xe9", "\0"])
+def test_a_key_of_another_form_is_refused_and_not_shown(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^file holds no key of notices$"):
         key_of(text, "file")
 
 
