@@ -7,8 +7,10 @@ size of every file that it writes. Its output goes to a file first, so that the 
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -142,9 +144,12 @@ class Git:
                 output.seek(0)
                 errors.seek(0)
                 text = errors.read(64 * 1024).decode("utf-8", "replace")
+                if code and not text and shutil.disk_usage(self._scratch).free < _BLOCK:
+                    # What it had to say had no room either.
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 return Done(code, output.read(), text)
         except OSError as failure:
-            remedy = f"Install git, and let this user write to {self._scratch}."
+            remedy = f"Install git, and let {self._scratch} have room that this user may write to."
             raise cannot_write("run git", failure, remedy) from failure
 
     def _wait(
