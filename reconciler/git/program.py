@@ -144,9 +144,8 @@ class Git:
                 output.seek(0)
                 errors.seek(0)
                 text = errors.read(64 * 1024).decode("utf-8", "replace")
-                if code and not text and shutil.disk_usage(self._scratch).free < _BLOCK:
-                    # What it had to say had no room either.
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                if code and not text:
+                    _require_room(self._scratch)  # its message may have had none either
                 return Done(code, output.read(), text)
         except OSError as failure:
             remedy = f"Install git, and let {self._scratch} have room that this user may write to."
@@ -237,3 +236,8 @@ def _ssh_command(access: Access) -> str:
     )
     words = ["ssh", "-F", os.devnull, *(each for one in settings for each in ("-o", one))]
     return shlex.join(words)
+
+
+def _require_room(folder: Path) -> None:
+    if shutil.disk_usage(folder).free < _BLOCK:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

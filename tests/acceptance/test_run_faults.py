@@ -199,6 +199,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+def fill(path: Path) -> None:
+    """Write a file until the disk is full."""
+    with path.open("wb", buffering=0) as file:
+        while file.write(b"\0" * 4096):
+            pass
+
+
 def test_a_full_disk_is_said_and_what_was_applied_goes_on_being_healed(
     served: Served, small_disk: Path
 ) -> None:
@@ -207,9 +214,8 @@ def test_a_full_disk_is_said_and_what_was_applied_goes_on_being_healed(
     with stopped_at_end(follows):
         first = follows.until(lambda state: state["commit_applied"] and not state["conditions"])
         filling = small_disk / "filling"
-        with pytest.raises(OSError, match="No space"), filling.open("wb", buffering=0) as file:
-            while file.write(b"\0" * 4096):
-                pass
+        with pytest.raises(OSError, match="No space"):
+            fill(filling)
         commit = served.push({"manifests/greet.yaml": an_action(timeout="5s")})
         full = follows.until(lambda state: "failing" in state["conditions"])
         assert full["commit_applied"] == first["commit_applied"]
