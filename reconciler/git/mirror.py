@@ -151,11 +151,19 @@ class Mirror:
         return [*(self._git.folder / "objects" / "pack").glob("tmp_*")]
 
     def _held(self, name: str) -> str:
+        if not (self._git.folder / "HEAD").is_file():
+            return ""
         done = self._git.run("rev-parse", "--quiet", "--verify", name)
+        if done.code not in (0, 1):  # a full disk must not look like a missing commit
+            raise failed("rev-parse", done)
         return done.output.decode("ascii", "replace").strip() if done.code == 0 else ""
 
     def holds(self, commit: str) -> bool:
-        """Return whether the mirror has a commit."""
+        """Return whether the mirror has a commit.
+
+        Raises:
+            RepositoryError: the mirror cannot be read.
+        """
         return bool(COMMIT.fullmatch(commit)) and self._held(f"{commit}^{{commit}}") == commit
 
     def is_ancestor(self, older: str, newer: str) -> bool:

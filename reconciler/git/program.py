@@ -7,8 +7,10 @@ size of every file that it writes. Its output goes to a file first, so that the 
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -27,7 +29,6 @@ NETWORK_SECONDS = 600.0  # of one that asks the repository itself
 LARGEST = 1024 * MIB  # of a file that Git writes: a pack of the whole history, above all
 _MEMORY_KIB = 4 * 1024 * 1024
 _BLOCK = 512  # bytes that `ulimit -f` counts
-_ERRORS = 64 * 1024  # bytes of what Git prints as errors that are read
 _POLL_SECONDS = 0.1
 _SHOWN = 400  # characters of what Git says
 _LIMITED = 'ulimit -f "$0" 2>/dev/null; ulimit -v "$1" 2>/dev/null; shift; exec git "$@"'
@@ -139,17 +140,15 @@ class Git:
             ):
                 stdin.write(given)
                 stdin.seek(0)
-                # On a full disk Git could not even say so: its errors go to a file as well.
-                errors.write(bytes(_ERRORS))
-                errors.seek(0)
-                errors.truncate()
                 code = self._wait(words, (stdin, output, errors), limits)
                 output.seek(0)
                 errors.seek(0)
-                text = errors.read(_ERRORS).decode("utf-8", "replace")
+                text = errors.read(64 * 1024).decode("utf-8", "replace")
+                if code and not text:
+                    _require_room(self._scratch)  # its message may have had none either
                 return Done(code, output.read(), text)
         except OSError as failure:
-            remedy = f"Install git, and let this user write to {self._scratch}."
+            remedy = f"Install git, and let {self._scratch} have room that this user may write to."
             raise cannot_write("run git", failure, remedy) from failure
 
     def _wait(
@@ -237,3 +236,8 @@ def _ssh_command(access: Access) -> str:
     )
     words = ["ssh", "-F", os.devnull, *(each for one in settings for each in ("-o", one))]
     return shlex.join(words)
+
+
+def _require_room(folder: Path) -> None:
+    if shutil.disk_usage(folder).free < _BLOCK:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
