@@ -95,9 +95,16 @@ def word(change: Change) -> str:
 
 def only_takes_over(change: Change) -> bool:
     """Return whether a change records an owner and alters nothing else."""
-    if not isinstance(change, Update | Adopt) or not change.new_owner or makes_secret(change):
+    if not isinstance(change, Update | Adopt) or makes_secret(change):
+        return False
+    if not change.new_owner and not gives_back(change.resource, change.held):
         return False
     return is_in_step(change.resource, change.held)
+
+
+def gives_back(resource: Resource, held: ObservedObject) -> bool:
+    """Return whether an undo gives an object back to the tree that owned it, maybe to none."""
+    return None not in {resource.owner, held.owner} and resource.owner != held.owner
 
 
 def ref_of(change: Change) -> ResourceRef:
