@@ -19,11 +19,12 @@ from reconciler.cli.options import command
 from reconciler.cli.output import show_warnings
 from reconciler.cli.parameter_types import At, past_moment
 from reconciler.cli.policies import PolicyFolders, judging
+from reconciler.diagnostics import Diagnostic
 from reconciler.errors import StalePlanError, UsageError
 from reconciler.loop import LocalFiles
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
-from reconciler.plan.undo import changed_since, is_change, undoing
+from reconciler.plan.undo import changed_since, is_change, rotated_by, undoing
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import FeedReader, ServiceClient
@@ -69,7 +70,7 @@ class Undoing:
         Raises:
             StalePlanError: an object was changed since; each is printed on stderr.
         """
-        sequences, events = _events_of(client, self.of, run.scope.tree)
+        sequences, events, notes = _events_of(client, self.of, run.scope.tree)
         names = run.desired.organizations
         now = client.observe(names)
         before = client.observe_at({name: sequences[name] for name in names})
@@ -104,13 +105,14 @@ class Undoing:
             for key, each in now.objects.items()
         }
         read = _AsRead(client, replace(now, objects=objects))
-        return replace(run, desired=desired, allowed=allowed), read
+        warnings = (*run.warnings, *notes)
+        return replace(run, desired=desired, allowed=allowed, warnings=warnings), read
 
 
 def _events_of(
     reader: FeedReader, run: str, tree: str
-) -> tuple[Mapping[str, int], Mapping[str, Sequence[FeedEvent]]]:
-    """Return where each organization stood before a run, and the events of what it wrote to.
+) -> tuple[Mapping[str, int], Mapping[str, Sequence[FeedEvent]], Sequence[Diagnostic]]:
+    """Return where each organization stood before a run, the events of what it wrote to, and notes.
 
     Raises:
         NoHistoryError: the service keeps no history.
@@ -120,8 +122,10 @@ def _events_of(
     log = log_of(reader)
     sequences = sequences_at(reader, log, At(run, run=run))
     events: dict[str, list[FeedEvent]] = {}
+    notes: list[Diagnostic] = []
     for head in log.every:
         for event in reader.changes(head.id, sequences[head.name]):
+            notes += rotated_by(event, run)
             if is_change(event):
                 events.setdefault(event.id, []).append(event)
     found = {
@@ -136,7 +140,7 @@ def _events_of(
                 f"run {run} is of tree {visible(', '.join(sorted(trees)))}, not of {visible(tree)}",
                 remedy="Give --tree. Another tree's objects are never written to.",
             )
-    return sequences, found
+    return sequences, found, notes
 
 
 def _organizations(reader: FeedReader, run: str) -> tuple[str, ...]:

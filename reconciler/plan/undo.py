@@ -6,14 +6,16 @@ What the run made is declared nowhere: a leftover, which only ``--prune`` delete
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from reconciler.diagnostics import Diagnostic, error
+from reconciler.diagnostics import Diagnostic, error, note
 from reconciler.plan.between import as_declared
+from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Change, Create, Delete, Plan
 from reconciler.plan.undone import undone_values
+from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import (
     DesiredState,
@@ -30,9 +32,23 @@ SIDE_EVENTS = frozenset({"application.secret.claimed"})
 
 
 def is_change(event: FeedEvent) -> bool:
-    """Return whether an event changed an object; records of an organization do not."""
+    """Return whether an event changed what an undo can take back.
+
+    Records of an organization and new client secrets are no such changes.
+    """
     is_record = event.kind == "organization" and event.type != "organization.added"
-    return event.type not in SIDE_EVENTS and not is_record
+    return event.type not in SIDE_EVENTS and not is_record and not gives_secret(event)
+
+
+def rotated_by(event: FeedEvent, run: str) -> Iterator[Diagnostic]:
+    """Yield a note if a run replaced a client secret: the old one cannot come back."""
+    if event.context.get("run") == run and gives_secret(event):
+        yield note(
+            "UNDO-ROTATED",
+            "a client secret stays rotated",
+            f"Run {run} replaced the client secret of {visible(event.name)}. The old secret ended "
+            "then: an undo leaves the new one.",
+        )
 
 
 def changed_since(

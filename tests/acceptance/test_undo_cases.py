@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Place, Ran, an_action, write
+from tests.acceptance.conftest import Place, Ran, Run, an_action, an_application, write
 from tests.acceptance.test_action_flows import ACCESS_TOKEN, USERINFO, a_flow
 from tests.acceptance.test_moments import KEY, applied, exported
 from tests.acceptance.test_project_roles import a_role
-from tests.acceptance.test_undo import undone
+from tests.acceptance.test_undo import GLASS, undone
+from tests.acceptance.zitadel import ServeZitadel
+from tests.terminal import approved_after
 
 REASON = "logins failed"
 ROLE = "ProjectRole/acme/shop/staff"
@@ -26,6 +30,12 @@ def ours(place: Place) -> Place:
     first = place.run("apply", "--auto-approve")
     assert first.code == 0, first.all
     return place
+
+
+def known_to(place: Place) -> Mapping[str, str]:
+    """Return the environment that the program of a place is given."""
+    assert isinstance(place.run, partial)
+    return place.run.keywords
 
 
 def run_of(ran: Ran) -> str:
@@ -159,12 +169,12 @@ def test_an_application_that_was_deleted_comes_back_with_a_new_secret(ours: Plac
 
     assert blocked.code == 3, blocked.all
     assert "--break-glass OidcApplication/acme/shop/web" in blocked.err
-    assert "new client id" in blocked.out
+    assert "new client id" in blocked.err
     assert back.code == 0, back.all
     assert exported(ours.run) == before
     new = ours.direct.objects()["web"]["clientId"]
     assert new != old
-    assert new in (receiver(ours) / "acme" / "shop" / "web.json").read_text()
+    assert new in (receiver(ours) / "acme.shop.web.json").read_text()
 
 
 def receiver(place: Place) -> Path:
@@ -202,11 +212,18 @@ def test_half_an_apply_is_undone_as_far_as_it_went(ours: Place) -> None:
 
 
 def test_a_change_between_the_plan_and_its_apply_is_not_lost(ours: Place) -> None:
+    """Another writer is faster than the yes: nothing of the object is written."""
     run_id = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))
-    (ours.folder / "hold").mkdir()
-    asked = subprocess.run(["true"], check=False)
-    assert asked.returncode == 0
-    assert run_id
+    late = approved_after(
+        lambda: ours.direct.change("greet", timeout="8s"),
+        ours.folder,
+        "undo",
+        run_id,
+        **known_to(ours),
+    )
+
+    assert late.code == 4, late.all
+    assert "timeout: 8s" in exported(ours.run)
 
 
 def test_only_who_may_write_undoes_and_only_its_own_tree(ours: Place) -> None:
@@ -229,9 +246,7 @@ def test_only_who_may_write_undoes_and_only_its_own_tree(ours: Place) -> None:
     assert despite.code == 0, despite.all
 
 
-def test_a_zitadel_is_refused_with_what_to_do_instead(
-    run: Run, a_zitadel: ServeZitadel
-) -> None:
+def test_a_zitadel_is_refused_with_what_to_do_instead(run: Run, a_zitadel: ServeZitadel) -> None:
     with a_zitadel() as (_, here):
         refused = run("undo", "0" * 32, "--auto-approve", **here)
 
