@@ -305,7 +305,9 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     if run.undo:
         plan = marked(plan, Undone(run_id, run.undo.of, run.undo.reason, {}))
         context |= {"undo": run.undo.of, "reason": run.undo.reason}
-    place = Place(run.connection.service, instance, tree, run.scope.environment)
+    place = Place(
+        run.connection.service, instance, tree, run.scope.environment, undo=run.scope.undo
+    )
     if why_a_sink(plan):
         prove_seal_key(run.connection)
     opened = open_journal(

@@ -192,6 +192,7 @@ def undo_command(
                 f"environment {chosen.name} is protected: it takes an approved plan only",
                 remedy="Give --digest with the digest of the plan. Nothing was written.",
             )
+        scope = replace(scope, undo=of, keep=tuple(sorted({ref.key for ref in keep})))
         with open_reader(connection) as reader:
             organizations = _organizations(reader, of)
         with judging(folders, chosen) as judge:

@@ -231,6 +231,8 @@ class Scope:
         target: Addresses (``resources.ref.parse_pattern``) of all that a run is about, sorted;
             empty for the whole tree.
         exclude: Addresses of what it leaves out, sorted.
+        undo: Id of the run that is undone; empty for a plan of manifests.
+        keep: Keys of what an undo leaves as it is held, sorted.
     """
 
     tree: str = DEFAULT_TREE
@@ -243,6 +245,8 @@ class Scope:
     environment: str = ""
     target: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    undo: str = ""
+    keep: tuple[ResourceRef, ...] = ()
 
     @property
     def is_partial(self) -> bool:

@@ -335,6 +335,8 @@ class SavedOptions:
     environment: str
     target: tuple[str, ...]
     exclude: tuple[str, ...]
+    undo: str = ""
+    keep: tuple[ResourceRef, ...] = ()
 
     @classmethod
     def of(cls, scope: Scope) -> Self:

@@ -328,7 +328,8 @@ class PlanDocument:
         plan, scope = self.plan, self.plan.scope
         is_asked = not plan.is_refused and (plan.is_of_moments or not plan.compared_with)
         names = (self.service, plan.instance, scope.tree, scope.environment)
-        return Place(*names, is_asked, plan.compared_with, is_of_moments=plan.is_of_moments)
+        about = (is_asked, plan.compared_with, plan.is_of_moments, scope.undo)
+        return Place(*names, *about)
 
     @cached_property
     def headline(self) -> Sentence:
@@ -459,7 +460,9 @@ class PlanDocument:
         if plan.blocks:
             is_policy = all(block.policy for block in plan.blocks)
             return (_REFUSED_BY_POLICIES if is_policy else _BLOCKED), ""
-        command = f"reconciler apply{f' --env {environment}' if environment else ''}"
+        deed = f"undo {plan.scope.undo}" if plan.scope.undo else "apply"
+        command = f"reconciler {deed}{f' --env {environment}' if environment else ''}"
+        command += "".join(f" --keep {ref.address}" for ref in plan.scope.keep)
         if plan.changes:
             by_digest = f"{command} --digest {self.digest}"
             return (ON_MERGE[on_merge], "") if on_merge else (_APPLY, by_digest)
