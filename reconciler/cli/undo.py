@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.after_undo import keeps_git_true
 from reconciler.cli.apply import Run, apply_run
 from reconciler.cli.apply_output import OUTPUTS
 from reconciler.cli.approval import Approval, check_protection, take_approval
@@ -16,9 +17,10 @@ from reconciler.cli.configured import Need, configured
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.moments import check_complete, log_of, sequences_at
 from reconciler.cli.options import command
-from reconciler.cli.output import show_warnings
+from reconciler.cli.output import say, show_warnings
 from reconciler.cli.parameter_types import At, past_moment
 from reconciler.cli.policies import PolicyFolders, judging
+from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import StalePlanError, UsageError
 from reconciler.loop import LocalFiles
@@ -216,4 +218,9 @@ def undo_command(
                 commit="",
                 undo=Undoing(of, reason, keep),
             )
-            return apply_run(run)
+            code = apply_run(run)
+        if code == ExitCode.DONE:
+            with open_reader(connection) as reader:
+                begins = sequences_at(reader, log_of(reader), At(of, run=of))
+                say(keeps_git_true(reader, of, scope.tree, begins), err=True)
+        return code

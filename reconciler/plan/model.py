@@ -185,6 +185,7 @@ class CauseKind(StrEnum):
     BOTH = "both"
     NEVER_APPLIED = "never_applied"
     UNDECLARED = "no_longer_declared"
+    UNDO = "undo"
     TAKE_OVER = "take_over"
     ROTATE_MISSING = "rotate_missing"
     LACKING = "lacks_secret"

@@ -49,6 +49,7 @@ from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
 
 IN_STEP = "The service holds what the manifests declare."
+UNDONE = "Nothing that the run wrote is to be taken back."
 PART_IN_STEP = "What is selected is held as it is declared; the rest of the tree is not."
 THE_SAME = "Both environments declare the same."
 SAME_THEN = "The service held the same at both moments."
@@ -348,6 +349,8 @@ class PlanDocument:
             return SAME_THEN
         if self.plan.compared_with:
             return THE_SAME
+        if self.plan.scope.undo:
+            return UNDONE
         return PART_IN_STEP if self.plan.left_out.changes else IN_STEP
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from tests.acceptance.test_moments import KEY, applied, exported
 from tests.acceptance.test_project_roles import a_role
 from tests.acceptance.test_undo import GLASS, undone
 from tests.acceptance.zitadel import ServeZitadel
+from tests.running import running_server
 from tests.terminal import approved_after
 
 REASON = "logins failed"
@@ -253,3 +255,59 @@ def test_a_zitadel_is_refused_with_what_to_do_instead(run: Run, a_zitadel: Serve
     assert refused.code == 1, refused.all
     assert "reconciler export --snapshot FILE" in refused.err
     assert "reconciler plan --against FILE" in refused.err
+
+
+def test_an_undo_says_why_what_stays_and_what_keeps_git_true(ours: Place) -> None:
+    """No manifest is behind its changes; what the run made stays without --prune."""
+    commits = [commit_in(ours)]
+    assert ours.run("apply", "--auto-approve").code == 0
+    files = {"greet": an_action(timeout="7s"), "more": an_action("more")}
+    for name, text in files.items():
+        write(ours.manifests / f"{name}.yaml", text)
+    commits.append(commit_in(ours))
+    run_id = run_of(applied(ours.run, ours.manifests))
+
+    ran = ours.run("undo", run_id, "--auto-approve")
+    again = ours.run("undo", run_id, "--auto-approve", "--keep", "Action/acme/greet")
+    other = ours.run("undo", run_of_last(ours), "--auto-approve")
+
+    assert ran.code == 0, ran.all
+    assert "to be as it was before the run that is undone" in ran.out
+    assert "declared" not in ran.out.replace("declared nowhere", "")
+    assert "--prune would delete it" in ran.out
+    assert f"git revert {commits[1]}" in ran.all
+    assert "No changes. Nothing that the run wrote is to be taken back." in again.out
+    assert other.code == 0, other.all
+    assert "Change the manifests" in other.all
+
+
+def commit_in(place: Place) -> str:
+    """Commit everything, and return the commit."""
+    git = ["git", "-c", "user.name=ana", "-c", "user.email=ana@example.com"]
+    for words in (["init", "-q"], ["add", "manifests"], ["commit", "-qm", "x", "--allow-empty"]):
+        subprocess.run([*git, *words], cwd=place.folder, check=True)
+    told = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=place.folder, check=True, capture_output=True, text=True
+    )
+    return told.stdout.strip()
+
+
+def run_of_last(place: Place) -> str:
+    events = place.run("history", "--organization", "acme", "--format", "json").json["events"]
+    return str(events[-1]["run"])
+
+
+def test_a_viewer_undoes_nothing(
+    run: Run, small: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with running_server(tmp_path_factory.mktemp("server")) as server:
+        known = {"RECONCILER_SERVICE": server.address, "RECONCILER_TOKEN": server.token("admin")}
+        ours = partial(run, **known, RECONCILER_SECRETS_TO="file:kept")
+        assert ours("apply", "--auto-approve").code == 0
+        run_id = run_of(applied(ours, small, greet=an_action(timeout="7s")))
+        held = exported(ours)
+
+        refused = ours("undo", run_id, "--auto-approve", RECONCILER_TOKEN=server.token("viewer"))
+
+        assert refused.code not in {0, 2}, refused.all
+        assert exported(ours) == held
