@@ -88,7 +88,8 @@ class Undoing:
         spared = {
             each.id for state in (before, now) for each in state.everything if each.ref.key in kept
         }
-        events = {key: told for key, told in events.items() if key not in spared}
+        # What the run made and is gone by now is as it was before.
+        events = {key: told for key, told in events.items() if key in refs and key not in spared}
         mark = Undone("", self.of, self.reason, {})
         desired, taken = undoing(before, now, events.keys(), mark)
         stale = (*changed_since(events, self.of, refs), *taken)

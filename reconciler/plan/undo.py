@@ -30,13 +30,16 @@ STALE = "UNDO-CHANGED-SINCE"
 SIDE_EVENTS = frozenset({"application.secret.claimed"})
 """Types of the events that change nothing of an object: a delivery was acknowledged."""
 
+_RECORDS = ("organization.tree.", "organization.object.")
+"""Begin the types of what an organization keeps of its trees and of objects that are gone."""
+
 
 def is_change(event: FeedEvent) -> bool:
     """Return whether an event changed what an undo can take back.
 
     Records of an organization and new client secrets are no such changes.
     """
-    is_record = event.kind == "organization" and event.type != "organization.added"
+    is_record = event.type.startswith(_RECORDS)
     return event.type not in SIDE_EVENTS and not is_record and not gives_secret(event)
 
 
