@@ -15,7 +15,6 @@ from reconciler.plan.between import as_declared
 from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Change, Create, Delete, Plan
 from reconciler.plan.undone import undone_values
-from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import (
     DesiredState,
@@ -49,7 +48,7 @@ def rotated_by(event: FeedEvent, run: str) -> Iterator[Diagnostic]:
         yield note(
             "UNDO-ROTATED",
             "a client secret stays rotated",
-            f"Run {run} replaced the client secret of {visible(event.name)}. The old secret ended "
+            f"Run {run} replaced the client secret of {event.name}. The old secret ended "
             "then: an undo leaves the new one.",
         )
 

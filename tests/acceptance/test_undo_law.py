@@ -131,7 +131,7 @@ def _apply(run: Run, tree: Path, model: Model, rng: random.Random) -> None:
         wanted[name] = rng.choice(("1s", "2s", "3s")), rng.random() < 0.7
         if rng.random() < 0.3:
             del wanted[name]
-    documents = [_action(name, *value) for name, value in wanted.items()]
+    documents = [_action(name, value) for name, value in wanted.items()]
     write(tree / "actions.yaml", "\n---\n".join(documents))
     ran = run("apply", *ALLOWED)
     if ran.code == 3:
@@ -154,7 +154,8 @@ def _undo(run: Run, model: Model, rng: random.Random) -> bool:
     return bool(conflicts)
 
 
-def _action(name: str, timeout: str, active: bool) -> str:  # noqa: FBT001
+def _action(name: str, value: tuple[str, bool]) -> str:
+    timeout, active = value
     return json.dumps(
         {
             "apiVersion": "reconciler/v1",

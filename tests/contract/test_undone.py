@@ -72,7 +72,7 @@ def unmade(ask: Asking) -> list[dict[str, object]]:
     rebuild(ask.service.store)
     assert ask("ListTrees")["organizations"] == [found]
     assert verify(ask.service.store) == []
-    return found["unmade"]
+    return list(found["unmade"])
 
 
 def test_the_mark_of_an_object_that_an_undo_removed_ends_when_it_is_made_again(ask: Asking) -> None:
