@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.apply import Run, apply_run
-from reconciler.cli.apply_output import OUTPUTS
-from reconciler.cli.approval import Approval, check_protection, take_approval
-from reconciler.cli.clients import open_reader, sink_for
+from reconciler.cli.apply import Run, apply_run, judged_plan
+from reconciler.cli.apply_output import OUTPUTS, Extent
+from reconciler.cli.approval import check_protection, take_approval
+from reconciler.cli.clients import open_reader, sink_for, warn_without_sink, why_a_sink
 from reconciler.cli.configured import Need, configured
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
+from reconciler.cli.manifests import Made
 from reconciler.cli.moments import check_complete, log_of, sequences_at
 from reconciler.cli.options import command
-from reconciler.cli.output import show_warnings
+from reconciler.cli.output import show_warnings, timed
 from reconciler.cli.parameter_types import At, past_moment
 from reconciler.cli.policies import PolicyFolders, judging
+from reconciler.cli.process import ExitCode
 from reconciler.errors import StalePlanError, UsageError
-from reconciler.loop import LocalFiles
+from reconciler.loop import LocalFiles, explained
+from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Scope
+from reconciler.plan.model import Plan, Scope
 from reconciler.plan.undo import changed_since, is_change, undoing
+from reconciler.report.plan_document import PlanDocument
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.port import FeedReader, ServiceClient
+from reconciler.service_client.port import FeedReader, ReadOnlyService
 from reconciler.state import DesiredState, FeedEvent, ObservedState, Undone
 
 if TYPE_CHECKING:
+    from reconciler.plan.planfile import PlanFile
     from reconciler.service_client.port import HistoryReader
 
 
 class _AsRead:
     """A service that answers what was read of it: the plan is of that very state."""
 
-    def __init__(self, client: ServiceClient, observed: ObservedState) -> None:
+    def __init__(self, client: ReadOnlyService, observed: ObservedState) -> None:
         self._client = client
         self._observed = observed
         self.history, self.removals = client.history, client.removals
@@ -63,7 +69,7 @@ class Undoing:
     reason: str
     keep: tuple[ResourceRef, ...]
 
-    def ready(self, run: Run, client: ServiceClient) -> tuple[Run, HistoryReader]:
+    def ready(self, run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
         """Return a run whose desired state takes the other run back.
 
         Raises:
@@ -152,6 +158,25 @@ def _organizations(reader: FeedReader, run: str) -> tuple[str, ...]:
     )
 
 
+def apply_undo(run: Run, file: PlanFile) -> int:
+    """Carry out the undo of a plan file, if the plan of now is the same; return the exit code.
+
+    ``run`` has the options; what it wants is read from the service.
+    """
+    saved = file.plan.scope
+    scope = replace(run.scope, undo=saved.undo, keep=saved.keep)
+    return apply_run(
+        _of_service(replace(run, scope=scope), Undoing(saved.undo, file.reason, saved.keep))
+    )
+
+
+def _of_service(run: Run, undo: Undoing) -> Run:
+    """Return a run that is about the organizations that the undone one wrote to."""
+    with open_reader(run.connection) as reader:
+        organizations = _organizations(reader, undo.of)
+    return replace(run, desired=DesiredState({}, organizations), undo=undo)
+
+
 @command("undo", example="01a20af927484fd19232209f8ad77c57", formats=(*OUTPUTS,), need=Need.ONE)
 @click.argument("of", metavar="RUN")
 def undo_command(
@@ -165,6 +190,8 @@ def undo_command(
     digest: str,
     keep: tuple[ResourceRef, ...],
     reason: str,
+    out: str,
+    expires: int,
     *,
     auto_approve: bool,
     lock_timeout: float,
@@ -173,35 +200,32 @@ def undo_command(
     """Take back what one run did: its objects become what they were before it.
 
     RUN is the id that apply shows at its end. An object that was changed since is refused. What
-    the run made is deleted only with --prune. No manifest is read.
+    the run made is deleted only with --prune. No manifest is read. A plan that --out saved is
+    carried out by apply FILE.
     """
     output = OUTPUTS[form]()
     with output.of_a_run():
-        require_seal_key(connection)
         chosen = configured()
         if not past_moment(of).run:
             raise UsageError(f"{visible(of)} is not the id of a run", remedy="See history.")
         approval, _ = take_approval((), digest, chosen.name, place_of_store(connection.service))
-        check_protection(chosen, connection.service, auto_approve=auto_approve)
-        if chosen.is_protected and not digest:
-            raise UsageError(
-                f"environment {chosen.name} is protected: it takes an approved plan only",
-                remedy="Give --digest with the digest of the plan. Nothing was written.",
-            )
+        is_only_shown = bool(out) or (chosen.is_protected and not digest)
+        if not is_only_shown:
+            require_seal_key(connection)
+        if not out:
+            check_protection(chosen, connection.service, auto_approve=auto_approve)
         scope = replace(scope, undo=of, keep=tuple(sorted({ref.key for ref in keep})))
-        with open_reader(connection) as reader:
-            organizations = _organizations(reader, of)
         with judging(folders, chosen) as judge:
             judge.check()
             run = Run(
-                DesiredState({}, organizations),
+                DesiredState({}, ()),
                 (),
                 connection,
                 scope,
                 allowed,
                 judge,
                 LocalFiles(),
-                Approval(digest=approval.digest),
+                approval,
                 sink_for(connection, secrets_to),
                 output,
                 "",
@@ -210,6 +234,43 @@ def undo_command(
                 lock_timeout=lock_timeout,
                 despite_pause=despite_pause,
                 commit="",
-                undo=Undoing(of, reason, keep),
             )
-            return apply_run(run)
+            run = _of_service(run, Undoing(of, reason, keep))
+            if not is_only_shown:
+                return apply_run(run)
+            plan, desired = _shown(run)
+    if out:
+        from reconciler.cli.plan_files import save_plan
+
+        save_plan(
+            out,
+            plan,
+            desired,
+            service=connection.service,
+            paths=(),
+            lasting=expires,
+            snapshot=None,
+            findings=(),
+            made=Made(int(time.time()), ""),
+            reason=reason,
+        )
+        return ExitCode.DONE
+    raise UsageError(
+        f"environment {chosen.name} is protected: it takes an approved plan only",
+        remedy=f"Have this plan reviewed, then give --digest {plan_digest(plan)}; or save it with "
+        "--out FILE for apply. Nothing was written.",
+    )
+
+
+def _shown(run: Run) -> tuple[Plan, DesiredState]:
+    """Show the plan of an undo, and return it and what it wants; nothing is written or locked."""
+    with open_reader(run.connection) as reader, timed("observe and plan"):
+        ready, read = run.undo.ready(run, reader) if run.undo else (run, reader)
+        plan, observed = ready.approval.preview(
+            ready.desired, read, ready.scope, ready.allowed, ready.files
+        )
+        plan = judged_plan(ready, explained(plan, reader, observed))
+    plan = warn_without_sink(plan, run.sink if why_a_sink(plan) else None)
+    document = PlanDocument(plan, run.connection.service, (), for_apply=True)
+    run.output.show_plan(document, Extent.ASKED)
+    return plan, ready.desired

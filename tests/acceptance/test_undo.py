@@ -74,3 +74,60 @@ def test_the_plan_of_the_same_manifests_is_blocked_after_an_undo(ours: Run, smal
     assert plan.code == 3, plan.all
     assert "GUARD-UNDONE" in plan.err
     assert "logins failed" in plan.err
+
+
+def test_an_undo_is_saved_and_applied_by_its_file(ours: Run, small: Path) -> None:
+    """Saving writes nothing to the service; apply FILE makes the same plan again."""
+    before = exported(ours)
+    run_id = str(applied(ours, small, **STEPS["update"]).json["run"])
+    after = exported(ours)
+
+    saved = ours("undo", run_id, "--out", "undo.plan", "--reason", "logins failed", *GLASS)
+
+    assert saved.code == 0, saved.all
+    assert f"undo of run {run_id}" in saved.out
+    assert "reconciler apply undo.plan" in saved.err
+    assert exported(ours) == after
+    shown = ours("show", "undo.plan")
+    assert f"undo of run {run_id}" in shown.out
+
+    ran = ours("apply", "undo.plan", *GLASS)
+
+    assert ran.code == 0, ran.all
+    assert exported(ours) == before
+    plan = ours("plan", *GLASS)
+    assert "logins failed" in plan.err
+
+
+def test_a_saved_undo_is_stale_once_an_object_of_it_was_changed(ours: Run, small: Path) -> None:
+    """Another object may change; one that it writes to may not. The options are the same too."""
+    both = {**STEPS["update"], "greet": an_action(timeout="7s")}
+    run_id = str(applied(ours, small, **both).json["run"])
+    keep = ("--keep", "Action/acme/greet")
+    assert ours("undo", run_id, "--out", "undo.plan", *keep, *GLASS).code == 0
+    applied(ours, small, greet=an_action(timeout="9s"), more=an_action("more"))
+
+    other = ours("apply", "undo.plan", "--prune", *GLASS)
+    assert (other.code, "without --prune" in other.err) == (4, True), other.all
+    applied(ours, small, web=an_application("web", redirectUris=["https://third.example.com/cb"]))
+    held = exported(ours)
+
+    stale = ours("apply", "undo.plan", *GLASS)
+
+    assert stale.code == 4, stale.all
+    assert exported(ours) == held
+
+
+def test_a_saved_undo_is_applied_although_another_object_was_changed(
+    ours: Run, small: Path
+) -> None:
+    run_id = str(applied(ours, small, **STEPS["update"]).json["run"])
+    assert ours("undo", run_id, "--out", "undo.plan", *GLASS).code == 0
+    applied(ours, small, greet=an_action(timeout="9s"))
+
+    ran = ours("apply", "undo.plan", *GLASS)
+
+    assert ran.code == 0, ran.all
+    held = exported(ours)
+    assert "other.example.com" not in held
+    assert "9s" in held
