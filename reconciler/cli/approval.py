@@ -201,6 +201,11 @@ class _OneService:
         return not observed.objects and not observed.elsewhere
 
 
+def is_digest(text: str) -> bool:
+    """Return whether a text is the digest of a plan."""
+    return _DIGEST.fullmatch(text) is not None
+
+
 def take_approval(
     paths: Sequence[str], digest: str, environment: str, store: str
 ) -> tuple[Approval, tuple[str, ...]]:
@@ -215,7 +220,7 @@ def take_approval(
         StalePlanError: the plan file has expired, is of another environment, or was not made for
             being applied.
     """
-    if digest and not _DIGEST.fullmatch(digest):
+    if digest and not is_digest(digest):
         raise UsageError(
             f"{digest} is not the digest of a plan",
             remedy="Every plan prints its own: sha256: and 64 hexadecimal digits.",

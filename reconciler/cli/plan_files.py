@@ -134,7 +134,8 @@ def _opened(path: str, read: Callable[[bytes], T], remedy: str) -> T:
 
 NOT_REPEATED = {
     "paths", "out", "expires", "against", "form", "max_chars", "docs", "on_merge", "of", "keep",
-    "reason", "detailed_exitcode", "service_kind", "token_file", "key_file", "max_rps", "use_proxy",
+    "last", "reason", "detailed_exitcode", "service_kind", "token_file", "key_file", "max_rps",
+    "use_proxy",
 }  # fmt: skip
 """Options that are not repeated: of plan or undo alone, or of the machine and not of the plan."""
 

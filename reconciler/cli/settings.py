@@ -507,6 +507,7 @@ _MAY = (
         commit_id,
     ),
     Setting("--despite-pause", "apply, undo", "Apply a tree that is paused."),
+    Setting("--last", "undo", "The last run of the tree, in the place of RUN.", has_variable=False),
     Setting(
         "--keep REF",
         "undo",

@@ -11,7 +11,7 @@ import click
 
 from reconciler.cli.apply import Run, apply_run, judged_plan
 from reconciler.cli.apply_output import OUTPUTS, Extent
-from reconciler.cli.approval import check_protection, take_approval
+from reconciler.cli.approval import check_protection, is_digest, take_approval
 from reconciler.cli.clients import open_reader, sink_for, warn_without_sink, why_a_sink
 from reconciler.cli.configured import Need, configured
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
@@ -19,10 +19,10 @@ from reconciler.cli.manifests import Made
 from reconciler.cli.moments import check_complete, log_of, sequences_at
 from reconciler.cli.options import command
 from reconciler.cli.output import show_warnings, timed
-from reconciler.cli.parameter_types import At, past_moment
+from reconciler.cli.parameter_types import MICROS, At, is_run
 from reconciler.cli.policies import PolicyFolders, judging
 from reconciler.cli.process import ExitCode
-from reconciler.errors import StalePlanError, UsageError
+from reconciler.errors import ObjectNotFoundError, StalePlanError, UsageError
 from reconciler.loop import LocalFiles, explained
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
@@ -177,8 +177,82 @@ def _of_service(run: Run, undo: Undoing) -> Run:
     return replace(run, desired=DesiredState({}, organizations), undo=undo)
 
 
+def _check_named(of: str, *, last: bool) -> None:
+    """Refuse what names no run, or two.
+
+    Raises:
+        UsageError: it does.
+    """
+    write = "Write `reconciler undo RUN`, with the id that apply and history show, or --last."
+    if last and of:
+        raise UsageError(f"--last and {visible(of)} both name a run", remedy=write)
+    if not last and not of:
+        raise UsageError("no run is named", remedy=write)
+    if of and not is_digest(of) and not is_run(of):
+        raise UsageError(
+            f"{visible(of)} is neither the id of a run nor the digest of a plan", remedy=write
+        )
+
+
+_WINDOWS = (86_400, 31 * 86_400)  # seconds that are searched for the last run, before all
+
+
+def _last_run(reader: FeedReader, tree: str) -> str:
+    """Return the last run that changed something for a tree; an undo is one as well.
+
+    Raises:
+        NoHistoryError: the service keeps no history.
+        ObjectNotFoundError: the caller sees none.
+    """
+    every = log_of(reader).every
+    now = int(time.time())
+    # The log may be long, and the last run is seldom old.
+    for begins in (*((now - window) * MICROS for window in _WINDOWS), 0):
+        found = [
+            (event.sequence, str(event.context["run"]))
+            for head in every
+            if head.sequence > begins
+            for event in reader.changes(head.id, begins)
+            if is_change(event) and event.context.get("tree") == tree and event.context.get("run")
+        ]
+        if found:
+            return max(found)[1]
+    raise ObjectNotFoundError(
+        f"there is no run of tree {visible(tree)}",
+        remedy="Give --tree, or the id of a run: `reconciler history` shows those of all.",
+    )
+
+
+def _run_of_plan(reader: FeedReader, digest: str) -> str:
+    """Return the one run that applied the plan of a digest.
+
+    Raises:
+        NoHistoryError: the service keeps no history.
+        ObjectNotFoundError: the caller sees no such run.
+        UsageError: several runs did.
+    """
+    runs = {
+        str(event.context["run"])
+        for head in log_of(reader).every
+        for event in reader.changes(head.id)
+        if event.context.get("plan") == digest and event.context.get("run")
+    }
+    if not runs:
+        raise ObjectNotFoundError(
+            f"no run applied the plan {digest}",
+            remedy="`reconciler history --organization NAME` shows the plan and the run of each "
+            "event. A token sees events of its own organizations only.",
+        )
+    if len(runs) > 1:
+        raise UsageError(
+            f"several runs applied the plan {digest}: {', '.join(sorted(map(visible, runs)))}",
+            remedy="Give the id of one of them, the later one first. Nothing was written.",
+        )
+    return runs.pop()
+
+
 @command("undo", example="01a20af927484fd19232209f8ad77c57", formats=(*OUTPUTS,), need=Need.ONE)
-@click.argument("of", metavar="RUN")
+@click.argument("of", metavar="[RUN|DIGEST]", default="")
 def undo_command(
     of: str,
     connection: Connection,
@@ -193,27 +267,32 @@ def undo_command(
     out: str,
     expires: int,
     *,
+    last: bool,
     auto_approve: bool,
     lock_timeout: float,
     despite_pause: bool,
 ) -> int:
     """Take back what one run did: its objects become what they were before it.
 
-    RUN is the id that apply shows at its end. An object that was changed since is refused. What
-    the run made is deleted only with --prune. No manifest is read. A plan that --out saved is
-    carried out by apply FILE.
+    RUN is the id that apply shows at its end; DIGEST is of a plan that one run applied. An object
+    that was changed since is refused. What the run made is deleted only with --prune. No manifest
+    is read. A plan that --out saved is carried out by apply FILE.
     """
     output = OUTPUTS[form]()
     with output.of_a_run():
         chosen = configured()
-        if not past_moment(of).run:
-            raise UsageError(f"{visible(of)} is not the id of a run", remedy="See history.")
+        _check_named(of, last=last)
         approval, _ = take_approval((), digest, chosen.name, place_of_store(connection.service))
         is_only_shown = bool(out) or (chosen.is_protected and not digest)
         if not is_only_shown:
             require_seal_key(connection)
         if not out:
             check_protection(chosen, connection.service, auto_approve=auto_approve)
+        with open_reader(connection) as reader:
+            if last:
+                of = _last_run(reader, scope.tree)
+            elif is_digest(of):
+                of = _run_of_plan(reader, of)
         scope = replace(scope, undo=of, keep=tuple(sorted({ref.key for ref in keep})))
         with judging(folders, chosen) as judge:
             judge.check()

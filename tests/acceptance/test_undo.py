@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Run, an_action, an_application
-from tests.acceptance.test_moments import applied, exported, ours
+from tests.acceptance.conftest import Run, an_action, an_application, write
+from tests.acceptance.test_environments import a_configuration
+from tests.acceptance.test_moments import applied, exported, last_event, ours
 
 __all__ = ["ours"]
 
@@ -131,3 +132,71 @@ def test_a_saved_undo_is_applied_although_another_object_was_changed(
     held = exported(ours)
     assert "other.example.com" not in held
     assert "9s" in held
+
+
+def test_the_last_run_and_the_run_of_a_plan_are_found(ours: Run, small: Path) -> None:
+    """An undo is a run, too, and history and compare say of which run it is."""
+    applied(ours, small, greet=an_action(timeout="7s"))
+    before = exported(ours)
+    run = applied(ours, small, greet=an_action(timeout="9s"))
+    digest, after = str(last_event(ours)["plan"]), exported(ours)
+
+    first = undone(ours, digest)
+    assert exported(ours) == before
+    undone(ours, "--last")
+    assert exported(ours) == after
+    undone(ours, "--last")
+    assert exported(ours) == before
+
+    said = f"undo of run {run.json['run']}"
+    assert said in ours("history", "--organization", "acme").out
+    assert "undo of run" in ours("compare", "--at", first).out
+    assert f"undo of run {first}" in ours("history", "Action/acme/greet").out
+
+
+def test_a_protected_environment_shows_the_plan_and_takes_its_digest(run: Run, small: Path) -> None:
+    """The plan is shown with its digest, so that it can be approved; nothing is written."""
+    a_configuration(small.parent)
+    chosen = ("--env", "production")
+
+    def applied_there() -> str:
+        assert run("plan", *chosen, "--out", "p.plan").code == 0
+        ran = run("apply", "p.plan", *chosen, "--format", "json")
+        assert ran.code == 0, ran.all
+        return str(ran.json["run"])
+
+    applied_there()
+    write(small / "greet.yaml", an_action(timeout="7s"))
+    first = applied_there()
+    write(small / "greet.yaml", an_action(timeout="9s"))
+    second = applied_there()
+
+    asked = run("undo", second, *chosen)
+    flag = run("undo", second, *chosen, "--auto-approve")
+
+    assert (asked.code, flag.code) == (1, 1)
+    assert "9s" in run("export", *chosen).out
+    digest = next(word for word in asked.err.split() if word.startswith("sha256:")).rstrip(";")
+    assert run("undo", second, *chosen, "--digest", digest).code == 0
+    assert "7s" in run("export", *chosen).out
+    refused = run("undo", first, *chosen, "--digest", digest)
+    assert refused.code == 4, refused.all
+    assert run("undo", "--last", *chosen, "--out", "u.plan").code == 0
+    assert run("apply", "u.plan", *chosen).code == 0
+    assert "9s" in run("export", *chosen).out
+
+
+def test_a_run_is_named_once(run: Run, small: Path) -> None:
+    """Neither two runs, nor none, nor one that is not there."""
+    assert run("apply", "--auto-approve").code == 0
+
+    none, two = run("undo"), run("undo", "--last", "0" * 44)
+    strange, other = run("undo", "last"), run("undo", "--last", "--tree", "other")
+    unknown = run("undo", f"sha256:{'0' * 64}")
+
+    assert "no run is named" in none.err
+    assert "both name a run" in two.err
+    assert "neither the id of a run nor the digest" in strange.err
+    assert "there is no run of tree other" in other.err
+    assert "no run applied the plan" in unknown.err
+    assert all(each.code == 1 for each in (none, two, strange, other, unknown))
