@@ -175,7 +175,7 @@ def apply_command(
                     despite_pause,
                     "",
                 )
-                return apply_undo(run, approval.file)
+                return apply_undo(run, approval.file, paths, chosen)
         with judging(folders, chosen) as judge:
             desired, warnings, scope, look = read_whole(paths, scope, chosen)
             judge.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,21 +14,22 @@ from reconciler.cli.apply import Run, apply_run, judged_plan
 from reconciler.cli.apply_output import OUTPUTS, Extent
 from reconciler.cli.approval import check_protection, is_digest, take_approval
 from reconciler.cli.clients import open_reader, sink_for, warn_without_sink, why_a_sink
-from reconciler.cli.configured import Need, configured
+from reconciler.cli.configured import Configured, Need, check_partial, configured
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
-from reconciler.cli.manifests import Made
+from reconciler.cli.manifests import Made, read_desired
 from reconciler.cli.moments import check_complete, log_of, sequences_at
-from reconciler.cli.options import command
+from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import show_warnings, timed
 from reconciler.cli.parameter_types import MICROS, At, is_run
 from reconciler.cli.policies import PolicyFolders, judging
 from reconciler.cli.process import ExitCode
-from reconciler.errors import ObjectNotFoundError, StalePlanError, UsageError
+from reconciler.diagnostics import Diagnostic, warning
+from reconciler.errors import ObjectNotFoundError, ReconcilerError, StalePlanError, UsageError
 from reconciler.loop import LocalFiles, explained
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.plan.undo import changed_since, is_change, undoing
+from reconciler.plan.undo import changed_since, is_change, still_declared, undoing
 from reconciler.report.plan_document import PlanDocument
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
@@ -63,11 +65,15 @@ class Undoing:
     Attributes:
         of: Id of the run.
         keep: What stays as it is held.
+        declared: Keys of what the manifests declare, as far as they were read.
+        notes: What was found in reading them.
     """
 
     of: str
     reason: str
     keep: tuple[ResourceRef, ...]
+    declared: Collection[ResourceRef] = ()
+    notes: Sequence[Diagnostic] = ()
 
     def ready(self, run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
         """Return a run whose desired state takes the other run back.
@@ -110,7 +116,22 @@ class Undoing:
             for key, each in now.objects.items()
         }
         read = _AsRead(client, replace(now, objects=objects))
-        return replace(run, desired=desired, allowed=allowed), read
+        warnings = (*self.notes, *still_declared(before, now, events.keys(), self.declared))
+        return replace(run, desired=desired, allowed=allowed, warnings=warnings), read
+
+    def with_manifests(self, paths: Sequence[str], chosen: Configured) -> Undoing:
+        """Return it with what manifests declare; that they cannot be read is a note."""
+        try:
+            desired, _ = read_desired(paths, chosen)
+        except ReconcilerError as failure:
+            note = warning(
+                "UNDO-MANIFESTS-NOT-READ",
+                "the manifests were not read",
+                f"{failure.problem}. The undo does not need them: only warnings of what they still "
+                "declare are missing.",
+            )
+            return replace(self, notes=(note,))
+        return replace(self, declared=desired.resources.keys())
 
 
 def _events_of(
@@ -158,16 +179,16 @@ def _organizations(reader: FeedReader, run: str) -> tuple[str, ...]:
     )
 
 
-def apply_undo(run: Run, file: PlanFile) -> int:
+def apply_undo(run: Run, file: PlanFile, paths: Sequence[str], chosen: Configured) -> int:
     """Carry out the undo of a plan file, if the plan of now is the same; return the exit code.
 
     ``run`` has the options; what it wants is read from the service.
     """
     saved = file.plan.scope
     scope = replace(run.scope, undo=saved.undo, keep=saved.keep)
-    return apply_run(
-        _of_service(replace(run, scope=scope), Undoing(saved.undo, file.reason, saved.keep))
-    )
+    undo = Undoing(saved.undo, file.reason, saved.keep)
+    undo = undo.with_manifests(paths, chosen) if scope.prune else undo
+    return apply_run(_of_service(replace(run, scope=scope), undo))
 
 
 def _of_service(run: Run, undo: Undoing) -> Run:
@@ -253,8 +274,10 @@ def _run_of_plan(reader: FeedReader, digest: str) -> str:
 
 @command("undo", example="01a20af927484fd19232209f8ad77c57", formats=(*OUTPUTS,), need=Need.ONE)
 @click.argument("of", metavar="[RUN|DIGEST]", default="")
+@paths_argument
 def undo_command(
     of: str,
+    paths: tuple[str, ...],
     connection: Connection,
     secrets_to: str | None,
     scope: Scope,
@@ -275,13 +298,16 @@ def undo_command(
     """Take back what one run did: its objects become what they were before it.
 
     RUN is the id that apply shows at its end; DIGEST is of a plan that one run applied. An object
-    that was changed since is refused. What the run made is deleted only with --prune. No manifest
-    is read. A plan that --out saved is carried out by apply FILE.
+    that was changed since is refused. What the run made is deleted only with --prune. A plan that
+    --out saved is carried out by apply FILE. Manifests in PATHS only give warnings.
     """
     output = OUTPUTS[form]()
     with output.of_a_run():
         chosen = configured()
+        if last and os.path.lexists(of):  # the first of PATHS
+            of, paths = "", (of, *paths)
         _check_named(of, last=last)
+        check_partial(chosen, scope)
         approval, _ = take_approval((), digest, chosen.name, place_of_store(connection.service))
         is_only_shown = bool(out) or (chosen.is_protected and not digest)
         if not is_only_shown:
@@ -314,22 +340,23 @@ def undo_command(
                 despite_pause=despite_pause,
                 commit="",
             )
-            run = _of_service(run, Undoing(of, reason, keep))
+            undo = Undoing(of, reason, keep)
+            run = _of_service(run, undo.with_manifests(paths, chosen) if scope.prune else undo)
             if not is_only_shown:
                 return apply_run(run)
-            plan, desired = _shown(run)
+            plan, ready = _shown(run)
     if out:
         from reconciler.cli.plan_files import save_plan
 
         save_plan(
             out,
             plan,
-            desired,
+            ready.desired,
             service=connection.service,
-            paths=(),
+            paths=paths,
             lasting=expires,
             snapshot=None,
-            findings=(),
+            findings=tuple(ready.warnings),
             made=Made(int(time.time()), ""),
             reason=reason,
         )
@@ -341,8 +368,8 @@ def undo_command(
     )
 
 
-def _shown(run: Run) -> tuple[Plan, DesiredState]:
-    """Show the plan of an undo, and return it and what it wants; nothing is written or locked."""
+def _shown(run: Run) -> tuple[Plan, Run]:
+    """Show the plan of an undo, and return it and its run; nothing is written or locked."""
     with open_reader(run.connection) as reader, timed("observe and plan"):
         ready, read = run.undo.ready(run, reader) if run.undo else (run, reader)
         plan, observed = ready.approval.preview(
@@ -350,6 +377,6 @@ def _shown(run: Run) -> tuple[Plan, DesiredState]:
         )
         plan = judged_plan(ready, explained(plan, reader, observed))
     plan = warn_without_sink(plan, run.sink if why_a_sink(plan) else None)
-    document = PlanDocument(plan, run.connection.service, (), for_apply=True)
+    document = PlanDocument(plan, run.connection.service, ready.warnings, for_apply=True)
     run.output.show_plan(document, Extent.ASKED)
-    return plan, ready.desired
+    return plan, ready

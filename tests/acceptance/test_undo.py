@@ -200,3 +200,22 @@ def test_a_run_is_named_once(run: Run, small: Path) -> None:
     assert "there is no run of tree other" in other.err
     assert "no run applied the plan" in unknown.err
     assert all(each.code == 1 for each in (none, two, strange, other, unknown))
+
+
+def test_what_an_undo_deletes_and_manifests_declare_is_a_warning(run: Run, small: Path) -> None:
+    """Manifests that cannot be read are a note, and do not stop the undo."""
+    assert run("apply", "--auto-approve").code == 0
+    write(small / "more.yaml", an_action("more"))
+    made = run("apply", "--auto-approve", "--format", "json")
+    assert made.code == 0, made.all
+    saved = run("undo", "--last", "manifests", "--prune", "--out", "undo.plan")
+    assert saved.code == 0, saved.all
+    assert "UNDO-STILL-DECLARED" in saved.err
+    assert "Action acme/more" in saved.err
+    write(small / "more.yaml", "kind: [")
+
+    ran = run("apply", "undo.plan", "--prune")
+
+    assert ran.code == 0, ran.all
+    assert ran.err.count("UNDO-MANIFESTS-NOT-READ") == 1
+    assert "more" not in run("export").out
