@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from reconciler.diagnostics import Diagnostic, error, note
+from reconciler.diagnostics import Diagnostic, error, note, warning
 from reconciler.plan.between import as_declared
 from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Change, Create, Delete, Plan
@@ -77,6 +77,33 @@ def changed_since(
             said = f"{named} was changed by {what} at {last.at}. {first_undo} the object out{keep}."
             found.append(error(STALE, "an object was changed since", said, ref=ref))
     return found
+
+
+def still_declared(
+    before: ObservedState,
+    now: ObservedState,
+    written: Collection[str],
+    declared: Collection[ResourceRef],
+) -> Sequence[Diagnostic]:
+    """Return a warning for each object that a run made and manifests declare.
+
+    Args:
+        before: What was held before the run.
+        now: What is held.
+        written: Ids of the objects that are undone.
+        declared: Keys of what the manifests declare.
+    """
+    made = set(written) - {each.id for each in before.everything}
+    return tuple(
+        warning(
+            "UNDO-STILL-DECLARED",
+            "what this undo deletes is still declared",
+            f"The run made {each.ref}. Revert the commit, or take it out of the manifests.",
+            ref=each.ref,
+        )
+        for each in now.everything
+        if each.id in made and each.ref.key in declared
+    )
 
 
 def undoing(
