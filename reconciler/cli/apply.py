@@ -60,7 +60,7 @@ from reconciler.report.apply_report import ResultDocument, report_as_text
 from reconciler.report.place import Place, place_as_text
 from reconciler.report.plan_document import PlanDocument, blocks_in_words
 from reconciler.resources.process import crashpoint
-from reconciler.service_client.port import HistoryReader, ServiceClient
+from reconciler.service_client.port import HistoryReader, ReadOnlyService, ServiceClient
 from reconciler.state import DesiredState, ObservedState, Pause, Undone, pauses_of
 
 
@@ -77,7 +77,7 @@ class Undo(Protocol):
         """Return why it is undone; may be empty."""
         ...
 
-    def ready(self, run: Run, client: ServiceClient) -> tuple[Run, HistoryReader]:
+    def ready(self, run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
         """Return a run with its desired state, and the service as it was read for that."""
         ...
 
@@ -151,6 +151,30 @@ def apply_command(
                 "written.",
             )
         sink = sink_for(connection, secrets_to)
+        if approval.file is not None and approval.file.plan.scope.undo:
+            from reconciler.cli.undo import apply_undo
+
+            with judging(folders, chosen) as judge:
+                judge.check()
+                run = Run(
+                    DesiredState({}, ()),
+                    (),
+                    connection,
+                    scope,
+                    allowed,
+                    judge,
+                    LocalFiles(),
+                    approval,
+                    sink,
+                    output,
+                    "",
+                    require_secrets,
+                    auto_approve,
+                    lock_timeout,
+                    despite_pause,
+                    "",
+                )
+                return apply_undo(run, approval.file, paths, chosen)
         with judging(folders, chosen) as judge:
             desired, warnings, scope, look = read_whole(paths, scope, chosen)
             judge.check()
@@ -197,7 +221,7 @@ def apply_run(run: Run) -> int:
                 plan, observed = run.approval.preview(
                     run.desired, reader, run.scope, run.allowed, run.files
                 )
-                plan = _judged(run, explained(plan, client, observed))
+                plan = judged_plan(run, explained(plan, client, observed))
             approved = _approve(run, plan, pauses_of(observed, run.scope.tree))
             if not run.approval.is_given and not run.auto_approve:
                 # The answer may have taken hours.
@@ -212,7 +236,7 @@ def _apply_to_new_store(run: Run) -> int:
     """Plan against a store that does not exist yet; make and lock it once the plan is approved."""
     with open_for_plan(run.connection) as nothing:
         plan, _ = run.approval.preview(run.desired, nothing, run.scope, run.allowed, run.files)
-    approved = _approve(run, _judged(run, plan))
+    approved = _approve(run, judged_plan(run, plan))
     if not approved.changes:
         return ExitCode.DONE
     organizations = run.desired.organizations
@@ -226,7 +250,7 @@ def _apply_to_new_store(run: Run) -> int:
         return _carry_out(run, approved, observed, client)
 
 
-def _judged(run: Run, plan: Plan) -> Plan:
+def judged_plan(run: Run, plan: Plan) -> Plan:
     """Return a plan with what the policies find; those of a plan file must judge it again."""
     plan = run.judge(plan)
     check_judged(run.approval.file.plan if run.approval.file else None, plan)
@@ -288,7 +312,9 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     if run.undo:
         plan = marked(plan, Undone(run_id, run.undo.of, run.undo.reason, {}))
         context |= {"undo": run.undo.of, "reason": run.undo.reason}
-    place = Place(run.connection.service, instance, tree, run.scope.environment)
+    place = Place(
+        run.connection.service, instance, tree, run.scope.environment, undo=run.scope.undo
+    )
     if why_a_sink(plan):
         prove_seal_key(run.connection)
     opened = open_journal(

@@ -18,7 +18,10 @@ from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanEr
 from reconciler.loop import LocalFiles, preview
 from reconciler.plan.advice import NOT_IDENTIFIED
 from reconciler.plan.approved_plan import (
+    Moved,
     Traces,
+    moved,
+    other_options,
     owners_of_gone,
     partly_applied,
     perhaps_renewed,
@@ -85,9 +88,11 @@ class Approval:
             InvalidManifestsError: the manifests contradict what is held.
             ServiceError: the service cannot be read.
         """
-        if self.file is None:
+        if self.file is None or self.file.plan.scope.undo:
             plan, observed = preview(desired, service, scope, allowed, files)
             known = plan_digest(plan)
+            if self.file is not None:
+                _check_undo(self.file, plan, desired, observed)
         else:
             same = _OneService(service, self.file, self.store)
             plan, observed = _preview_again(self.file, desired, same, (scope, allowed, files))
@@ -108,6 +113,26 @@ def _other_digest(approved: str, now: str, begun: int) -> StalePlanError:
     return StalePlanError(
         "the plan is no longer the one that was approved",
         remedy=f"Approved was {approved}; now it is {now}. {PLAN_AGAIN}",
+    )
+
+
+def _check_undo(file: PlanFile, plan: Plan, desired: DesiredState, observed: ObservedState) -> None:
+    """Refuse the plan of an undo that is not the one of a file; what moved is printed on stderr.
+
+    A file cannot go on with an undo that was partly done: its writes are later changes by then.
+
+    Raises:
+        StalePlanError: it is not.
+    """
+    _check_options(file.plan, plan)
+    if plan_digest(plan) == file.digest:
+        return
+    found = moved(file.plan, plan, desired, observed)
+    _show_moved(found)
+    raise StalePlanError(
+        f"the undo is no longer the one that was approved: {len(found)} object(s) moved",
+        remedy=f"Run `reconciler undo {plan.scope.undo} --out FILE` again and review the new plan. "
+        "Nothing was written.",
     )
 
 
@@ -178,6 +203,11 @@ class _OneService:
         return not observed.objects and not observed.elsewhere
 
 
+def is_digest(text: str) -> bool:
+    """Return whether a text is the digest of a plan."""
+    return _DIGEST.fullmatch(text) is not None
+
+
 def take_approval(
     paths: Sequence[str], digest: str, environment: str, store: str
 ) -> tuple[Approval, tuple[str, ...]]:
@@ -192,7 +222,7 @@ def take_approval(
         StalePlanError: the plan file has expired, is of another environment, or was not made for
             being applied.
     """
-    if digest and not _DIGEST.fullmatch(digest):
+    if digest and not is_digest(digest):
         raise UsageError(
             f"{digest} is not the digest of a plan",
             remedy="Every plan prints its own: sha256: and 64 hexadecimal digits.",
@@ -255,14 +285,7 @@ def _same_or_rest(
     Raises:
         StalePlanError: it is neither; what moved is printed on stderr, object by object.
     """
-    from reconciler.plan.approved_plan import moved, other_options
-
-    options = other_options(file.plan, plan)
-    if options:
-        raise StalePlanError(
-            "the plan was made with other options",
-            remedy=f"It was made {', '.join(options)}: give the same to apply it. {PLAN_AGAIN}",
-        )
+    _check_options(file.plan, plan)
     is_declared = file.declared == declared_digest(desired)
     if is_declared and file.digest == plan_digest(_as_approved(plan, file.plan)):
         return plan
@@ -275,18 +298,35 @@ def _same_or_rest(
         some = f"Going on with this plan: {done} of {total} done already."
         hint("Every change of this plan is done already." if done == total else some)
         return state.left
-    show_warnings(
-        [
-            error("PLAN-STALE", str(each), "It is no longer as it was approved.", ref=each.ref)
-            for each in found[:SHOWN]
-        ]
-    )
+    _show_moved(found)
     if found:
         problem = f"{len(found)} object(s) moved since the plan was approved"
     else:
         problem = "the manifests declare something else than when the plan was approved"
     paths = " ".join(file.paths)
     raise StalePlanError(problem, remedy=f"It was made from the manifests in {paths}. {PLAN_AGAIN}")
+
+
+def _check_options(approved: Plan, plan: Plan) -> None:
+    """Refuse a plan that was made with other options than the approved one.
+
+    Raises:
+        StalePlanError: it was.
+    """
+    if options := other_options(approved, plan):
+        raise StalePlanError(
+            "the plan was made with other options",
+            remedy=f"It was made {', '.join(options)}: give the same to apply it. {PLAN_AGAIN}",
+        )
+
+
+def _show_moved(found: Sequence[Moved]) -> None:
+    show_warnings(
+        [
+            error("PLAN-STALE", str(each), "It is no longer as it was approved.", ref=each.ref)
+            for each in found[:SHOWN]
+        ]
+    )
 
 
 def _as_approved(plan: Plan, approved: Plan) -> Plan:

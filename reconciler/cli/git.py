@@ -136,3 +136,15 @@ def _run(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[byte
         timeout=_SECONDS,
         check=False,
     )
+
+
+def parents(commit: str, folder: Path) -> tuple[str, ...]:
+    """Return the parents of a commit, by its full id; none where Git cannot tell.
+
+    A repository with settings of its own may be asked: no filter is run for this.
+    """
+    try:
+        told = _run(["rev-parse", f"{commit}^{{commit}}", f"{commit}^@"], folder)
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return tuple(told.stdout.decode("ascii", "replace").split()[1:]) if not told.returncode else ()

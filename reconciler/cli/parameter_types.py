@@ -323,13 +323,18 @@ class At(NamedTuple):
     run: str = ""
 
 
+def is_run(text: str) -> bool:
+    """Return whether a text is the id of a run."""
+    return _RUN.fullmatch(text) is not None
+
+
 def past_moment(text: str) -> At:
     """Return the moment of a text: RFC 3339, a duration such as ``2h`` (ago), or the id of a run.
 
     Raises:
         UsageError: it is none of these, or a time in the future.
     """
-    if _RUN.fullmatch(text):
+    if is_run(text):
         return At(text, run=text)
     now = time.time()
     seconds = duration_seconds(text)

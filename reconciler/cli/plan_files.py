@@ -133,10 +133,11 @@ def _opened(path: str, read: Callable[[bytes], T], remedy: str) -> T:
 
 
 NOT_REPEATED = {
-    "paths", "out", "expires", "against", "form", "max_chars", "docs", "on_merge",
-    "detailed_exitcode", "service_kind", "token_file", "key_file", "max_rps", "use_proxy",
+    "paths", "out", "expires", "against", "form", "max_chars", "docs", "on_merge", "of", "keep",
+    "last", "reason", "detailed_exitcode", "service_kind", "token_file", "key_file", "max_rps",
+    "use_proxy",
 }  # fmt: skip
-"""Options that are not repeated: of plan alone, or of the machine and not of the plan."""
+"""Options that are not repeated: of plan or undo alone, or of the machine and not of the plan."""
 
 
 def save_plan(
@@ -150,6 +151,7 @@ def save_plan(
     snapshot: SnapshotFile | None,
     findings: tuple[Diagnostic, ...],
     made: Made,
+    reason: str = "",
 ) -> None:
     """Write a plan file, and print on stderr how to apply it.
 
@@ -173,6 +175,7 @@ def save_plan(
         against=against,
         warnings=findings,
         revision=made.revision,
+        reason=reason,
     )
     _save(out, plan_file_content(file))
     hint(f"\nSaved the plan to: {visible(out)}")

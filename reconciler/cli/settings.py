@@ -507,6 +507,7 @@ _MAY = (
         commit_id,
     ),
     Setting("--despite-pause", "apply, undo, secret rotate", "Write for a tree that is paused."),
+    Setting("--last", "undo", "The last run of the tree, in the place of RUN.", has_variable=False),
     Setting(
         "--keep REF",
         "undo",
@@ -656,7 +657,7 @@ _OUTPUT = (
         "Form of the output.",
         parameter="form",
     ),
-    Setting("--out FILE", "plan", "Save the plan, for show FILE and apply FILE."),
+    Setting("--out FILE", "plan, undo", "Save the plan, for show FILE and apply FILE."),
     Setting("--out DIR", "export, render", "Write files into this new folder, not to stdout."),
     Setting("--snapshot FILE", "export", "Save a snapshot for plan --against, not manifests."),
     Setting(
@@ -667,7 +668,11 @@ _OUTPUT = (
     Setting("--strict", "validate", "Treat warnings as errors."),
     Setting("--full", f"{_PLANS}, validate, apply, undo", "Do not shorten lists on a terminal."),
     Setting(
-        "--expires DURATION", "plan", "Life of a saved plan, such as 2d.", seconds_of, default="24h"
+        "--expires DURATION",
+        "plan, undo",
+        "Life of a saved plan, such as 2d.",
+        seconds_of,
+        default="24h",
     ),
     Setting(
         "--docs ADDRESS", _PLANS, "Address of these documents, for links.", link_base, default=""

@@ -37,7 +37,12 @@ from reconciler.state import (
     Resource,
 )
 
-_SAID = ("run", "commit", "revision", "plan", "reason")
+_SAID = {
+    "run": "run",
+    "undo": "undo of run",
+    **{key: key for key in ("commit", "revision", "plan", "reason")},
+}
+"""Keys of a context, and their words."""
 
 
 class Moments(NamedTuple):
@@ -174,7 +179,9 @@ def with_field_causes(
 
 def _cause(event: ObjectEvent | FeedEvent) -> Cause:
     said = event.context
-    why = ", ".join(f"{name} {said[name]}" for name in _SAID if _is_text(said, name))
+    why = ", ".join(
+        f"{words} {said[name]}" for name, words in _SAID.items() if _is_text(said, name)
+    )
     tree = str(said["tree"]) if _is_text(said, "tree") else ""
     return Cause(CauseKind.EVENT, event.writer, event.at, event.sequence, tree, why)
 

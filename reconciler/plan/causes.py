@@ -36,10 +36,15 @@ _PLAIN: Mapping[CauseKind, str] = {
     CauseKind.DECLARED: "declared differently since it was last applied",
     CauseKind.NEVER_APPLIED: "never applied by this tree",
     CauseKind.UNDECLARED: "no longer declared",
+    CauseKind.UNDO: "to be as it was before the run that is undone",
     CauseKind.ROTATE_MISSING: "asked for with --rotate-missing",
     CauseKind.LACKING: "declared with a client secret, and the service holds none",
     CauseKind.ELSEWHERE: "declared in a manifest that this run did not read",
 }
+
+
+OF_AN_UNDO = Cause(CauseKind.UNDO)
+"""The cause of every change of an undo: it needs no history."""
 
 
 def cause_of(change: Change, tree: str) -> Cause:
@@ -91,10 +96,9 @@ def event_as_cause(event: ObjectEvent) -> Cause:
 def changed_on_service(plan: Plan) -> tuple[Update, ...]:
     """Return the updates of objects that others may have changed: their histories tell."""
     tree = plan.scope.tree
+    changes = () if plan.scope.undo else plan.changes
     return tuple(
-        change
-        for change in plan.changes
-        if isinstance(change, Update) and _may_be_changed(change, tree)
+        change for change in changes if isinstance(change, Update) and _may_be_changed(change, tree)
     )
 
 
@@ -164,6 +168,8 @@ def cause_in_plan(plan: Plan, change: Change) -> Cause:
     if plan.is_of_moments:
         told = _between_moments(plan, change).values()
         return max(told, key=lambda cause: cause.sequence, default=Cause(CauseKind.UNKNOWN))
+    if plan.scope.undo:
+        return OF_AN_UNDO
     if isinstance(change, Delete) and change.held.ref in plan.declared_elsewhere:
         return Cause(CauseKind.ELSEWHERE)
     if NOT_READ in plan.causes.get(ref_of(change), {}).values():
@@ -187,6 +193,8 @@ def cause_of_field(plan: Plan, change: Change, name: str) -> Cause | None:
     """
     if not isinstance(change, Update):
         return None
+    if plan.scope.undo:
+        return OF_AN_UNDO
     known = plan.causes.get(ref_of(change), {}).get(name)
     own = _cause_without_event(change, name)
     return known or own or cause_of(change, plan.scope.tree)

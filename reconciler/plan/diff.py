@@ -20,6 +20,7 @@ from reconciler.plan.model import (
     Delete,
     Pair,
     Update,
+    gives_back,
     lacks_secret,
     makes_secret,
     signs_in_with_secret,
@@ -160,7 +161,9 @@ def _metadata_changes(change: Update | Adopt) -> Iterator[FieldChange]:
         # A service may not record a mark, and a manifest may not say a state.
         if before is not None and after is not None and before != after:
             yield FieldChange(name, before, after)
-    if change.new_owner:
+    if gives_back(resource, held):
+        yield FieldChange(OWNER, held.owner or None, resource.owner or None)
+    elif change.new_owner:
         yield FieldChange(OWNER, held.owner or None, change.new_owner)
 
 

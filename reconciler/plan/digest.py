@@ -39,6 +39,8 @@ def _digest(plan: Plan) -> str:
             **({"target": list(plan.scope.target)} if plan.scope.target else {}),
             **({"exclude": list(plan.scope.exclude)} if plan.scope.exclude else {}),
             **({"otherTree": list(plan.scope.other_tree)} if plan.scope.other_tree else {}),
+            **({"undo": plan.scope.undo} if plan.scope.undo else {}),
+            **({"keep": list(plan.scope.keep)} if plan.scope.keep else {}),
             "instance": plan.instance,
             **({"newStore": plan.new_store} if plan.new_store else {}),
             "organizations": sorted({fold(name) for name in plan.organizations}),

@@ -95,9 +95,16 @@ def word(change: Change) -> str:
 
 def only_takes_over(change: Change) -> bool:
     """Return whether a change records an owner and alters nothing else."""
-    if not isinstance(change, Update | Adopt) or not change.new_owner or makes_secret(change):
+    if not isinstance(change, Update | Adopt) or makes_secret(change):
+        return False
+    if not change.new_owner and not gives_back(change.resource, change.held):
         return False
     return is_in_step(change.resource, change.held)
+
+
+def gives_back(resource: Resource, held: ObservedObject) -> bool:
+    """Return whether an undo gives an object back to the tree that owned it, maybe to none."""
+    return None not in {resource.owner, held.owner} and resource.owner != held.owner
 
 
 def ref_of(change: Change) -> ResourceRef:
@@ -178,6 +185,7 @@ class CauseKind(StrEnum):
     BOTH = "both"
     NEVER_APPLIED = "never_applied"
     UNDECLARED = "no_longer_declared"
+    UNDO = "undo"
     TAKE_OVER = "take_over"
     ROTATE_MISSING = "rotate_missing"
     LACKING = "lacks_secret"
@@ -224,6 +232,8 @@ class Scope:
         target: Addresses (``resources.ref.parse_pattern``) of all that a run is about, sorted;
             empty for the whole tree.
         exclude: Addresses of what it leaves out, sorted.
+        undo: Id of the run that is undone; empty for a plan of manifests.
+        keep: Keys of what an undo leaves as it is held, sorted.
     """
 
     tree: str = DEFAULT_TREE
@@ -236,6 +246,8 @@ class Scope:
     environment: str = ""
     target: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    undo: str = ""
+    keep: tuple[ResourceRef, ...] = ()
 
     @property
     def is_partial(self) -> bool:

@@ -68,9 +68,9 @@ def new_owner_of(resource: Resource, held: ObservedObject, scope: Scope) -> str:
     """Return the tree that becomes the owner, where the plan shows that as a difference.
 
     An update makes its tree the owner without being asked to; that is shown where another tree
-    is the owner now.
+    is the owner now. An undo names the owner itself.
     """
-    if held.owner is None or held.owner == scope.tree:
+    if resource.owner is not None or held.owner is None or held.owner == scope.tree:
         return ""
     is_asked = is_to_take_over(resource, scope)
     is_written = other_owner(held, scope.tree) and not is_in_step(resource, held)

@@ -55,6 +55,7 @@ class PlanFile:
         paths: Where the manifests were, for the reader only.
         declared: Digest of all that the manifests declare.
         revision: Commit that the manifests are of, for the reader only; empty where unknown.
+        reason: Of an undo; its writes carry it. May be empty.
         made_at: Seconds since the epoch, as is ``expires_at``.
         against: The snapshot it was made against, if it was.
         warnings: What was found in the manifests.
@@ -70,6 +71,7 @@ class PlanFile:
     against: Snapshot | None = None
     warnings: tuple[Diagnostic, ...] = ()
     revision: str = ""
+    reason: str = ""
 
     @property
     def digest(self) -> str:
@@ -133,6 +135,7 @@ class _PlanDocument(Document):
     waived: tuple[Waived, ...]
     needed: tuple[ResourceRef, ...]
     left_out: Summary
+    reason: str = ""
 
 
 def _document(file: PlanFile) -> _PlanDocument:
@@ -335,6 +338,8 @@ class SavedOptions:
     environment: str
     target: tuple[str, ...]
     exclude: tuple[str, ...]
+    undo: str = ""
+    keep: tuple[ResourceRef, ...] = ()
 
     @classmethod
     def of(cls, scope: Scope) -> Self:

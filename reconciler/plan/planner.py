@@ -26,6 +26,7 @@ from reconciler.plan.model import (
     Scope,
     Unmanaged,
     Update,
+    gives_back,
     is_nothing,
     lacks_secret,
 )
@@ -148,7 +149,7 @@ def _change(
     is_rotated = resource.ref.key in rotated
     is_as_declared = is_in_step(resource, held) and not lacks_secret(resource, held)
     new_owner = new_owner_of(resource, held, scope)
-    if is_as_declared and not is_rotated and not new_owner:
+    if is_as_declared and not (is_rotated or new_owner or gives_back(resource, held)):
         return None
     update = Update if scope.tree in held.trees else Adopt
     kept = kept_lists(resource, held, generation)

@@ -6,12 +6,13 @@ What the run made is declared nowhere: a leftover, which only ``--prune`` delete
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from reconciler.diagnostics import Diagnostic, error
+from reconciler.diagnostics import Diagnostic, error, note, warning
 from reconciler.plan.between import as_declared
+from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Change, Create, Delete, Plan
 from reconciler.plan.undone import undone_values
 from reconciler.resources.ref import ResourceRef
@@ -28,11 +29,28 @@ STALE = "UNDO-CHANGED-SINCE"
 SIDE_EVENTS = frozenset({"application.secret.claimed"})
 """Types of the events that change nothing of an object: a delivery was acknowledged."""
 
+_RECORDS = ("organization.tree.", "organization.object.")
+"""Begin the types of what an organization keeps of its trees and of objects that are gone."""
+
 
 def is_change(event: FeedEvent) -> bool:
-    """Return whether an event changed an object; records of an organization do not."""
-    is_record = event.kind == "organization" and event.type != "organization.added"
-    return event.type not in SIDE_EVENTS and not is_record
+    """Return whether an event changed what an undo can take back.
+
+    Records of an organization and new client secrets are no such changes.
+    """
+    is_record = event.type.startswith(_RECORDS)
+    return event.type not in SIDE_EVENTS and not is_record and not gives_secret(event)
+
+
+def rotated_by(event: FeedEvent, run: str) -> Iterator[Diagnostic]:
+    """Yield a note if a run replaced a client secret: the old one cannot come back."""
+    if event.context.get("run") == run and gives_secret(event):
+        yield note(
+            "UNDO-ROTATED",
+            "a client secret stays rotated",
+            f"Run {run} replaced the client secret of {event.name}. The old secret ended "
+            "then: an undo leaves the new one.",
+        )
 
 
 def changed_since(
@@ -59,6 +77,33 @@ def changed_since(
             said = f"{named} was changed by {what} at {last.at}. {first_undo} the object out{keep}."
             found.append(error(STALE, "an object was changed since", said, ref=ref))
     return found
+
+
+def still_declared(
+    before: ObservedState,
+    now: ObservedState,
+    written: Collection[str],
+    declared: Collection[ResourceRef],
+) -> Sequence[Diagnostic]:
+    """Return a warning for each object that a run made and manifests declare.
+
+    Args:
+        before: What was held before the run.
+        now: What is held.
+        written: Ids of the objects that are undone.
+        declared: Keys of what the manifests declare.
+    """
+    made = set(written) - {each.id for each in before.everything}
+    return tuple(
+        warning(
+            "UNDO-STILL-DECLARED",
+            "what this undo deletes is still declared",
+            f"The run made {each.ref}. Revert the commit, or take it out of the manifests.",
+            ref=each.ref,
+        )
+        for each in now.everything
+        if each.id in made and each.ref.key in declared
+    )
 
 
 def undoing(

@@ -92,8 +92,9 @@ def _mark_of(change: Change, observed: ObservedState) -> Undone | None:
 def _block(change: Change, mark: Undone, names: Sequence[str]) -> Diagnostic:
     ref = ref_of(change)
     if names == (ITSELF,):
-        what = "be deleted" if isinstance(change, Delete) else "be made as it was"
-        said = f"{ref} would {what} before run {mark.run} undid run {mark.of}"
+        is_delete = isinstance(change, Delete)
+        what, back = ("deleted", "brought it back") if is_delete else ("made", "removed it")
+        said = f"{ref} would be {what} again: run {mark.run} {back} when it undid run {mark.of}"
     else:
         said = f"{ref} would get back {', '.join(names)}, which run {mark.run} undid (of {mark.of})"
     reason = f" because: {mark.reason}" if mark.reason else ""

@@ -195,7 +195,11 @@ def _drifted_as_json(drifted: DriftedObject) -> JsonObject:
     }
 
 
-_CONTEXT = ("tree", "commit", "revision", "plan", "run")
+_CONTEXT = {
+    **{key: key for key in ("tree", "commit", "revision", "plan", "run")},
+    "undo": "undo of run",
+}
+"""Keys of a context, and their words."""
 
 _REASON = "reason"  # with --break-glass, and of a pause
 _WAIVED = "waived"  # policies, with their waivers
@@ -294,7 +298,9 @@ def _head(event: ObjectEvent | FeedEvent, style: Style) -> str:
 
 def _reasons(event: ObjectEvent | FeedEvent, said: JsonObject, style: Style) -> Iterator[str]:
     """Yield what a writer said of an event, what the service verified of the writer, and why."""
-    parts = [f"{key} {visible(text)}" for key in _CONTEXT if (text := _text(said, key))]
+    parts = [
+        f"{words} {visible(text)}" for key, words in _CONTEXT.items() if (text := _text(said, key))
+    ]
     if parts:
         yield f"    {style(', '.join(parts), 'dim')}"
     if event.verified:

@@ -141,7 +141,8 @@ def _service(place: Place) -> dict[str, str]:
     }
     if place.is_of_moments:
         return {**service, "From": shown_text(place.compared_with), "To": shown_text(place.until)}
-    return {**service, "Tree": shown_text(place.tree)}
+    undo = {"Undo of run": shown_text(place.undo)} if place.undo else {}
+    return {**service, "Tree": shown_text(place.tree), **undo}
 
 
 def _panel(look: str, title: str, above: str, items: Iterable[str], below: str) -> str:

@@ -33,6 +33,7 @@ class Place(NamedTuple):
             service is asked then.
         is_of_moments: Whether two moments of the service are compared: ``compared_with`` is the
             first, and the environment the second; empty for now.
+        undo: Id of the run that is undone; empty for none.
     """
 
     service: str
@@ -42,6 +43,7 @@ class Place(NamedTuple):
     is_asked: bool = True
     compared_with: str = ""
     is_of_moments: bool = False
+    undo: str = ""
 
     @property
     def until(self) -> str:
@@ -68,7 +70,8 @@ def place_as_text(place: Place) -> str:
         return visible(f"Environment {place.environment} compared with {place.compared_with}")
     instance = f"instance {place.instance}" if place.instance else place.instance_in_words
     head = f"Environment {place.environment}: service" if place.environment else "Service"
-    return visible(f"{head} {place.address} ({instance}), tree {place.tree}")
+    undo = f", undo of run {place.undo}" if place.undo else ""
+    return visible(f"{head} {place.address} ({instance}), tree {place.tree}{undo}")
 
 
 def place_as_code(place: Place) -> str:
@@ -102,6 +105,7 @@ def place_as_marker(place: Place, scope: Scope) -> str:
         names.append(f"compared-with={_encoded(place.compared_with)}")
         return f"<!-- reconciler-comparison {' '.join(names)} -->"
     names += [f"service={_encoded(place.address)}", f"tree={_encoded(place.tree)}"]
+    names += [f"undo={_encoded(scope.undo)}"] if scope.undo else []
     names += [f"shard={scope.shard}"] if scope.shard is not None else []
     for flag, addresses in (("target", scope.target), ("exclude", scope.exclude)):
         names += [f"{flag}={_encoded(chr(10).join(addresses))}"] if addresses else []
@@ -122,7 +126,7 @@ def place_as_json(place: Place) -> JsonObject:
     """Return the place in stable keys; ``instance`` is null where there is no store yet.
 
     ``environment`` is there only if one was chosen, ``compared_with`` only in a comparison of
-    environments, ``from`` and ``to`` only in one of moments.
+    environments, ``from`` and ``to`` only in one of moments, ``undo`` only of an undo.
     """
     names = {"environment": place.environment, "compared_with": place.compared_with}
     if place.is_of_moments:
@@ -132,4 +136,5 @@ def place_as_json(place: Place) -> JsonObject:
         "service": place.address or None,
         "instance": place.instance or None,
         "tree": place.tree,
+        **({"undo": place.undo} if place.undo else {}),
     }

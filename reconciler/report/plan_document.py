@@ -49,6 +49,7 @@ from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
 
 IN_STEP = "The service holds what the manifests declare."
+UNDONE = "Nothing that the run wrote is to be taken back."
 PART_IN_STEP = "What is selected is held as it is declared; the rest of the tree is not."
 THE_SAME = "Both environments declare the same."
 SAME_THEN = "The service held the same at both moments."
@@ -328,7 +329,8 @@ class PlanDocument:
         plan, scope = self.plan, self.plan.scope
         is_asked = not plan.is_refused and (plan.is_of_moments or not plan.compared_with)
         names = (self.service, plan.instance, scope.tree, scope.environment)
-        return Place(*names, is_asked, plan.compared_with, is_of_moments=plan.is_of_moments)
+        about = (is_asked, plan.compared_with, plan.is_of_moments, scope.undo)
+        return Place(*names, *about)
 
     @cached_property
     def headline(self) -> Sentence:
@@ -347,6 +349,8 @@ class PlanDocument:
             return SAME_THEN
         if self.plan.compared_with:
             return THE_SAME
+        if self.plan.scope.undo:
+            return UNDONE
         return PART_IN_STEP if self.plan.left_out.changes else IN_STEP
 
     @property
@@ -459,7 +463,9 @@ class PlanDocument:
         if plan.blocks:
             is_policy = all(block.policy for block in plan.blocks)
             return (_REFUSED_BY_POLICIES if is_policy else _BLOCKED), ""
-        command = f"reconciler apply{f' --env {environment}' if environment else ''}"
+        deed = f"undo {plan.scope.undo}" if plan.scope.undo else "apply"
+        command = f"reconciler {deed}{f' --env {environment}' if environment else ''}"
+        command += "".join(f" --keep {ref.address}" for ref in plan.scope.keep)
         if plan.changes:
             by_digest = f"{command} --digest {self.digest}"
             return (ON_MERGE[on_merge], "") if on_merge else (_APPLY, by_digest)

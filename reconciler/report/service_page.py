@@ -27,7 +27,11 @@ from reconciler.resources.call import JsonObject
 ROOT = "/ui"
 EYEBROW = "identity service"
 _STATES = {"": "any state", "ACTIVE": "active", "INACTIVE": "inactive"}
-_CONTEXT = ("tree", "commit", "revision", "run", "reason")  # of a write, for a reader
+_CONTEXT = {
+    **{key: key for key in ("tree", "commit", "revision", "run", "reason")},
+    "undo": "undo of run",
+}
+"""Keys of the context of a write that a reader is shown, and their words."""
 _COMMIT = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 SHORT = 12  # digits of a commit
 _Shown: TypeAlias = Mapping[str, Any]
@@ -173,7 +177,7 @@ def _writer(event: _Shown) -> str:
 
 def _context(context: _Shown) -> str:
     """Return what a writer said of its write. Any writer can say it: it proves nothing."""
-    return _said({key: context[key] for key in _CONTEXT if key in context})
+    return _said({said: context[key] for key, said in _CONTEXT.items() if key in context})
 
 
 def _said(texts: _Shown, before: str = "") -> str:

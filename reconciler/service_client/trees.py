@@ -85,7 +85,7 @@ def unmade_in(
             if kind is None or mark is None or (KINDS[kind].is_in_project and not project):
                 continue
             owner = text_of(organization, "name")
-            ref = ResourceRef(kind, text_of(fields, "name"), owner, project)
+            ref = ResourceRef(kind, owner, project, text_of(fields, "name"))
             found[ref.folded] = mark
     return found
 

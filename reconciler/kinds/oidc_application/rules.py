@@ -210,6 +210,7 @@ def _guards(
     planned: Planned, observed: ObservedState, named: Collection[str]
 ) -> Iterator[Diagnostic]:
     yield from _recreations(planned, named)
+    yield from _brought_back(planned, named)
     yield from _unsure_deletes(planned, observed)
 
 
@@ -253,6 +254,21 @@ def _recreated(held: ObservedObject, twin: Resource) -> Diagnostic:
         twin.source.place("metadata", "name"),
         held.ref,
     )
+
+
+def _brought_back(planned: Planned, named: Collection[str]) -> Iterator[Diagnostic]:
+    """Yield applications that were deleted and that an undo would create again."""
+    for resource, held in planned.written:
+        if held is None and resource.undone and resource.ref.folded not in named:
+            yield error(
+                "GUARD-MADE-ANEW",
+                "an application would come back as a new one",
+                f"{resource.ref} was deleted, and its client id and secret ended with it. The undo "
+                "would create it with a new client id and, where it has one, a new client secret: "
+                "whatever is deployed with the old ones must get the new ones. "
+                f"{break_glass(resource.ref)}",
+                ref=resource.ref,
+            )
 
 
 def _unsure_deletes(planned: Planned, observed: ObservedState) -> Iterator[Diagnostic]:

@@ -87,6 +87,8 @@ def test_what_changes_nothing_that_is_done_leaves_the_digest_alone(plan: Plan) -
         pytest.param(replace(PLAN, scope=Scope(target=("Action/acme/x",))), id="--target"),
         pytest.param(replace(PLAN, scope=Scope(exclude=("Action/acme/x",))), id="--exclude"),
         pytest.param(replace(PLAN, scope=Scope(other_tree=("old",))), id="--other-tree"),
+        pytest.param(replace(PLAN, scope=Scope(undo="r1")), id="undo"),
+        pytest.param(replace(PLAN, scope=Scope(keep=(GREET,))), id="--keep"),
         pytest.param(replace(PLAN, instance="instance-2"), id="service"),
         pytest.param(replace(PLAN, organizations=("acme", "initech")), id="scope"),
         pytest.param(replace(PLAN, changes=PLAN.changes[:2]), id="one change less"),

@@ -107,6 +107,16 @@ def test_a_plan_from_a_file_is_shown_as_it_was() -> None:
     assert plan_as_json(again, "s", ()) == plan_as_json(PLAN, "s", ())
 
 
+def test_an_undo_is_read_back_and_named_in_its_first_line() -> None:
+    """The run that it undoes, and what it keeps, are part of what is approved."""
+    plan = replace(PLAN, scope=Scope(undo="r1", keep=(GREET.key,)))
+    file = read_plan_file(plan_file_content(replace(FILE, plan=plan)))
+
+    assert file.plan.scope == plan.scope
+    assert plan_as_text(file.plan, "s").splitlines()[0].endswith("tree default, undo of run r1")
+    assert plan_as_json(file.plan, "s", ())["undo"] == "r1"
+
+
 def test_the_same_plan_gives_the_same_bytes() -> None:
     """A file that changes without a reason cannot be compared."""
     assert plan_file_content(replace(FILE)) == CONTENT

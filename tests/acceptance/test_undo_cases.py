@@ -1,0 +1,313 @@
+"""What an undo takes back and what it refuses, embedded and against ``serve``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Place, Ran, Run, an_action, an_application, write
+from tests.acceptance.test_action_flows import ACCESS_TOKEN, USERINFO, a_flow
+from tests.acceptance.test_moments import KEY, applied, exported
+from tests.acceptance.test_project_roles import a_role
+from tests.acceptance.test_undo import GLASS, undone
+from tests.acceptance.zitadel import ServeZitadel
+from tests.running import running_server
+from tests.terminal import approved_after
+
+REASON = "logins failed"
+ROLE = "ProjectRole/acme/shop/staff"
+
+
+@pytest.fixture
+def ours(place: Place) -> Place:
+    """Return a place with secrets kept for their receivers; the small tree is applied."""
+    known = {} if place.address else KEY
+    place = replace(place, run=partial(place.run, **known))
+    first = place.run("apply", "--auto-approve")
+    assert first.code == 0, first.all
+    return place
+
+
+def known_to(place: Place) -> Mapping[str, str]:
+    """Return the environment that the program of a place is given."""
+    assert isinstance(place.run, partial)
+    return place.run.keywords
+
+
+def run_of(ran: Ran) -> str:
+    return str(ran.json["run"])
+
+
+def with_metadata(text: str, **metadata: object) -> str:
+    value = json.loads(text)
+    value["metadata"] |= metadata
+    return json.dumps(value)
+
+
+def test_what_an_undo_removed_is_made_again_only_with_redo(ours: Place) -> None:
+    run_id = run_of(applied(ours.run, ours.manifests, more=an_action("more")))
+    undone(ours.run, run_id)
+
+    blocked = ours.run("plan", "--detailed-exitcode")
+    allowed = ours.run("plan", "--redo", "Action/acme/more", "--detailed-exitcode")
+    (ours.manifests / "more.yaml").unlink()
+    reverted = ours.run("plan", "--prune", "--detailed-exitcode")
+
+    assert blocked.code == 3, blocked.all
+    assert "GUARD-UNDONE" in blocked.err
+    assert REASON in blocked.err
+    assert "--redo Action/acme/more" in blocked.err
+    assert allowed.code == 2, allowed.all
+    assert reverted.code == 0, reverted.all
+
+
+def test_what_an_undo_brought_back_is_deleted_again_only_with_redo(ours: Place) -> None:
+    text = (ours.manifests / "partner.yaml").read_text()
+    run_id = run_of(applied(ours.run, ours.manifests, partner=""))
+    undone(ours.run, run_id)
+
+    prune = ("--prune", "--allow-deletes", "9")
+    blocked = ours.run("plan", *prune, "--detailed-exitcode")
+    allowed = ours.run(
+        "apply", *prune, "--redo", "IdpJwtConfig/acme/partner", "--auto-approve", "--format", "json"
+    )
+    undone(ours.run, run_of(allowed))
+    write(ours.manifests / "partner.yaml", text)
+    reverted = ours.run("plan", "--prune", "--detailed-exitcode")
+
+    assert blocked.code == 3, blocked.all
+    assert "GUARD-UNDONE" in blocked.err
+    assert "--redo IdpJwtConfig/acme/partner" in blocked.err
+    assert allowed.code == 0, allowed.all
+    assert reverted.code == 0, reverted.all
+
+
+def owner_of(place: Place, name: str) -> object:
+    return place.direct.objects()[name].get("owner")
+
+
+@pytest.mark.parametrize("first", ["other", ""])
+def test_a_take_over_goes_back_to_the_tree_or_to_none(ours: Place, first: str) -> None:
+    """No field differs: the owner alone."""
+    if first:
+        text = an_action("theirs")
+        write(ours.folder / "theirs" / "theirs.yaml", text)
+        made = ours.run("apply", "theirs", "--tree", "other", "--auto-approve")
+        assert made.code == 0, made.all
+        write(ours.manifests / "theirs.yaml", text)
+    else:
+        org = ours.direct.objects()["greet"]["organizationId"]
+        script = "function theirs(ctx, api) {}"
+        ours.direct("CreateAction", organization=org, name="theirs", script=script)
+        write(ours.manifests / "theirs.yaml", an_action("theirs"))
+    before = owner_of(ours, "theirs")
+    taken = ours.run(
+        "apply", "--take-over", "Action/acme/theirs", "--auto-approve", "--format", "json"
+    )
+    assert owner_of(ours, "theirs") == "default", taken.all
+
+    second = undone(ours.run, run_of(taken))
+    assert owner_of(ours, "theirs") == before
+    undone(ours.run, second)
+    assert owner_of(ours, "theirs") == "default"
+
+
+def test_an_adoption_goes_back_with_its_fields(ours: Place) -> None:
+    org = ours.direct.objects()["greet"]["organizationId"]
+    ours.direct("CreateAction", organization=org, name="theirs", script="function theirs() {}")
+    before = exported(ours.run)
+    adopted = applied(ours.run, ours.manifests, theirs=an_action("theirs", timeout="9s"))
+
+    undone(ours.run, run_of(adopted))
+
+    assert exported(ours.run) == before
+    assert not owner_of(ours, "theirs")
+
+
+def test_renames_roles_flows_marks_and_states_go_back_and_forth(ours: Place) -> None:
+    """All of it in one run, undone and undone again."""
+    first = {
+        "role": a_role("staff"),
+        "token": a_flow({USERINFO: ["greet"]}),
+        "marked": an_action("marked"),
+        "idle": with_metadata(an_action("idle"), active=False),
+    }
+    applied(ours.run, ours.manifests, **first)
+    before = exported(ours.run)
+    held = ours.direct.objects()
+    changed = applied(
+        ours.run,
+        ours.manifests,
+        greet=with_metadata(an_action("welcome"), id=held["greet"]["id"]),
+        role=a_role("staff", displayName="Staff") + "\n---\n" + a_role("guest"),
+        token=a_flow({ACCESS_TOKEN: ["welcome"]}),
+        marked=with_metadata(an_action("marked"), preventDelete=True, critical=True),
+        idle=with_metadata(an_action("idle"), active=True),
+    )
+    after = exported(ours.run)
+
+    glass = ("ProjectRole/acme/shop/guest=test", "Action/acme/marked=test")
+    second = undone(ours.run, run_of(changed), *(f"--break-glass={each}" for each in glass))
+    assert exported(ours.run) == before
+    assert ours.direct.objects()["greet"]["id"] == held["greet"]["id"]
+    undone(ours.run, second)
+    assert exported(ours.run) == after
+
+
+def test_an_application_that_was_deleted_comes_back_with_a_new_secret(ours: Place) -> None:
+    """A new client id and secret: said before, allowed by name, delivered."""
+    before = exported(ours.run)
+    old = ours.direct.objects()["web"]["clientId"]
+    removed = applied(ours.run, ours.manifests, web="")
+
+    blocked = ours.run("undo", run_of(removed), "--auto-approve")
+    back = ours.run("undo", run_of(removed), "--auto-approve", *GLASS)
+
+    assert blocked.code == 3, blocked.all
+    assert "--break-glass OidcApplication/acme/shop/web" in blocked.err
+    assert "new client id" in blocked.err
+    assert back.code == 0, back.all
+    assert exported(ours.run) == before
+    new = ours.direct.objects()["web"]["clientId"]
+    assert new != old
+    assert new in (receiver(ours) / "acme.shop.web.json").read_text()
+
+
+def receiver(place: Place) -> Path:
+    return place.folder / (".reconciler/secrets" if place.address else "kept")
+
+
+def test_a_rotated_secret_stays_rotated(ours: Place) -> None:
+    """A run that only rotated leaves nothing to undo, and a later rotation is no conflict."""
+    rotate = ("--rotate-missing", "acme/shop/web")
+    changed = applied(ours.run, ours.manifests, web=an_application("web", devMode=True))
+    rotated = ours.run("apply", *rotate, "--auto-approve", "--format", "json")
+    assert rotated.code == 0, rotated.all
+
+    nothing = ours.run("undo", run_of(rotated), "--auto-approve")
+    undone(ours.run, run_of(changed))
+
+    assert nothing.code == 0, nothing.all
+    assert "stays rotated" in nothing.all
+    assert "devMode: true" not in exported(ours.run)
+
+
+def test_half_an_apply_is_undone_as_far_as_it_went(ours: Place) -> None:
+    before = exported(ours.run)
+    for name in "abcdef":
+        write(ours.manifests / f"{name}.yaml", an_action(name))
+    killed = ours.run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4:1")
+    assert killed.code < 0, killed.all
+    half = exported(ours.run)
+    assert half != before
+    events = ours.run("history", "--organization", "acme", "--format", "json").json["events"]
+
+    undone(ours.run, str(events[-1]["run"]))
+
+    assert exported(ours.run) == before
+
+
+def test_a_change_between_the_plan_and_its_apply_is_not_lost(ours: Place) -> None:
+    """Another writer is faster than the yes: nothing of the object is written."""
+    run_id = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))
+    late = approved_after(
+        lambda: ours.direct.change("greet", timeout="8s"),
+        ours.folder,
+        "undo",
+        run_id,
+        **known_to(ours),
+    )
+
+    assert late.code == 4, late.all
+    assert "timeout: 8s" in exported(ours.run)
+
+
+def test_only_who_may_write_undoes_and_only_its_own_tree(ours: Place) -> None:
+    """Another tree's run, a run nobody made, a paused tree: nothing is written."""
+    run_id = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))
+    held = exported(ours.run)
+
+    other = ours.run("undo", run_id, "--tree", "other", "--auto-approve")
+    unknown = ours.run("undo", "0" * 32, "--auto-approve")
+    assert ours.run("pause", "--reason", "incident 7").code == 0
+    paused = ours.run("undo", run_id, "--auto-approve")
+
+    assert other.code == 1, other.all
+    assert "is of tree default, not of other" in other.err
+    assert unknown.code == 1, unknown.all
+    assert paused.code == 3, paused.all
+    assert "paused" in paused.err
+    assert exported(ours.run) == held
+    despite = ours.run("undo", run_id, "--auto-approve", "--despite-pause")
+    assert despite.code == 0, despite.all
+
+
+def test_a_zitadel_is_refused_with_what_to_do_instead(run: Run, a_zitadel: ServeZitadel) -> None:
+    with a_zitadel() as (_, here):
+        refused = run("undo", "0" * 32, "--auto-approve", **here)
+
+    assert refused.code == 1, refused.all
+    assert "reconciler export --snapshot FILE" in refused.err
+    assert "reconciler plan --against FILE" in refused.err
+
+
+def test_an_undo_says_why_what_stays_and_what_keeps_git_true(ours: Place) -> None:
+    """No manifest is behind its changes; what the run made stays without --prune."""
+    commits = [commit_in(ours)]
+    assert ours.run("apply", "--auto-approve").code == 0
+    files = {"greet": an_action(timeout="7s"), "more": an_action("more")}
+    for name, text in files.items():
+        write(ours.manifests / f"{name}.yaml", text)
+    commits.append(commit_in(ours))
+    run_id = run_of(applied(ours.run, ours.manifests))
+
+    ran = ours.run("undo", run_id, "--auto-approve")
+    again = ours.run("undo", run_id, "--auto-approve", "--keep", "Action/acme/greet")
+    other = ours.run("undo", run_of_last(ours), "--auto-approve")
+
+    assert ran.code == 0, ran.all
+    assert "to be as it was before the run that is undone" in ran.out
+    assert "declared" not in ran.out.replace("declared nowhere", "")
+    assert "--prune would delete it" in ran.out
+    assert f"git revert {commits[1]}" in ran.all
+    assert "No changes. Nothing that the run wrote is to be taken back." in again.out
+    assert other.code == 0, other.all
+    assert "Change the manifests" in other.all
+
+
+def commit_in(place: Place) -> str:
+    """Commit everything, and return the commit."""
+    git = ["git", "-c", "user.name=ana", "-c", "user.email=ana@example.com"]
+    for words in (["init", "-q"], ["add", "manifests"], ["commit", "-qm", "x", "--allow-empty"]):
+        subprocess.run([*git, *words], cwd=place.folder, check=True)
+    told = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=place.folder, check=True, capture_output=True, text=True
+    )
+    return told.stdout.strip()
+
+
+def run_of_last(place: Place) -> str:
+    events = place.run("history", "--organization", "acme", "--format", "json").json["events"]
+    return str(events[-1]["run"])
+
+
+def test_a_viewer_undoes_nothing(
+    run: Run, small: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with running_server(tmp_path_factory.mktemp("server")) as server:
+        known = {"RECONCILER_SERVICE": server.address, "RECONCILER_TOKEN": server.token("admin")}
+        ours = partial(run, **known, RECONCILER_SECRETS_TO="file:kept")
+        assert ours("apply", "--auto-approve").code == 0
+        run_id = run_of(applied(ours, small, greet=an_action(timeout="7s")))
+        held = exported(ours)
+
+        refused = ours("undo", run_id, "--auto-approve", RECONCILER_TOKEN=server.token("viewer"))
+
+        assert refused.code not in {0, 2}, refused.all
+        assert exported(ours) == held
