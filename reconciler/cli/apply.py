@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 from reconciler.apply.changes import ApplyReport, Status
 from reconciler.apply.executor import Executor
@@ -28,6 +27,7 @@ from reconciler.cli.clients import (
     locked,
     open_client,
     open_for_plan,
+    open_reader,
     prove_seal_key,
     sink_for,
     warn_without_sink,
@@ -50,11 +50,13 @@ from reconciler.cli.output import say, timed
 from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.trees import Record, record
+from reconciler.cli.undoing import Undoing, organizations_of
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
 from reconciler.loop import LocalFiles, carry_out, explained
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
+from reconciler.plan.planfile import PlanFile
 from reconciler.plan.undo import marked
 from reconciler.report.apply_report import ResultDocument, report_as_text
 from reconciler.report.place import Place, place_as_text
@@ -63,24 +65,6 @@ from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import fold
 from reconciler.service_client.port import HistoryReader, ReadOnlyService, ServiceClient
 from reconciler.state import DesiredState, ObservedState, Pause, Undone, pauses_of
-
-
-class Undo(Protocol):
-    """The undo of a run: its desired state is read from the service, under the lock."""
-
-    @property
-    def of(self) -> str:
-        """Return the id of the run."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Return why it is undone; may be empty."""
-        ...
-
-    def ready(self, run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
-        """Return a run with its desired state, and the service as it was read for that."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +92,7 @@ class Run:
     lock_timeout: float
     despite_pause: bool
     commit: str
-    undo: Undo | None = None
+    undo: Undoing | None = None
 
 
 @command("apply", example="plan.json", formats=(*OUTPUTS,), need=Need.ONE)
@@ -153,8 +137,6 @@ def apply_command(
             )
         sink = sink_for(connection, secrets_to)
         if approval.file is not None and approval.file.plan.scope.undo:
-            from reconciler.cli.undo import apply_undo
-
             with judging(folders, chosen) as judge:
                 judge.check()
                 run = Run(
@@ -175,7 +157,7 @@ def apply_command(
                     despite_pause,
                     "",
                 )
-                return apply_undo(run, approval.file, paths, chosen)
+                return _apply_undo(run, approval.file, paths, chosen)
         with judging(folders, chosen) as judge:
             desired, warnings, scope, look = read_whole(paths, scope, chosen)
             judge.check()
@@ -212,13 +194,41 @@ def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, sco
     return clean_commit([*paths, *filter(None, [chosen.layers.overlay])])
 
 
+def of_service(run: Run, undo: Undoing) -> Run:
+    """Return a run that is about the organizations that the undone one wrote to."""
+    with open_reader(run.connection) as reader:
+        organizations = organizations_of(reader, undo.of)
+    return replace(run, desired=DesiredState({}, organizations), undo=undo)
+
+
+def _apply_undo(run: Run, file: PlanFile, paths: Sequence[str], chosen: Configured) -> int:
+    """Carry out the undo of a plan file, if the plan of now is the same; return the exit code.
+
+    ``run`` has the options; what it wants is read from the service.
+    """
+    saved = file.plan.scope
+    scope = replace(run.scope, undo=saved.undo, keep=saved.keep)
+    undo = Undoing(saved.undo, file.reason, saved.keep)
+    undo = undo.with_manifests(paths, chosen) if scope.prune else undo
+    return apply_run(of_service(replace(run, scope=scope), undo))
+
+
+def with_wanted(run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
+    """Return a run with what it wants, and the service that its plan is made from."""
+    if run.undo is None:
+        return run, client
+    wanted = run.undo.ready(run.scope, run.desired.organizations, run.allowed, client)
+    desired, allowed, warnings, reader = wanted
+    return replace(run, desired=desired, allowed=allowed, warnings=warnings), reader
+
+
 def apply_run(run: Run) -> int:
     """Take the lock, plan, get approval, and carry the plan out."""
     with open_client(run.connection) as client:
         with locked(client, run.desired.organizations, run.lock_timeout):
             crashpoint("C1")
             with timed("observe and plan"):
-                run, reader = run.undo.ready(run, client) if run.undo else (run, client)
+                run, reader = with_wanted(run, client)
                 plan, observed = run.approval.preview(
                     run.desired, reader, run.scope, run.allowed, run.files
                 )
