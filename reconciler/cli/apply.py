@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 from reconciler.apply.changes import ApplyReport, Status
 from reconciler.apply.executor import Executor
 from reconciler.apply.sink import SecretSink
+from reconciler.cli.after_undo import keeps_git_true
 from reconciler.cli.apply_output import OUTPUTS, Extent, TextOutput
 from reconciler.cli.approval import (
     Approval,
@@ -28,6 +29,7 @@ from reconciler.cli.clients import (
     locked,
     open_client,
     open_for_plan,
+    open_reader,
     prove_seal_key,
     sink_for,
     warn_without_sink,
@@ -44,17 +46,25 @@ from reconciler.cli.configured import (
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import clean_commit, read_whole, revision_of
-from reconciler.cli.moments import new_run
-from reconciler.cli.options import command, paths_argument
+from reconciler.cli.moments import log_of, new_run, sequences_at
 from reconciler.cli.output import say, timed
+from reconciler.cli.parameter_types import At
 from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.trees import Record, paused_now, record, refuse_paused
+from reconciler.cli.undoing import Undoing, organizations_of
 from reconciler.diagnostics import Diagnostic
-from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
+from reconciler.errors import (
+    BlockedPlanError,
+    OutputError,
+    ReconcilerError,
+    StalePlanError,
+    UsageError,
+)
 from reconciler.loop import LocalFiles, carry_out, explained
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
+from reconciler.plan.planfile import PlanFile
 from reconciler.plan.undo import marked
 from reconciler.report.apply_report import ResultDocument, report_as_text
 from reconciler.report.place import Place, place_as_text
@@ -62,24 +72,6 @@ from reconciler.report.plan_document import PlanDocument, blocks_in_words
 from reconciler.resources.process import crashpoint
 from reconciler.service_client.port import HistoryReader, ReadOnlyService, ServiceClient
 from reconciler.state import DesiredState, ObservedState, Pause, Undone, pauses_of
-
-
-class Undo(Protocol):
-    """The undo of a run: its desired state is read from the service, under the lock."""
-
-    @property
-    def of(self) -> str:
-        """Return the id of the run."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Return why it is undone; may be empty."""
-        ...
-
-    def ready(self, run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
-        """Return a run with its desired state, and the service as it was read for that."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +99,7 @@ class Run:
     lock_timeout: float
     despite_pause: bool
     commit: str
-    undo: Undo | None = None
+    undo: Undoing | None = None
 
 
 @command("apply", example="plan.json", formats=(*OUTPUTS,), need=Need.ONE)
@@ -152,8 +144,6 @@ def apply_command(
             )
         sink = sink_for(connection, secrets_to)
         if approval.file is not None and approval.file.plan.scope.undo:
-            from reconciler.cli.undo import apply_undo
-
             with judging(folders, chosen) as judge:
                 judge.check()
                 run = Run(
@@ -174,7 +164,7 @@ def apply_command(
                     despite_pause,
                     "",
                 )
-                return apply_undo(run, approval.file, paths, chosen)
+                return _apply_saved_undo(run, approval.file, paths, chosen)
         with judging(folders, chosen) as judge:
             desired, warnings, scope, look = read_whole(paths, scope, chosen)
             judge.check()
@@ -211,13 +201,53 @@ def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, sco
     return clean_commit([*paths, *filter(None, [chosen.layers.overlay])])
 
 
+def of_service(run: Run, undo: Undoing) -> Run:
+    """Return a run that is about the organizations that the undone one wrote to."""
+    with open_reader(run.connection) as reader:
+        organizations = organizations_of(reader, undo.of)
+    return replace(run, desired=DesiredState({}, organizations), undo=undo)
+
+
+def apply_undo(run: Run) -> int:
+    """Carry out the undo of a run, and say what keeps Git true; return the exit code."""
+    code = apply_run(run)
+    if run.undo is not None and code == ExitCode.DONE:
+        # The undo is done by now, also where the service cannot be asked once more.
+        with suppress(ReconcilerError), open_reader(run.connection) as reader:
+            of = run.undo.of
+            begins = sequences_at(reader, log_of(reader), At(of, run=of))
+            say(keeps_git_true(reader, of, run.scope.tree, begins), err=True)
+    return code
+
+
+def _apply_saved_undo(run: Run, file: PlanFile, paths: Sequence[str], chosen: Configured) -> int:
+    """Carry out the undo of a plan file, if the plan of now is the same; return the exit code.
+
+    ``run`` has the options; what it wants is read from the service.
+    """
+    saved = file.plan.scope
+    scope = replace(run.scope, undo=saved.undo, keep=saved.keep)
+    undo = Undoing(saved.undo, file.reason, saved.keep)
+    undo = undo.with_manifests(paths, chosen) if scope.prune else undo
+    return apply_undo(of_service(replace(run, scope=scope), undo))
+
+
+def with_wanted(run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
+    """Return a run with what it wants, and the service that its plan is made from."""
+    if run.undo is None:
+        return run, client
+    wanted = run.undo.ready(run.scope, run.desired.organizations, run.allowed, client)
+    desired, allowed, warnings, reader = wanted
+    return replace(run, desired=desired, allowed=allowed, warnings=warnings), reader
+
+
 def apply_run(run: Run) -> int:
     """Take the lock, plan, get approval, and carry the plan out."""
     with open_client(run.connection) as client:
         with locked(client, run.desired.organizations, run.lock_timeout):
             crashpoint("C1")
             with timed("observe and plan"):
-                run, reader = run.undo.ready(run, client) if run.undo else (run, client)
+                run, reader = with_wanted(run, client)
                 plan, observed = run.approval.preview(
                     run.desired, reader, run.scope, run.allowed, run.files
                 )

@@ -4,202 +4,35 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import click
 
-from reconciler.cli.after_undo import keeps_git_true
-from reconciler.cli.apply import Run, apply_run, judged_plan
+from reconciler.cli.apply import Run, apply_undo, judged_plan, of_service, with_wanted
 from reconciler.cli.apply_output import OUTPUTS, Extent
 from reconciler.cli.approval import check_protection, is_digest, take_approval
 from reconciler.cli.clients import open_reader, sink_for, warn_without_sink, why_a_sink
-from reconciler.cli.configured import Configured, Need, check_partial, configured
+from reconciler.cli.configured import Need, check_partial, configured
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
-from reconciler.cli.manifests import Made, read_desired
-from reconciler.cli.moments import check_complete, log_of, sequences_at
+from reconciler.cli.manifests import Made
+from reconciler.cli.moments import log_of
 from reconciler.cli.options import command, paths_argument
-from reconciler.cli.output import say, show_warnings, timed
-from reconciler.cli.parameter_types import MICROS, At, is_run
+from reconciler.cli.output import timed
+from reconciler.cli.parameter_types import MICROS, is_run
 from reconciler.cli.policies import PolicyFolders, judging
 from reconciler.cli.process import ExitCode
-from reconciler.diagnostics import Diagnostic, warning
-from reconciler.errors import ObjectNotFoundError, ReconcilerError, StalePlanError, UsageError
+from reconciler.cli.undoing import Undoing
+from reconciler.errors import ObjectNotFoundError, UsageError
 from reconciler.loop import LocalFiles, explained
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.plan.undo import changed_since, is_change, rotated_by, still_declared, undoing
+from reconciler.plan.undo import is_change
 from reconciler.report.plan_document import PlanDocument
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.port import FeedReader, ReadOnlyService
-from reconciler.state import DesiredState, FeedEvent, ObservedState, Undone
-
-if TYPE_CHECKING:
-    from reconciler.plan.planfile import PlanFile
-    from reconciler.service_client.port import HistoryReader
-
-
-class _AsRead:
-    """A service that answers what was read of it: the plan is of that very state."""
-
-    def __init__(self, client: ReadOnlyService, observed: ObservedState) -> None:
-        self._client = client
-        self._observed = observed
-        self.history, self.removals = client.history, client.removals
-
-    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
-        """Return what was read; all flows are in it."""
-        return self._observed
-
-    def generation(self) -> int | None:
-        """Return the generation of a ZITADEL."""
-        return self._client.generation()
-
-
-@dataclass(frozen=True, slots=True)
-class Undoing:
-    """The undo of a run.
-
-    Attributes:
-        of: Id of the run.
-        keep: What stays as it is held.
-        declared: Keys of what the manifests declare, as far as they were read.
-        notes: What was found in reading them.
-    """
-
-    of: str
-    reason: str
-    keep: tuple[ResourceRef, ...]
-    declared: Collection[ResourceRef] = ()
-    notes: Sequence[Diagnostic] = ()
-
-    def ready(self, run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
-        """Return a run whose desired state takes the other run back.
-
-        Raises:
-            StalePlanError: an object was changed since; each is printed on stderr.
-        """
-        sequences, events, notes = _events_of(client, self.of, run.scope.tree)
-        names = run.desired.organizations
-        now = client.observe(names)
-        before = client.observe_at({name: sequences[name] for name in names})
-        check_complete(now)
-        check_complete(before)
-        refs = {each.id: each.ref for state in (before, now) for each in state.everything}
-        kept = {each.key for each in self.keep}
-        unknown = [each for each in self.keep if each.key not in {refs[i].key for i in refs}]
-        if unknown:
-            raise UsageError(
-                f"--keep names nothing that is held: {unknown[0]}", remedy="Correct the name."
-            )
-        spared = {
-            each.id for state in (before, now) for each in state.everything if each.ref.key in kept
-        }
-        # What the run made and is gone by now is as it was before.
-        events = {key: told for key, told in events.items() if key in refs and key not in spared}
-        mark = Undone("", self.of, self.reason, {})
-        desired, taken = undoing(before, now, events.keys(), mark)
-        stale = (*changed_since(events, self.of, refs), *taken)
-        if stale:
-            show_warnings(stale)
-            raise StalePlanError(
-                f"{len(stale)} object(s) cannot go back to what they were before run {self.of}",
-                remedy="Undo the later run first, or leave the object out with --keep REF. "
-                "Nothing was written.",
-            )
-        redo = frozenset(ref.folded for key, ref in refs.items() if key in events)
-        allowed = replace(run.allowed, redo=redo)
-        # An application that lacks its secret is no matter of this undo, unless the run wrote it.
-        objects = {
-            key: each if each.id in events else replace(each, has_secret=None)
-            for key, each in now.objects.items()
-        }
-        read = _AsRead(client, replace(now, objects=objects))
-        warnings = (*notes, *self.notes, *still_declared(before, now, events.keys(), self.declared))
-        return replace(run, desired=desired, allowed=allowed, warnings=warnings), read
-
-    def with_manifests(self, paths: Sequence[str], chosen: Configured) -> Undoing:
-        """Return it with what manifests declare; that they cannot be read is a note."""
-        try:
-            desired, _ = read_desired(paths, chosen)
-        except ReconcilerError as failure:
-            note = warning(
-                "UNDO-MANIFESTS-NOT-READ",
-                "the manifests were not read",
-                f"{failure.problem}. The undo does not need them: only warnings of what they still "
-                "declare are missing.",
-            )
-            return replace(self, notes=(note,))
-        return replace(self, declared=desired.resources.keys())
-
-
-def _events_of(
-    reader: FeedReader, run: str, tree: str
-) -> tuple[Mapping[str, int], Mapping[str, Sequence[FeedEvent]], Sequence[Diagnostic]]:
-    """Return where each organization stood before a run, the events of what it wrote to, and notes.
-
-    Raises:
-        NoHistoryError: the service keeps no history.
-        ObjectNotFoundError: the caller sees no event of the run.
-        UsageError: the run is of another tree, or several writers used its id.
-    """
-    log = log_of(reader)
-    sequences = sequences_at(reader, log, At(run, run=run))
-    events: dict[str, list[FeedEvent]] = {}
-    notes: list[Diagnostic] = []
-    for head in log.every:
-        for event in reader.changes(head.id, sequences[head.name]):
-            notes += rotated_by(event, run)
-            if is_change(event):
-                events.setdefault(event.id, []).append(event)
-    found = {
-        key: told
-        for key, told in events.items()
-        if any(each.context.get("run") == run for each in told)
-    }
-    for told in found.values():
-        trees = {str(e.context.get("tree", "")) for e in told if e.context.get("run") == run}
-        if trees != {tree}:
-            raise UsageError(
-                f"run {run} is of tree {visible(', '.join(sorted(trees)))}, not of {visible(tree)}",
-                remedy="Give --tree. Another tree's objects are never written to.",
-            )
-    return sequences, found, notes
-
-
-def _organizations(reader: FeedReader, run: str) -> tuple[str, ...]:
-    """Return the organizations that a run wrote to."""
-    log = log_of(reader)
-    sequences = sequences_at(reader, log, At(run, run=run))
-    return tuple(
-        head.name
-        for head in log.every
-        if any(
-            each.context.get("run") == run for each in reader.changes(head.id, sequences[head.name])
-        )
-    )
-
-
-def apply_undo(run: Run, file: PlanFile, paths: Sequence[str], chosen: Configured) -> int:
-    """Carry out the undo of a plan file, if the plan of now is the same; return the exit code.
-
-    ``run`` has the options; what it wants is read from the service.
-    """
-    saved = file.plan.scope
-    scope = replace(run.scope, undo=saved.undo, keep=saved.keep)
-    undo = Undoing(saved.undo, file.reason, saved.keep)
-    undo = undo.with_manifests(paths, chosen) if scope.prune else undo
-    return apply_run(_of_service(replace(run, scope=scope), undo))
-
-
-def _of_service(run: Run, undo: Undoing) -> Run:
-    """Return a run that is about the organizations that the undone one wrote to."""
-    with open_reader(run.connection) as reader:
-        organizations = _organizations(reader, undo.of)
-    return replace(run, desired=DesiredState({}, organizations), undo=undo)
+from reconciler.service_client.port import FeedReader
+from reconciler.state import DesiredState
 
 
 def _check_named(of: str, *, last: bool) -> None:
@@ -276,16 +109,6 @@ def _run_of_plan(reader: FeedReader, digest: str) -> str:
     return runs.pop()
 
 
-def _applied(run: Run, of: str) -> int:
-    """Apply the undo of a run, and say what keeps Git true."""
-    code = apply_run(run)
-    if code == ExitCode.DONE:
-        with open_reader(run.connection) as reader:
-            begins = sequences_at(reader, log_of(reader), At(of, run=of))
-            say(keeps_git_true(reader, of, run.scope.tree, begins), err=True)
-    return code
-
-
 @command("undo", example="01a20af927484fd19232209f8ad77c57", formats=(*OUTPUTS,), need=Need.ONE)
 @click.argument("of", metavar="[RUN|DIGEST]", default="")
 @paths_argument
@@ -355,9 +178,9 @@ def undo_command(
                 commit="",
             )
             undo = Undoing(of, reason, keep)
-            run = _of_service(run, undo.with_manifests(paths, chosen) if scope.prune else undo)
+            run = of_service(run, undo.with_manifests(paths, chosen) if scope.prune else undo)
             if not is_only_shown:
-                return _applied(run, of)
+                return apply_undo(run)
             plan, ready = _shown(run)
     if out:
         from reconciler.cli.plan_files import save_plan
@@ -385,7 +208,7 @@ def undo_command(
 def _shown(run: Run) -> tuple[Plan, Run]:
     """Show the plan of an undo, and return it and its run; nothing is written or locked."""
     with open_reader(run.connection) as reader, timed("observe and plan"):
-        ready, read = run.undo.ready(run, reader) if run.undo else (run, reader)
+        ready, read = with_wanted(run, reader)
         plan, observed = ready.approval.preview(
             ready.desired, read, ready.scope, ready.allowed, ready.files
         )

@@ -1,0 +1,181 @@
+"""The undo of a run: what it asks for is read from the service, under the lock of its apply."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from reconciler.cli.configured import Configured
+from reconciler.cli.manifests import read_desired
+from reconciler.cli.moments import check_complete, log_of, sequences_at
+from reconciler.cli.output import show_warnings
+from reconciler.cli.parameter_types import At
+from reconciler.diagnostics import Diagnostic, warning
+from reconciler.errors import ReconcilerError, StalePlanError, UsageError
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Scope
+from reconciler.plan.undo import changed_since, is_change, rotated_by, still_declared, undoing
+from reconciler.report.visible import visible
+from reconciler.resources.ref import ResourceRef
+from reconciler.service_client.port import FeedReader, HistoryReader, ReadOnlyService
+from reconciler.state import DesiredState, FeedEvent, ObservedState, Undone
+
+
+class _AsRead:
+    """A service that answers what was read of it: the plan is of that very state."""
+
+    def __init__(self, client: ReadOnlyService, observed: ObservedState) -> None:
+        self._client = client
+        self._observed = observed
+        self.history, self.removals = client.history, client.removals
+
+    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
+        """Return what was read; all flows are in it."""
+        return self._observed
+
+    def generation(self) -> int | None:
+        """Return the generation of a ZITADEL."""
+        return self._client.generation()
+
+
+class Wanted(NamedTuple):
+    """The plan that an undo asks for.
+
+    Attributes:
+        reader: The service as it was read for that.
+    """
+
+    desired: DesiredState
+    allowed: Allowances
+    warnings: Sequence[Diagnostic]
+    reader: HistoryReader
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """The undo of a run.
+
+    Attributes:
+        of: Id of the run.
+        keep: What stays as it is held.
+        declared: Keys of what the manifests declare, as far as they were read.
+        notes: What was found in reading them.
+    """
+
+    of: str
+    reason: str
+    keep: tuple[ResourceRef, ...]
+    declared: Collection[ResourceRef] = ()
+    notes: Sequence[Diagnostic] = ()
+
+    def ready(
+        self,
+        scope: Scope,
+        names: Collection[str],
+        allowed: Allowances,
+        client: ReadOnlyService,
+    ) -> Wanted:
+        """Return what takes the run back, in the organizations of these names.
+
+        Raises:
+            StalePlanError: an object was changed since; each is printed on stderr.
+        """
+        sequences, events, notes = _events_of(client, self.of, scope.tree)
+        now = client.observe(names)
+        before = client.observe_at({name: sequences[name] for name in names})
+        check_complete(now)
+        check_complete(before)
+        refs = {each.id: each.ref for state in (before, now) for each in state.everything}
+        kept = {each.key for each in self.keep}
+        unknown = [each for each in self.keep if each.key not in {refs[i].key for i in refs}]
+        if unknown:
+            raise UsageError(
+                f"--keep names nothing that is held: {unknown[0]}", remedy="Correct the name."
+            )
+        spared = {
+            each.id for state in (before, now) for each in state.everything if each.ref.key in kept
+        }
+        # What the run made and is gone by now is as it was before.
+        events = {key: told for key, told in events.items() if key in refs and key not in spared}
+        mark = Undone("", self.of, self.reason, {})
+        desired, taken = undoing(before, now, events.keys(), mark)
+        stale = (*changed_since(events, self.of, refs), *taken)
+        if stale:
+            show_warnings(stale)
+            raise StalePlanError(
+                f"{len(stale)} object(s) cannot go back to what they were before run {self.of}",
+                remedy="Undo the later run first, or leave the object out with --keep REF. "
+                "Nothing was written.",
+            )
+        redo = frozenset(ref.folded for key, ref in refs.items() if key in events)
+        allowed = replace(allowed, redo=redo)
+        # An application that lacks its secret is no matter of this undo, unless the run wrote it.
+        objects = {
+            key: each if each.id in events else replace(each, has_secret=None)
+            for key, each in now.objects.items()
+        }
+        read = _AsRead(client, replace(now, objects=objects))
+        warnings = (*notes, *self.notes, *still_declared(before, now, events.keys(), self.declared))
+        return Wanted(desired, allowed, warnings, read)
+
+    def with_manifests(self, paths: Sequence[str], chosen: Configured) -> Undoing:
+        """Return it with what manifests declare; that they cannot be read is a note."""
+        try:
+            desired, _ = read_desired(paths, chosen)
+        except ReconcilerError as failure:
+            note = warning(
+                "UNDO-MANIFESTS-NOT-READ",
+                "the manifests were not read",
+                f"{failure.problem}. The undo does not need them: only warnings of what they still "
+                "declare are missing.",
+            )
+            return replace(self, notes=(note,))
+        return replace(self, declared=desired.resources.keys())
+
+
+def _events_of(
+    reader: FeedReader, run: str, tree: str
+) -> tuple[Mapping[str, int], Mapping[str, Sequence[FeedEvent]], Sequence[Diagnostic]]:
+    """Return where each organization stood before a run, the events of what it wrote to, and notes.
+
+    Raises:
+        NoHistoryError: the service keeps no history.
+        ObjectNotFoundError: the caller sees no event of the run.
+        UsageError: the run is of another tree, or several writers used its id.
+    """
+    log = log_of(reader)
+    sequences = sequences_at(reader, log, At(run, run=run))
+    events: dict[str, list[FeedEvent]] = {}
+    notes: list[Diagnostic] = []
+    for head in log.every:
+        for event in reader.changes(head.id, sequences[head.name]):
+            notes += rotated_by(event, run)
+            if is_change(event):
+                events.setdefault(event.id, []).append(event)
+    found = {
+        key: told
+        for key, told in events.items()
+        if any(each.context.get("run") == run for each in told)
+    }
+    for told in found.values():
+        trees = {str(e.context.get("tree", "")) for e in told if e.context.get("run") == run}
+        if trees != {tree}:
+            raise UsageError(
+                f"run {run} is of tree {visible(', '.join(sorted(trees)))}, not of {visible(tree)}",
+                remedy="Give --tree. Another tree's objects are never written to.",
+            )
+    return sequences, found, notes
+
+
+def organizations_of(reader: FeedReader, run: str) -> tuple[str, ...]:
+    """Return the organizations that a run wrote to."""
+    log = log_of(reader)
+    sequences = sequences_at(reader, log, At(run, run=run))
+    return tuple(
+        head.name
+        for head in log.every
+        if any(
+            each.context.get("run") == run for each in reader.changes(head.id, sequences[head.name])
+        )
+    )
