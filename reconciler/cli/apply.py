@@ -47,6 +47,7 @@ from reconciler.cli.connection import Connection, place_of_store, require_seal_k
 from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import clean_commit, read_whole, revision_of
 from reconciler.cli.moments import log_of, new_run, sequences_at
+from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import say, timed
 from reconciler.cli.parameter_types import At
 from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
