@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -237,6 +238,10 @@ def wait_for(is_so: Callable[[], object], process: subprocess.Popen[bytes] | Non
         time.sleep(0.05)
 
 
+def _is_applied(loop: Loop, commit: str) -> bool:
+    return loop.applied() == commit
+
+
 def test_a_clock_that_jumps_both_ways_holds_nothing_up(embedded: Loop) -> None:
     """Waiting, retries and looks go by a clock that never jumps."""
     offset = embedded.folder / "offset"
@@ -253,7 +258,7 @@ def test_a_clock_that_jumps_both_ways_holds_nothing_up(embedded: Loop) -> None:
         for number, jump in enumerate((DAY, -2 * DAY, 400 * DAY, 0)):
             offset.write_text(str(jump))
             pushed = embedded.push({"manifests/greet.yaml": an_action(timeout=f"{number + 1}s")})
-            wait_for(lambda pushed=pushed: embedded.applied() == pushed, process)  # type: ignore[misc]
+            wait_for(partial(_is_applied, embedded, pushed), process)
             embedded.direct.change("greet", allowedToFail=True)
             wait_for(lambda: not embedded.held("greet")["spec"]["allowedToFail"], process)
     finally:
