@@ -139,12 +139,14 @@ def _run(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[byte
 
 
 def parents(commit: str, folder: Path) -> tuple[str, ...]:
-    """Return the parents of a commit, by its full id; none where Git cannot tell.
+    """Return the parents of a commit, by its full id; none where Git does not know it.
 
     A repository with settings of its own may be asked: no filter is run for this.
     """
     try:
-        told = _run(["rev-parse", f"{commit}^{{commit}}", f"{commit}^@"], folder)
+        found = _run(["rev-parse", f"{commit}^{{commit}}", f"{commit}^@"], folder)
     except (OSError, subprocess.SubprocessError):
         return ()
-    return tuple(told.stdout.decode("ascii", "replace").split()[1:]) if not told.returncode else ()
+    return (
+        tuple(found.stdout.decode("ascii", "replace").split()[1:]) if not found.returncode else ()
+    )

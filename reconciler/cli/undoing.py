@@ -97,7 +97,7 @@ class Undoing:
             each.id for state in (before, now) for each in state.everything if each.ref.key in kept
         }
         # What the run made and is gone by now is as it was before.
-        events = {key: told for key, told in events.items() if key in refs and key not in spared}
+        events = {key: each for key, each in events.items() if key in refs and key not in spared}
         mark = Undone("", self.of, self.reason, {})
         desired, taken = undoing(before, now, events.keys(), mark)
         stale = (*changed_since(events, self.of, refs), *taken)
@@ -154,12 +154,13 @@ def _events_of(
             if is_change(event):
                 events.setdefault(event.id, []).append(event)
     found = {
-        key: told
-        for key, told in events.items()
-        if any(each.context.get("run") == run for each in told)
+        key: happened
+        for key, happened in events.items()
+        if any(each.context.get("run") == run for each in happened)
     }
-    for told in found.values():
-        trees = {str(e.context.get("tree", "")) for e in told if e.context.get("run") == run}
+    for happened in found.values():
+        ours = [each for each in happened if each.context.get("run") == run]
+        trees = {str(each.context.get("tree", "")) for each in ours}
         if trees != {tree}:
             raise UsageError(
                 f"run {run} is of tree {visible(', '.join(sorted(trees)))}, not of {visible(tree)}",

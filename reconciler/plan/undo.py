@@ -64,9 +64,9 @@ def changed_since(
         names: Refs of the objects by their ids.
     """
     found = []
-    for key, told in sorted(events.items()):
-        first = next(n for n, each in enumerate(told) if each.context.get("run") == run)
-        later = [each for each in told[first:] if each.context.get("run") != run]
+    for key, happened in sorted(events.items()):
+        first = next(n for n, each in enumerate(happened) if each.context.get("run") == run)
+        later = [each for each in happened[first:] if each.context.get("run") != run]
         if later:
             last, ref = later[-1], names.get(key)
             by = last.context.get("run")
