@@ -15,7 +15,14 @@ from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import ReconcilerError, StalePlanError, UsageError
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
-from reconciler.plan.undo import changed_since, is_change, rotated_by, still_declared, undoing
+from reconciler.plan.undo import (
+    changed_since,
+    is_change,
+    is_of,
+    rotated_by,
+    still_declared,
+    undoing,
+)
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import FeedReader, HistoryReader, ReadOnlyService
@@ -81,7 +88,7 @@ class Undoing:
         Raises:
             StalePlanError: an object was changed since; each is printed on stderr.
         """
-        sequences, events, notes = _events_of(client, self.of, scope.tree)
+        sequences, events, again, notes = _events_of(client, self.of, scope.tree)
         now = client.observe(names)
         before = client.observe_at({name: sequences[name] for name in names})
         check_complete(now)
@@ -96,8 +103,15 @@ class Undoing:
         spared = {
             each.id for state in (before, now) for each in state.everything if each.ref.key in kept
         }
-        # What the run made and is gone by now is as it was before.
-        events = {key: each for key, each in events.items() if key in refs and key not in spared}
+        # What the run made and is gone by now is as it was before. So is what it removed, where an
+        # undo of it that was cut off has made it again.
+        back = {each.ref.key for each in now.everything if each.id in again}
+        held = {each.id for each in now.everything}
+        events = {
+            key: each
+            for key, each in events.items()
+            if key in refs and key not in spared and (key in held or refs[key].key not in back)
+        }
         mark = Undone("", self.of, self.reason, {})
         desired, taken = undoing(before, now, events.keys(), mark)
         stale = (*changed_since(events, self.of, refs), *taken)
@@ -136,8 +150,12 @@ class Undoing:
 
 def _events_of(
     reader: FeedReader, run: str, tree: str
-) -> tuple[Mapping[str, int], Mapping[str, Sequence[FeedEvent]], Sequence[Diagnostic]]:
-    """Return where each organization stood before a run, the events of what it wrote to, and notes.
+) -> tuple[
+    Mapping[str, int], Mapping[str, Sequence[FeedEvent]], Collection[str], Sequence[Diagnostic]
+]:
+    """Return where each organization stood before a run, and the events of what it wrote to.
+
+    Beside them are the ids of what only an undo of it wrote, and notes.
 
     Raises:
         NoHistoryError: the service keeps no history.
@@ -166,7 +184,12 @@ def _events_of(
                 f"run {run} is of tree {visible(', '.join(sorted(trees)))}, not of {visible(tree)}",
                 remedy="Give --tree. Another tree's objects are never written to.",
             )
-    return sequences, found, notes
+    again = {
+        key
+        for key, happened in events.items()
+        if key not in found and all(is_of(each, run) for each in happened)
+    }
+    return sequences, found, again, notes
 
 
 def organizations_of(reader: FeedReader, run: str) -> tuple[str, ...]:

@@ -33,6 +33,10 @@ _RECORDS = ("organization.tree.", "organization.object.")
 """Begin the types of what an organization keeps of its trees and of objects that are gone."""
 
 
+_LEFT = ("Organization", "Project")
+"""Kinds that are never deleted."""
+
+
 def is_change(event: FeedEvent) -> bool:
     """Return whether an event changed what an undo can take back.
 
@@ -40,6 +44,11 @@ def is_change(event: FeedEvent) -> bool:
     """
     is_record = event.type.startswith(_RECORDS)
     return event.type not in SIDE_EVENTS and not is_record and not gives_secret(event)
+
+
+def is_of(event: FeedEvent, run: str) -> bool:
+    """Return whether a run wrote an event, or an undo of it, which may have been cut off."""
+    return run in (event.context.get("run"), event.context.get("undo"))
 
 
 def rotated_by(event: FeedEvent, run: str) -> Iterator[Diagnostic]:
@@ -66,7 +75,7 @@ def changed_since(
     found = []
     for key, happened in sorted(events.items()):
         first = next(n for n, each in enumerate(happened) if each.context.get("run") == run)
-        later = [each for each in happened[first:] if each.context.get("run") != run]
+        later = _standing(happened[first:], run)
         if later:
             last, ref = later[-1], names.get(key)
             by = last.context.get("run")
@@ -79,6 +88,20 @@ def changed_since(
     return found
 
 
+def _standing(happened: Sequence[FeedEvent], run: str) -> Sequence[FeedEvent]:
+    """Return the changes of others that no undo took back since; an undo of the run is none."""
+    later: list[FeedEvent] = []
+    gone = set()
+    for each in happened:
+        undoes = each.context.get("undo")
+        if undoes and (undoes in gone or (later and later[-1].context.get("run") == undoes)):
+            gone.add(undoes)
+            later = [one for one in later if one.context.get("run") != undoes]
+        elif not is_of(each, run):
+            later.append(each)
+    return later
+
+
 def still_declared(
     before: ObservedState,
     now: ObservedState,
@@ -86,6 +109,8 @@ def still_declared(
     declared: Collection[ResourceRef],
 ) -> Sequence[Diagnostic]:
     """Return a warning for each object that a run made and manifests declare.
+
+    Organizations and projects are never deleted.
 
     Args:
         before: What was held before the run.
@@ -102,7 +127,7 @@ def still_declared(
             ref=each.ref,
         )
         for each in now.everything
-        if each.id in made and each.ref.key in declared
+        if each.id in made and each.ref.key in declared and each.ref.kind not in _LEFT
     )
 
 

@@ -213,6 +213,62 @@ def test_half_an_apply_is_undone_as_far_as_it_went(ours: Place) -> None:
     assert exported(ours.run) == before
 
 
+def test_an_undo_that_was_cut_off_goes_on_when_it_is_asked_for_again(ours: Place) -> None:
+    """Updates and what was deleted: what is back already is no change of another."""
+    names = "abcdef"
+    applied(ours.run, ours.manifests, **{name: an_action(name) for name in names})
+    before = exported(ours.run)
+    changed = {name: an_action(name, timeout="9s") for name in names}
+    run_id = run_of(applied(ours.run, ours.manifests, **changed, partner="", greet=""))
+    half = exported(ours.run)
+    killed = ours.run("undo", run_id, "--auto-approve", RECONCILER_CRASHPOINT="C4:1")
+    assert killed.code < 0, killed.all
+    assert exported(ours.run) != half
+
+    undone(ours.run, run_id)
+    assert exported(ours.run) == before
+    again = ours.run("undo", run_id, "--auto-approve")
+
+    assert again.code == 0, again.all
+    assert "No changes." in again.out
+    ours.direct.change("a", timeout="11s")
+    assert ours.run("undo", run_id, "--auto-approve").code == 4
+
+
+def test_one_run_after_the_other_is_undone_the_latest_first(ours: Place) -> None:
+    """The undo of the later run is no obstacle; once that is undone itself, it is one."""
+    first = exported(ours.run)
+    one = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))
+    second = exported(ours.run)
+    two = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="8s")))
+    third = exported(ours.run)
+
+    undo = undone(ours.run, two)
+    assert exported(ours.run) == second
+    redo = undone(ours.run, undo)
+    assert exported(ours.run) == third
+    refused = ours.run("undo", one, "--auto-approve")
+    undone(ours.run, redo)
+    undone(ours.run, one)
+
+    assert refused.code == 4, refused.all
+    assert f"Undo run {redo} first" in refused.err
+    assert exported(ours.run) == first
+
+
+def test_what_is_left_alone_is_not_named_as_deleted(ours: Place) -> None:
+    """A project that the run made stays, so that its manifest is no contradiction."""
+    project = {"kind": "Project", "metadata": {"organization": "acme", "name": "second"}}
+    text = json.dumps({"apiVersion": "reconciler/v1", **project})
+    run_id = run_of(applied(ours.run, ours.manifests, second=text, more=an_action("more")))
+
+    ran = ours.run("undo", run_id, "--prune", "--auto-approve")
+
+    assert ran.code == 0, ran.all
+    assert "The run made Action acme/more." in ran.err
+    assert "The run made Project acme/second." not in ran.err
+
+
 def test_a_change_between_the_plan_and_its_apply_is_not_lost(ours: Place) -> None:
     """Another writer is faster than the yes: nothing of the object is written."""
     run_id = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))
