@@ -445,8 +445,10 @@ def undo_reason(text: str) -> str:
     """Return the text of ``--reason`` of an undo, which may be empty.
 
     Raises:
-        UsageError: it is longer than a service keeps.
+        UsageError: it is longer than a service keeps, or no text.
     """
+    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise UsageError("--reason is not UTF-8", remedy="Write it again, in UTF-8.")
     if len(text) > LONGEST_REASON:
         raise UsageError(
             f"--reason has {len(text)} characters",
