@@ -182,7 +182,7 @@ def test_a_signal_ends_a_run_whose_receiver_hangs(embedded: Loop) -> None:
         receiver.until(lambda it: bool(it.tries))
         commit = embedded.push({"manifests/greet.yaml": an_action(timeout="5s")})
         follows.until(lambda state: state["commit_applied"] == commit)
-        assert "reconciler_run_notices_waiting 2" in follows.get("/metrics").text
+        follows.until(lambda _: "reconciler_run_notices_waiting 2" in follows.get("/metrics").text)
         follows.process.send_signal(signal.SIGTERM)
         assert follows.process.wait(WITHIN) == 128 + signal.SIGTERM
 

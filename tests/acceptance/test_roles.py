@@ -27,7 +27,7 @@ ARGUMENTS = {
     "apply": ["apply", "--auto-approve"],
     "pause, resume": ["pause", "--reason", "x", "--organization", "acme"],
     "secret deliver": ["secret", "deliver"],
-    "secret rotate": ["secret", "rotate", "acme/shop/web", "--auto-approve"],
+    "secret rotate": ["secret", "rotate", "acme/shop/web", "--auto-approve", "--despite-pause"],
     "apply, with a new organization": ["apply", "new", "--auto-approve"],
 }
 

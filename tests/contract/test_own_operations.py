@@ -49,6 +49,7 @@ def test_every_object_is_listed_with_all_there_is_to_know(ask: Asking) -> None:
         "preventDelete": True,
         "critical": False,
         "ignore": [],
+        "undone": None,
         "changedBy": "admin",
         "context": json.loads(CONTEXT),
         "verified": {},
@@ -128,6 +129,7 @@ def test_the_trees_of_an_organization_are_those_of_what_is_in_it(ask: Asking) ->
             "owed": [{"tree": "c", "secrets": "1"}],
             "custody": True,
             "pauses": [],
+            "unmade": [],
         },
         {
             "id": other,
@@ -136,6 +138,7 @@ def test_the_trees_of_an_organization_are_those_of_what_is_in_it(ask: Asking) ->
             "owed": [],
             "custody": False,
             "pauses": [],
+            "unmade": [],
         },
     ]
     assert ask("ListTrees", by=limited)["organizations"] == told[:1]
