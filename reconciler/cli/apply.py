@@ -143,50 +143,38 @@ def apply_command(
                 "then give the file to apply, or --digest with the digest of the plan. Nothing was "
                 "written.",
             )
-        sink = sink_for(connection, secrets_to)
-        if approval.file is not None and approval.file.plan.scope.undo:
-            with judging(folders, chosen) as judge:
-                judge.check()
-                run = Run(
-                    DesiredState({}, ()),
-                    (),
-                    connection,
-                    scope,
-                    allowed,
-                    judge,
-                    LocalFiles(),
-                    approval,
-                    sink,
-                    output,
-                    "",
-                    require_secrets,
-                    auto_approve,
-                    lock_timeout,
-                    despite_pause,
-                    "",
-                )
-                return _apply_saved_undo(run, approval.file, paths, chosen)
         with judging(folders, chosen) as judge:
-            desired, warnings, scope, look = read_whole(paths, scope, chosen)
-            judge.check()
-            revision = revision or revision_of(paths or chosen.manifests, os.environ)
             run = Run(
-                desired,
-                warnings,
+                DesiredState({}, ()),
+                (),
                 connection,
                 scope,
                 allowed,
                 judge,
-                LocalFiles(look, partial(begun, connection, scope)),
+                LocalFiles(),
                 approval,
-                sink,
+                sink_for(connection, secrets_to),
                 output,
-                revision,
+                "",
                 require_secrets,
                 auto_approve,
                 lock_timeout,
                 despite_pause,
-                _commit(paths or chosen.manifests, chosen, desired, scope),
+                "",
+            )
+            if approval.file is not None and approval.file.plan.scope.undo:
+                judge.check()
+                return _apply_saved_undo(run, approval.file, paths, chosen)
+            desired, warnings, scope, look = read_whole(paths, scope, chosen)
+            judge.check()
+            run = replace(
+                run,
+                desired=desired,
+                warnings=warnings,
+                scope=scope,
+                files=LocalFiles(look, partial(begun, connection, scope)),
+                revision=revision or revision_of(paths or chosen.manifests, os.environ),
+                commit=_commit(paths or chosen.manifests, chosen, desired, scope),
             )
             if blocks := untrusted():  # shown, then refused: a service is not asked
                 _approve(run, refused_plan(scope, desired.organizations, blocks))
