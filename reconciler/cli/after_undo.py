@@ -1,4 +1,4 @@
-"""What keeps Git true after an undo: the commit to revert, where the log proves which one it is."""
+"""The advice for Git after an undo: the commit to revert, if the log proves that it is the one."""
 
 from __future__ import annotations
 

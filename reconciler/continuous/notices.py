@@ -92,7 +92,7 @@ WORDS = {
         "Read the log of run.",
     ),
 }
-"""Of each condition that notices are sent about: ``watching`` is none of them."""
+"""The words of each condition that has notices; ``watching`` has none."""
 
 APPLIED = Notice("commit.applied", "A commit was applied as a whole.", NOTHING)
 BEGAN = "run.began"

@@ -89,7 +89,7 @@ def changed_since(
 
 
 def _standing(happened: Sequence[FeedEvent], run: str) -> Sequence[FeedEvent]:
-    """Return the changes of others that no undo took back since; an undo of the run is none."""
+    """Return the changes by others that still stand; an undo of the run itself does not count."""
     later: list[FeedEvent] = []
     gone = set()
     for each in happened:

@@ -183,7 +183,7 @@ class Sender:
         LOG.warning("notice %s to %s is given up: %s", message.type, self._host, _said(posted))
 
     def _waits(self, message: Message, posted: Posted, tries: int) -> bool:
-        """Wait until the next try; return False where there is none."""
+        """Wait until the next try; return False if there is none."""
         longest: float = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries - 1, 20))
         wait = longest * (0.5 + secrets.SystemRandom().random() / 2)
         if tries == 1:
