@@ -746,3 +746,29 @@ def test_environments_are_compared_by_what_they_declare(run: Run, tree: Path) ->
         "metadata.ignore": ([], ["additionalOrigins"]),
         "additionalOrigins": (THEIRS, OURS),
     }
+
+
+def test_what_is_held_and_does_not_fit_what_is_declared_is_refused_before_any_write(
+    place: Place,
+) -> None:
+    """Validation judges what is declared, while an update sends the ignored field as it is held."""
+    code = {"grantTypes": ["AUTHORIZATION_CODE"], "responseTypes": ["CODE"]}
+    write(place.manifests / "web.yaml", web([], **code))
+    assert place.run("apply", "--auto-approve").code == 0
+    before = held(place)
+    both = {"grantTypes": ["IMPLICIT", "AUTHORIZATION_CODE"], "responseTypes": ["ID_TOKEN", "CODE"]}
+    write(place.manifests / "web.yaml", web(["grantTypes"], **both))
+    assert place.run("validate").code == 0
+
+    planned, applied = place.run("plan"), place.run("apply", "--auto-approve")
+
+    for report in (planned, applied):
+        assert "GUARD-IGNORED" in report.all
+        assert "OIDC_RESPONSE_TYPE_ID_TOKEN needs OIDC_GRANT_TYPE_IMPLICIT" in " ".join(
+            report.all.split()
+        )
+    assert applied.code == 3
+    assert held(place) == before
+    write(place.manifests / "web.yaml", web([], **both))
+    assert place.run("apply", "--auto-approve").code == 0
+    assert held(place)["grantTypes"] != before["grantTypes"]

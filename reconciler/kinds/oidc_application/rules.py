@@ -212,6 +212,25 @@ def _guards(
     yield from _recreations(planned, named)
     yield from _brought_back(planned, named)
     yield from _unsure_deletes(planned, observed)
+    yield from _refused_updates(planned)
+
+
+def _refused_updates(planned: Planned) -> Iterator[Diagnostic]:
+    """Yield updates that the service refuses, as they send ignored fields as they are held.
+
+    The findings of a manifest judge what it declares, which is not what is sent of these fields.
+    """
+    for resource, _ in planned.updated:
+        if resource.ignored and (problems := oidc_problems(resource.spec)):
+            yield error(
+                "GUARD-IGNORED",
+                "what is ignored does not fit what is declared",
+                f"An update of {resource.ref} sends the fields of metadata.ignore as the service "
+                f"holds them, and the service would refuse it: {problems[0].message}. Declare "
+                "values that fit what is held, or take the field out of metadata.ignore.",
+                resource.source.place("metadata", "ignore"),
+                resource.ref,
+            )
 
 
 def _recreations(planned: Planned, named: Collection[str]) -> Iterator[Diagnostic]:
