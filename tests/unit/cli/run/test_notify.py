@@ -160,11 +160,13 @@ def test_what_was_not_sent_is_said_after_a_kill(
     killed = start()
     killed.look(on(C.DRIFTED), watches=False)
     assert read_noticed(tmp_path) is None
+    assert posts.began.wait(30)
 
     posts.free.set()
     again = start()
     again.look(on(C.DRIFTED), watches=False)
     again.close()
+    killed.close()
 
     assert posts.types == ["run.began"] * 2
     assert read_noticed(tmp_path) == Known(OLD, OLD, (C.DRIFTED,))
