@@ -31,7 +31,7 @@ from reconciler.cli.connection import (
 from reconciler.cli.output import detail, hint
 from reconciler.cli.process import chosen
 from reconciler.diagnostics import warning
-from reconciler.errors import LocalFileError, LockHeldError, cannot_write
+from reconciler.errors import LocalFileError, LockHeldError, writing
 from reconciler.plan.model import Plan, makes_secret
 from reconciler.report.visible import visible
 from reconciler.resources.files import make_folder
@@ -50,6 +50,7 @@ T = TypeVar("T")
 
 STATE = Path(STATE_FOLDER)
 RETRY_SECONDS = 0.5
+_ELSEWHERE = "Run the command in a folder this user may write to."
 
 
 def holds_anything(service: str) -> bool:
@@ -112,7 +113,8 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
         from reconciler.service_client.client import client_of
 
         for folder in (STATE, connection.state):
-            _make_folder(folder)
+            with writing(f"make the folder {folder}", _ELSEWHERE):
+                make_folder(folder)
         with remote_service(connection) as remote:
             yield client_of(remote)
         return
@@ -161,14 +163,6 @@ def http_wire(connection: Connection, credentials: Credentials) -> HttpWire:
 
 def _tell_retry(text: str) -> None:
     hint(visible(text))
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        make_folder(folder)
-    except OSError as failure:
-        remedy = "Run the command in a folder this user may write to."
-        raise cannot_write(f"make the folder {folder}", failure, remedy) from failure
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from reconciler.cli.connection import (
 )
 from reconciler.cli.output import timed
 from reconciler.cli.process import chosen
-from reconciler.errors import ServiceError, cannot_write
+from reconciler.errors import ServiceError, writing
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.files import keep_out_of_git, make_folder
 from reconciler.service.build import (
@@ -174,9 +174,7 @@ def local_caller() -> Caller:
 
 def _make_folder(folder: Path) -> None:
     """Make the store's folder; a folder made for it is kept out of Git."""
-    try:
+    remedy = "Name a store in a folder this user may write to (--service sqlite:PATH)."
+    with writing(f"make the folder {folder}", remedy):
         if make_folder(folder):
             keep_out_of_git(folder)
-    except OSError as failure:
-        remedy = "Name a store in a folder this user may write to (--service sqlite:PATH)."
-        raise cannot_write(f"make the folder {folder}", failure, remedy) from failure

@@ -28,7 +28,7 @@ from reconciler.errors import (
     LocalFileError,
     ReconcilerError,
     UsageError,
-    cannot_write,
+    writing,
 )
 from reconciler.report.visible import visible
 from reconciler.resources.call import Call, JsonObject
@@ -400,19 +400,17 @@ def machine_add_command(
 @contextmanager
 def _new_file(path: Path) -> Iterator[int]:
     """Yield a new file for this user alone, which is removed again if the block fails."""
-    try:
+    shown = visible(str(path))
+    remedy = "Name a new file in a folder that this user may write to."
+    with writing(f"make {shown}", remedy):
         descriptor = new_private(path)
-    except OSError as failure:
-        remedy = "Name a new file in a folder that this user may write to."
-        raise cannot_write(f"make {visible(str(path))}", failure, remedy) from failure
+    remedy = "Free some space and run the command again. No machine was made."
     try:
-        yield descriptor
-    except (ReconcilerError, OSError) as failure:
+        with writing(f"write {shown}", remedy):
+            yield descriptor
+    except ReconcilerError:
         path.unlink(missing_ok=True)
-        if isinstance(failure, ReconcilerError):
-            raise
-        remedy = "Free some space and run the command again. No machine was made."
-        raise cannot_write(f"write {visible(str(path))}", failure, remedy) from failure
+        raise
     finally:
         os.close(descriptor)
 

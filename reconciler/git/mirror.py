@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from reconciler.errors import RepositoryError, cannot_write
+from reconciler.errors import RepositoryError, writing
 from reconciler.git.address import Access, Address
 from reconciler.git.program import FETCHING, MIB, Git, Limits, failed, too_large
 from reconciler.resources.files import make_folder, new_private, write_whole
@@ -125,11 +125,9 @@ class Mirror:
         folder = self._git.folder
         if (folder / "HEAD").is_file():
             return
-        try:
+        remedy = "Name a folder with --state that this user may write to."
+        with writing(f"make the folder {folder}", remedy):
             make_folder(folder)
-        except OSError as failure:
-            remedy = "Name a folder with --state that this user may write to."
-            raise cannot_write(f"make the folder {folder}", failure, remedy) from failure
         form = "sha256" if len(object_id) == _SHA256 else "sha1"
         self._git.ask("init", "--quiet", "--bare", "--template=", f"--object-format={form}")
 
@@ -224,7 +222,8 @@ class Mirror:
         asked = "".join(f"{each.id}\n" for each in regular).encode()
         limits = Limits(file_bytes=MOST_BYTES + _HEADERS)
         contents = _contents(self._git.ask("cat-file", "--batch", given=asked, limits=limits))
-        try:
+        remedy = "Name a folder with --state that has room and that this user may write to."
+        with writing(f"write commit {commit}", remedy):
             folder.mkdir(mode=0o700)
             made = {folder}
             for entry in regular:
@@ -232,9 +231,6 @@ class Mirror:
                 _make_parents(path.parent, made)
                 _write(path, next(contents))
             _write(folder / ".git", _MARKER.encode())
-        except OSError as failure:
-            remedy = "Name a folder with --state that has room and that this user may write to."
-            raise cannot_write(f"write commit {commit}", failure, remedy) from failure
         return [
             LeftOut(each.path, _WORDS.get(each.mode, "entry of an unknown kind"))
             for each in entries

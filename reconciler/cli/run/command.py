@@ -34,7 +34,7 @@ from reconciler.cli.serve import address_to_listen, require_libraries
 from reconciler.cli.signals import handle_with, heeded
 from reconciler.continuous.decision import Mode
 from reconciler.continuous.pace import TRIGGER_SECONDS
-from reconciler.errors import InterruptedRunError, LockHeldError, UsageError, cannot_write
+from reconciler.errors import InterruptedRunError, LockHeldError, UsageError, writing
 from reconciler.git.address import Access, checked_ref, parse_address
 from reconciler.git.mirror import Mirror
 from reconciler.plan.guards import Allowances
@@ -47,6 +47,7 @@ from reconciler.resources.secret import Secret
 LOG = logging.getLogger("reconciler.run")
 OURS_SECONDS = 30
 ZITADEL_SECONDS = 300
+_OTHER_STATE = "Name a folder with --state that this user may write to."
 
 
 class GitForm(NamedTuple):
@@ -164,7 +165,9 @@ def run_command(
     access.check(address)
     connection = _absolute_connection(connection)
     require_seal_key(connection)
-    state = _state_folder(form.state_folder)
+    state = form.state_folder.absolute()
+    with writing(f"make the folder {state}", _OTHER_STATE):
+        make_folder(state)
     connection = replace(connection, state=state, environment=form.run_environment)
     sink = sink_for(connection, _absolute_sink(secrets_to))
     purpose = Purpose(
@@ -215,16 +218,6 @@ def _absolute_sink(address: str | None) -> str | None:
     return f"{kind}:{Path(path).absolute()}" if kind in {"file", "age"} and path else address
 
 
-def _state_folder(written: Path) -> Path:
-    state = written.absolute()
-    try:
-        make_folder(state)
-    except OSError as failure:
-        remedy = "Name a folder with --state that this user may write to."
-        raise cannot_write(f"make the folder {state}", failure, remedy) from failure
-    return state
-
-
 def _wanted(paths: Sequence[str], form: RunForm, connection: Connection) -> Wanted:
     scope = Scope(tree=form.run_tree or "", prune=form.prune, environment=form.run_environment)
     return Wanted(
@@ -246,15 +239,13 @@ def _alone(state: Path) -> Iterator[None]:
         LocalFileError: the folder cannot be written to.
     """
     path = state / "run.lock"
-    try:
-        descriptor = open_locked(path, os.O_RDWR | os.O_CREAT)
-    except BlockingIOError:
-        raise LockHeldError(
-            f"another run uses {state}", remedy="Give each run a --state of its own."
-        ) from None
-    except OSError as failure:
-        remedy = "Name a folder with --state that this user may write to."
-        raise cannot_write(f"make {path}", failure, remedy) from failure
+    with writing(f"make {path}", _OTHER_STATE):
+        try:
+            descriptor = open_locked(path, os.O_RDWR | os.O_CREAT)
+        except BlockingIOError:
+            raise LockHeldError(
+                f"another run uses {state}", remedy="Give each run a --state of its own."
+            ) from None
     try:
         yield
     finally:

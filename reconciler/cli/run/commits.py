@@ -22,7 +22,7 @@ from reconciler.errors import (
     ReconcilerError,
     RepositoryError,
     UsageError,
-    cannot_write,
+    writing,
 )
 from reconciler.git.mirror import LeftOut, Mirror
 from reconciler.manifests.files import configuration_here
@@ -92,11 +92,9 @@ class Commits:
         self._read: dict[str, Reading] = {}
         for left in state.glob("commits-*"):  # of a run that was killed
             shutil.rmtree(left, ignore_errors=True)
-        try:
+        remedy = "Name a folder with --state that this user may write to."
+        with writing(f"make a folder in {state}", remedy):
             self._folder = Path(tempfile.mkdtemp(prefix="commits-", dir=state))
-        except OSError as failure:
-            remedy = "Name a folder with --state that this user may write to."
-            raise cannot_write(f"make a folder in {state}", failure, remedy) from failure
 
     def close(self) -> None:
         """Remove what was written."""
