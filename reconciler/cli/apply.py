@@ -341,8 +341,7 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     )
     with opened as journal:
         with run.output.watch() as watch, timed("apply and observe again"):
-            allowed = replace(run.allowed, waived=plan.waived_in_words)
-            executor = Executor(client, journal, run.sink, watch, context, allowed)
+            executor = Executor(client, journal, run.sink, watch, context, run.allowed)
             required = run.require_secrets
             report = carry_out(plan, observed, desired, client, executor, require_secrets=required)
         result = ResultDocument(report, place, run_id if observed.keeps_history else "")

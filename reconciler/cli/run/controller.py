@@ -58,7 +58,7 @@ from reconciler.errors import (
 from reconciler.git.mirror import Mirror
 from reconciler.loop import LocalFiles, drift_in, explained, preview
 from reconciler.plan.drift import Drift
-from reconciler.plan.model import Plan, Scope, ref_of
+from reconciler.plan.model import NO_PLAN, Plan, ref_of
 from reconciler.policy.model import Setting
 from reconciler.report.visible import visible
 from reconciler.resources.ref import fold
@@ -71,7 +71,6 @@ LEASE_ROUNDS = 3
 TIMELINE = 100  # entries
 LONGEST_LEASE_SECONDS = 3600  # that a service gives
 _UNREAD = {Why.UNSIGNED, Why.UNTRUSTED}  # such a commit is not approved, so it is not planned
-_NOTHING = Plan(Scope(), "", ())
 _Led: TypeAlias = tuple[str, tuple[str, ...]]
 """A tree and the names of its organizations."""
 
@@ -112,7 +111,7 @@ class _Look:
     reading: Reading | None = None
     base: Reading | None = None
     plan: Plan | None = None
-    healing: Plan = _NOTHING
+    healing: Plan = NO_PLAN
     observed: ObservedState | None = None
     drift: Drift | None = None
     pause: Pause | None = None
