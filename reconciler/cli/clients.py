@@ -27,6 +27,7 @@ from reconciler.cli.connection import (
     no_store,
     place_of_store,
     store_is_there,
+    store_path,
 )
 from reconciler.cli.output import detail, hint
 from reconciler.cli.process import chosen
@@ -244,15 +245,20 @@ def why_a_sink(plan: Plan) -> str:
 def prove_seal_key(connection: Connection) -> None:
     """Prove that a new client secret can be sealed, before anything is written.
 
-    A database is opened with its key, and a service elsewhere manages its own.
+    A missing key of a store in a file is made. A database is opened with its key, and a service
+    elsewhere manages its own.
 
     Raises:
         ServiceError: the key cannot be used.
     """
     if is_file(connection.service):
-        from reconciler.cli.embedded import prove_seal_key
+        from reconciler.cli.embedded import store_errors
+        from reconciler.service.build import seal_key_beside
+        from reconciler.service.seal import KeyFile
 
-        prove_seal_key(connection)
+        path = connection.seal_key_file or seal_key_beside(store_path(connection.service))
+        with store_errors():
+            KeyFile(path).ready()
 
 
 def warn_without_sink(plan: Plan, sink: SecretSink | None) -> Plan:

@@ -25,7 +25,6 @@ from reconciler.service.build import (
     open_postgres,
     open_sqlite,
     postgres_holds_store,
-    seal_key_beside,
 )
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
@@ -129,19 +128,6 @@ def database_holds_store(service: str) -> bool:
     """
     with store_errors():
         return postgres_holds_store(service)
-
-
-def prove_seal_key(connection: Connection) -> None:
-    """Prove that a store in a file can seal secrets; a key that is missing is made.
-
-    Raises:
-        ServiceError: the key cannot be used.
-    """
-    from reconciler.service.seal import KeyFile
-
-    path = connection.seal_key_file or seal_key_beside(store_path(connection.service))
-    with store_errors():
-        KeyFile(path).ready()
 
 
 @contextmanager

@@ -36,13 +36,6 @@ _MARKER = (
 )
 
 
-class Signature(NamedTuple):
-    """The outcome of looking for a signature: whether it counts, and what was found, in words."""
-
-    counts: bool
-    words: str
-
-
 class Entry(NamedTuple):
     """One entry of a commit: its mode, the id of its object, its size in bytes, its path."""
 
@@ -173,8 +166,8 @@ class Mirror:
             raise failed("merge-base", done)
         return done.code == 0
 
-    def signature(self, commit: str, signers: Path) -> Signature:
-        """Return whether a commit is signed by one of the allowed signers, with an SSH key.
+    def unsigned(self, commit: str, signers: Path) -> str:
+        """Return why a commit is not signed by an allowed signer with an SSH key; empty if it is.
 
         ``signers`` is a file of the form that ``ssh-keygen`` calls ALLOWED SIGNERS. Signatures of
         other forms do not count.
@@ -190,7 +183,7 @@ class Mirror:
         words = [each for setting in settings for each in ("-c", setting)]
         done = self._git.run(*words, "verify-commit", "--raw", commit)
         said = " ".join(done.errors.split())[:200]
-        return Signature(done.code == 0, said or "it is not signed")
+        return (said or "it is not signed") if done.code else ""
 
     def entries(self, commit: str) -> Sequence[Entry]:
         """Return the files, links and submodules of a commit, with names that are safe to write.

@@ -50,8 +50,8 @@ ZITADEL_SECONDS = 300
 _OTHER_STATE = "Name a folder with --state that this user may write to."
 
 
-class GitForm(NamedTuple):
-    """The settings that say where the manifests are, and how they are read."""
+class RunForm(NamedTuple):
+    """The settings of a run; files have absolute paths, because it works in its state."""
 
     repository: str
     ref: str
@@ -60,23 +60,6 @@ class GitForm(NamedTuple):
     known_hosts: Path | None
     git_ca_file: Path | None
     use_proxy: bool
-
-    def access(self) -> Access:
-        """Return the files that give access, with absolute paths."""
-        proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
-        return Access(
-            _absolute(self.git_credentials_file),
-            _absolute(self.ssh_key_file),
-            _absolute(self.known_hosts),
-            _absolute(self.git_ca_file),
-            proxy if self.use_proxy else "",
-        )
-
-
-class RunForm(NamedTuple):
-    """The settings that say what a run may do."""
-
-    git: GitForm
     mode: str
     interval: int | None
     state_folder: Path
@@ -100,40 +83,37 @@ class RunForm(NamedTuple):
     tls_key: Path | None
     behind_tls_proxy: bool
     commit_url: str
-    allow_updates: int | None
-    allow_deletes: int | None
-    no_adopt: bool
     require_secrets: bool
     log_format: str
 
     @property
-    def allowed(self) -> Allowances:
-        """Return what guards allow."""
-        return Allowances(self.allow_updates, self.allow_deletes, adopt=not self.no_adopt)
+    def access(self) -> Access:
+        """Return the files that give access to the repository."""
+        proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
+        return Access(
+            self.git_credentials_file,
+            self.ssh_key_file,
+            self.known_hosts,
+            self.git_ca_file,
+            proxy if self.use_proxy else "",
+        )
 
     @property
     def said(self) -> Said:
         """Return what is said of commits."""
         return Said(
-            _absolute(self.signed_by),
+            self.signed_by,
             self.accept or "",
             self.trust_commit or "",
             self.applied or "",
             writes=self.mode != Mode.OBSERVE,
         )
 
-    def settings(self, purpose: Purpose) -> Settings:
-        """Return what the rounds are made by."""
-        interval = self.interval or OURS_SECONDS
-        return Settings(purpose, interval, Mode(self.mode), self.heal_protected)
-
 
 def _run_form(given: Mapping[str, Any]) -> RunForm:
-    git = GitForm(**{name: given[name] for name in GitForm._fields})
-    named = {name: given[name] for name in RunForm._fields[1:]}
-    # A run works in its state: files are named from where it was started.
-    files = {name: _absolute(file) for name, file in named.items() if isinstance(file, Path)}
-    return RunForm(**{"git": git, **named, **files})
+    named = {name: given[name] for name in RunForm._fields}
+    files = {name: file.absolute() for name, file in named.items() if isinstance(file, Path)}
+    return RunForm(**{**named, **files})
 
 
 @command(
@@ -147,6 +127,7 @@ def run_command(
     paths: tuple[str, ...],
     connection: Connection,
     secrets_to: str | None,
+    allowed: Allowances,
     form: RunForm,
 ) -> int:
     """Follow a branch: watch the service, undo changes made by hand, apply new commits.
@@ -160,12 +141,11 @@ def run_command(
 
     _check_page(form)
     _check_notices(form)
-    address, ref = parse_address(form.git.repository), checked_ref(form.git.ref)
-    access = form.git.access()
+    address, ref, access = parse_address(form.repository), checked_ref(form.ref), form.access
     access.check(address)
     connection = _absolute_connection(connection)
     require_seal_key(connection)
-    state = form.state_folder.absolute()
+    state = form.state_folder
     with writing(f"make the folder {state}", _OTHER_STATE):
         make_folder(state)
     connection = replace(connection, state=state, environment=form.run_environment)
@@ -181,8 +161,10 @@ def run_command(
         mirror.check()
         with closing(Commits(mirror, state, wanted)) as commits:
             lineage = Lineage(purpose, state, form.said, mirror, commits)
-            writer = Writer(connection, sink, form.allowed, signals.stops, form.require_secrets)
-            made = Controller(form.settings(purpose), mirror, commits, lineage, writer, notices)
+            writer = Writer(connection, sink, allowed, signals.stops, form.require_secrets)
+            interval = form.interval or OURS_SECONDS
+            settings = Settings(purpose, interval, Mode(form.mode), form.heal_protected)
+            made = Controller(settings, mirror, commits, lineage, writer, notices)
             with closing(made) as controller:
                 return _rounds(controller, signals, form)
 
@@ -386,7 +368,7 @@ def _notices(state: Path, purpose: Purpose, form: RunForm) -> Iterator[Notices |
 
     key = key_of(read_private(form.notify_key_file), str(form.notify_key_file))
     hooks = [parse_hook(each) for each in form.notify]
-    proxy = form.git.access().proxy
+    proxy = form.access.proxy
     posters = [Poster(hook, parse_proxy(proxy, hook.endpoint)) for hook in hooks]
     senders = [
         Sender(poster, hook.endpoint.host, key) for poster, hook in zip(posters, hooks, strict=True)
