@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.clients import remote_service
-from reconciler.cli.connection import Connection, is_remote
+from reconciler.cli.connection import Connection, is_remote, require_extra
 from reconciler.cli.options import command, group
 from reconciler.cli.output import print_json, stdout_style, time_in_words
 from reconciler.cli.process import ExitCode
@@ -33,7 +33,6 @@ from reconciler.errors import (
 from reconciler.report.visible import visible
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.files import new_private, read_start, sync, write_whole
-from reconciler.resources.installation import how_to_install, missing_modules
 from reconciler.service.domain.trust import ISSUER, MACHINE, MAX_KEYS_BYTES, PRESETS, role_given
 from reconciler.service.eventstore.rows import TrustRow
 from reconciler.service.operations.answers import MICROSECONDS
@@ -256,11 +255,7 @@ def test_command(
 
     The keys of an issuer are fetched from here, not by the service.
     """
-    if missing := missing_modules("serve"):
-        raise UsageError(
-            f"trust test needs the extra serve, which is not installed ({', '.join(missing)})",
-            remedy=how_to_install("serve"),
-        )
+    require_extra("trust test", "serve")
     from reconciler.service.keyless.signatures import SignedTokenError, read_signed
 
     origin = origin or _origin_of(connection)
@@ -361,11 +356,7 @@ def machine_add_command(
 
     The service keeps the public half only, so the file is the only copy.
     """
-    if missing_modules("key-file"):
-        raise UsageError(
-            "to make a key needs the extra key-file, which is not installed",
-            remedy=how_to_install("key-file"),
-        )
+    require_extra("machine add", "key-file")
     from reconciler.service_client.machine_keys import make_key
 
     key, ends = make_key(algorithm), _ends(expires)

@@ -18,6 +18,7 @@ from reconciler.cli.clients import sink_for
 from reconciler.cli.connection import (
     Connection,
     is_file,
+    require_extra,
     require_seal_key,
     store_path,
 )
@@ -30,7 +31,7 @@ from reconciler.cli.run.memory import Purpose
 from reconciler.cli.run.notify import Notices
 from reconciler.cli.run.status import COMMIT
 from reconciler.cli.run.writing import Writer
-from reconciler.cli.serve import address_to_listen, require_libraries
+from reconciler.cli.serve import address_to_listen
 from reconciler.cli.signals import handle_with, heeded
 from reconciler.continuous.decision import Mode
 from reconciler.continuous.pace import TRIGGER_SECONDS
@@ -136,7 +137,7 @@ def run_command(
     manifests. SIGTERM ends it once what is being written is done; SIGHUP starts
     a round and reads the certificate of the page again.
     """
-    require_libraries("run")
+    require_extra("run", "serve")
     from reconciler.service.transport.logs import set_up_logs
 
     _check_page(form)
