@@ -52,6 +52,7 @@ _GITHUB_JOB = re.compile(r"^(?=  [a-z]+:$)", re.MULTILINE)
 _GITLAB_JOB = re.compile(r"(?<=\n\n)(?=(?:# [^\n]*\n)*reconciler [a-z]+:$)", re.MULTILINE)
 _GITLAB_NAME = re.compile(r"^reconciler ([a-z]+):$", re.MULTILINE)
 _JOBS = "\njobs:\n"
+_PUT_IN = re.compile("<([^>]*)>")
 HOOKS = "githooks"
 HOOKS_NAME = "git-hooks"
 TARGETS = {"github": GITHUB.parent, "gitlab": GITLAB.parent, HOOKS_NAME: Path(HOOKS)}
@@ -495,9 +496,16 @@ def _folders(configuration: Configuration, named: Iterable[Environment]) -> Sequ
 
 
 @cache
-def _sections() -> Mapping[str, Sequence[Mapping[str, str]]]:
+def _sections() -> Mapping[str, Sequence[tuple[str, str]]]:
+    """Return the words of each section that are replaced, and those that replace them."""
     text = (TEMPLATES / "environments.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    sections = tomllib.loads(text)
+    named = sections.pop("named")
+    found = {name: [(each["of"], each["by"]) for each in pairs] for name, pairs in sections.items()}
+    for name, words in named.items():
+        pairs = ((_PUT_IN.sub("", each), _PUT_IN.sub(r"\1", each)) for each in words)
+        found.setdefault(name, []).extend(pairs)
+    return found
 
 
 def _replaced(text: str, section: str, words: Mapping[str, str]) -> str:
@@ -507,7 +515,7 @@ def _replaced(text: str, section: str, words: Mapping[str, str]) -> str:
         ValueError: the template lacks some of them: it was changed, and the section was not.
     """
     for pair in _sections()[section]:
-        old, new = pair["of"], pair["by"]
+        old, new = pair
         for name, word in words.items():
             old, new = old.replace(name, word), new.replace(name, word)
         if old not in text:
