@@ -172,13 +172,13 @@ class _OneService:
         is_new = not approved
         if self._was_made_for(observed) if is_new else approved == now:
             return observed
-        was_told = all(each.code != NOT_IDENTIFIED for each in self._file.plan.warnings)
+        was_identified = all(each.code != NOT_IDENTIFIED for each in self._file.plan.warnings)
         give = f"Give the --service it was made for ({self._file.service})."
         if is_new and not is_same_store(self._file.plan.new_store, self._store):
             problem = "the plan was made for another store, which was not there yet"
         elif is_new:
             problem = f"the plan was made before there was a service; now it is {now}"
-        elif was_told or observed.unidentified or not now:
+        elif was_identified or observed.unidentified or not now:
             problem = f"the plan was made for service {approved}, and this is {now or 'none yet'}"
         else:
             problem = (
@@ -186,7 +186,7 @@ class _OneService:
             )
             give = f"It was made at {self._file.service}, which may be the same one."
         # It may be the very same, under an id made of its address.
-        if was_told and observed.unidentified:
+        if was_identified and observed.unidentified:
             give = f"{LET_THROUGH}: it does not report its id. Or give{give.removeprefix('Give')}"
         raise StalePlanError(problem, remedy=f"{give} {PLAN_AGAIN}")
 

@@ -100,13 +100,9 @@ def _github_plan(text: str, named: Named) -> str:
             rf"sparse-checkout: |\n            \1{listed}" if listed else r"\g<0>",
         ),
         (r'(?<=mkdir "\$RUNNER_TEMP/out")', made),
-        (r"--detailed-exitcode \\\n", rf"\g<0>            {_flags(named, above)} \\\n"),
+        (r"--detailed-exitcode \\\n", rf"\g<0>            {named.own}{named.trusted(above)} \\\n"),
         (r"(?<= )(?=--format github')", named.own),
     )
-
-
-def _flags(named: Named, above: str) -> str:
-    return f"{named.own}{named.trusted(above)}"
 
 
 def _github_apply(text: str, named: Named) -> str:

@@ -158,12 +158,8 @@ def http_wire(connection: Connection, credentials: Credentials) -> HttpWire:
         Limits(per_second=connection.max_rps),
         proxy=parse_proxy(named, endpoint) if connection.use_proxy else None,
         observe=detail if chosen().verbose else None,
-        tell_retry=_tell_retry if sys.stderr.isatty() else None,
+        tell_retry=(lambda text: hint(visible(text))) if sys.stderr.isatty() else None,
     )
-
-
-def _tell_retry(text: str) -> None:
-    hint(visible(text))
 
 
 @contextmanager

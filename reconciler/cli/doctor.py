@@ -109,13 +109,12 @@ def examine(checks: Sequence[Check], about: object) -> Mapping[str, Result]:
     done: dict[str, Result] = {}
     for check in checks:
         missing = next((name for name in check.needs if done[name].status in _LACKING), None)
-        done[check.name] = _needs(missing, done[missing]) if missing else _look(check, about)
+        if missing is None:
+            done[check.name] = _look(check, about)
+        else:
+            has_failed = done[missing].status is Status.FAILED
+            done[check.name] = not_checked(f"see {missing}" if has_failed else done[missing].text)
     return done
-
-
-def _needs(name: str, result: Result) -> Result:
-    """Return why a check was not made that needs another one; its own reason, where it has one."""
-    return not_checked(f"see {name}" if result.status is Status.FAILED else result.text)
 
 
 def _look(check: Check, about: object) -> Result:

@@ -1,4 +1,4 @@
-"""Edits of manifests since their commit, which only Git itself can tell quickly.
+"""Edits of manifests since their commit, which only Git itself finds quickly.
 
 Git is run so that the repository decides nothing: it is given its folder and looks for no
 other, it runs no hook and no monitor, fetches nothing, writes nothing, and gets no token of this
@@ -26,8 +26,8 @@ def is_edited(
 ) -> bool | None:
     """Return whether files at or beneath paths are not as in the commit that is checked out.
 
-    None where Git cannot tell, or is not installed. ``others`` says which files count that are in
-    no commit.
+    None where Git does not show it, or is not installed. ``others`` says which files count that
+    are in no commit.
     """
     entries = _status([str(Path(path).resolve()) for path in paths], git, work_tree, others)
     return None if entries is None else any(map(_counts, entries))
@@ -36,8 +36,8 @@ def is_edited(
 def uncommitted(names: Sequence[str], git: Path, work_tree: Path) -> Collection[str] | None:
     """Return the files that the commit that is checked out does not have as they are.
 
-    Names are paths from the work tree; what Git ignores is in no commit. None where Git cannot
-    tell, or is not installed.
+    Names are paths from the work tree; what Git ignores is in no commit. None where Git does
+    not show it, or is not installed.
     """
     entries = _status([str(work_tree / name) for name in names], git, work_tree, OTHERS)
     if entries is None:
@@ -53,9 +53,9 @@ _MARK = 3  # characters before the path in an entry; a path that something was r
 def _status(
     named: Sequence[str], git: Path, work_tree: Path, others: Sequence[str]
 ) -> list[bytes] | None:
-    """Return the entries of ``git status`` for some paths, or None where Git cannot tell.
+    """Return the entries of ``git status`` for some paths, or None where it has none.
 
-    What Git is told not to look at has one, too.
+    A file that Git is set not to look at has one, too.
     """
     try:
         if git.stat().st_uid != os.geteuid() or _has_filters(git):

@@ -306,7 +306,9 @@ def _write_new(files: Mapping[Path, bytes]) -> None:
         path.write_bytes(content)
         if path.parts[0] == HOOKS:
             path.chmod(0o755)
-    _show_written(path for path in files if SCHEMAS not in path.parts)
+    for path in files:
+        if SCHEMAS not in path.parts:
+            click.echo(f"wrote {visible(str(path))}")
 
 
 def _is_kept(path: Path, content: bytes) -> bool:
@@ -315,12 +317,6 @@ def _is_kept(path: Path, content: bytes) -> bool:
     The trees of one repository share that folder.
     """
     return path.parts[-2:-1] == (TOOL,) and path.is_file() and path.read_bytes() == content
-
-
-def _show_written(paths: Iterable[Path]) -> None:
-    for path in paths:
-        if path.is_file():
-            click.echo(f"wrote {visible(str(path))}")
 
 
 def for_environments(

@@ -76,7 +76,7 @@ def begun(connection: Connection, scope: Scope, observed: ObservedState) -> Mapp
 
     Only of objects that were made within a day: people may rely on an older one, and a journal may
     lie in a repository, whose files are no reason to switch that one off. A journal that cannot be
-    read tells of none; the apply that opens it says so.
+    read has none; the apply that opens it says so.
     """
     path = journal_path(connection, observed.instance, scope)
     whole = journal_path(connection, observed.instance, Scope(scope.tree))
@@ -97,6 +97,6 @@ def begun(connection: Connection, scope: Scope, observed: ObservedState) -> Mapp
 def _is_new(created_at: str) -> bool:
     try:
         age = datetime.now(UTC) - datetime.fromisoformat(created_at)
-    except (ValueError, TypeError):  # the service does not tell the time, or not with its zone
+    except (ValueError, TypeError):  # the service reports no time, or none with a zone
         return False
     return age < NEW_FOR

@@ -165,9 +165,9 @@ def _show_usage(failure: click.ClickException) -> None:
     """Print a failure of click's on stderr."""
     from reconciler.cli.output import say
 
-    told = io.StringIO()
-    failure.show(told)
-    say(told.getvalue(), err=True, nl=False)
+    shown = io.StringIO()
+    failure.show(shown)
+    say(shown.getvalue(), err=True, nl=False)
 
 
 def _after_printing(code: int) -> int:

@@ -1,8 +1,8 @@
 """The manifests that PATHS name: read and judged, and the commit that they are of.
 
-Git's files are read as they are; Git itself is run only to tell whether the manifests were edited
-since. A revision is a remark about a write and never a condition of it: where it cannot be read it
-is left out.
+Git's files are read as they are; Git itself is run only to find out whether the manifests were
+edited since. A revision is a remark about a write and never a condition of it: where it cannot be
+read it is left out.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def clean_commit(paths: Sequence[str]) -> str:
     """Return the commit that is checked out, if it is certain that the paths are as it has them.
 
     No other file of the commit is edited either: what the manifests take in may be anywhere.
-    Nothing is returned where Git cannot tell.
+    Nothing is returned where Git does not show it.
     """
     if not paths:
         return ""
@@ -173,12 +173,12 @@ def _place(path: Path) -> tuple[Path, Path] | None:
 
 def commit_of(path: Path) -> str:
     """Return the commit that is checked out where a path is, or nothing."""
-    return _told(path, _head)
+    return _of_git(path, _head)
 
 
 def branch_of(path: Path) -> str:
     """Return the branch that is checked out where a path is; empty for none, or without Git."""
-    return _told(path, _branch)
+    return _of_git(path, _branch)
 
 
 _HEADS = "ref: refs/heads/"
@@ -191,14 +191,14 @@ def default_branch(path: Path) -> str:
     It is the one that ``origin`` was cloned with, else ``main`` or ``master`` if there is one, else
     the branch that is checked out.
     """
-    return _told(path, _default_branch)
+    return _of_git(path, _default_branch)
 
 
-def _told(path: Path, tell: Callable[[Path], str]) -> str:
-    """Return what the folder of Git for a path tells; nothing where it cannot be read."""
+def _of_git(path: Path, read: Callable[[Path], str]) -> str:
+    """Return what is read in the folder of Git for a path; nothing where it cannot be read."""
     try:
         git = git_folder(path.resolve())
-        return tell(git) if git else ""
+        return read(git) if git else ""
     except (OSError, ValueError):
         return ""
 
@@ -211,8 +211,8 @@ def _branch(git: Path) -> str:
 def _default_branch(git: Path) -> str:
     top = git / _read(git / "commondir").strip() if (git / "commondir").is_file() else git
     of_origin = top / "refs" / "remotes" / "origin" / "HEAD"
-    if of_origin.is_file() and (told := _read(of_origin).strip()).startswith(_OF_ORIGIN):
-        return told.removeprefix(_OF_ORIGIN)
+    if of_origin.is_file() and (head := _read(of_origin).strip()).startswith(_OF_ORIGIN):
+        return head.removeprefix(_OF_ORIGIN)
     for name in ("main", "master"):
         refs = (f"refs/heads/{name}", f"refs/remotes/origin/{name}")
         if any((top / ref).is_file() or _packed(top / "packed-refs", ref) for ref in refs):

@@ -116,8 +116,8 @@ def _log(
         names = [head.name for head in log.heads]
         held = reader.observe(names, flows=False).everything
         projects = {each.id: each.ref.name for each in held if each.ref.kind == PROJECT}
-    told = [(name, _name_of(name, event, projects), event) for name, event in events]
-    return LogDocument([head.name for head in log.heads], told)
+    found = [(name, _name_of(name, event, projects), event) for name, event in events]
+    return LogDocument([head.name for head in log.heads], found)
 
 
 def _name_of(organization: str, event: FeedEvent, projects: Mapping[str, str]) -> str:

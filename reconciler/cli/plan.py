@@ -74,7 +74,7 @@ def plan_form_of(given: Mapping[str, Any]) -> PlanForm:
 FORMATS = (*PLAN,)
 
 
-def _tells_findings(command: Callable[..., int]) -> Callable[..., int]:
+def _with_findings(command: Callable[..., int]) -> Callable[..., int]:
     """Make a command print invalid manifests as Markdown, too, where that is the form.
 
     A pull request whose comment shows the plan of an earlier commit then gets the findings in its
@@ -106,7 +106,7 @@ def _tells_findings(command: Callable[..., int]) -> Callable[..., int]:
     form=plan_form_of,
 )
 @paths_argument
-@_tells_findings
+@_with_findings
 def plan_command(
     paths: tuple[str, ...],
     connection: Connection,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reconciler.cli.configured import Configured
 from reconciler.diagnostics import Diagnostic, by_place
 from reconciler.errors import InvalidPoliciesError, StalePlanError
+from reconciler.report.groups import in_short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -183,12 +184,7 @@ def check_judged(approved: Plan | None, plan: Plan) -> None:
     missing = [each.name for each in approved.policies if each.name not in judging_now]
     if missing:
         raise StalePlanError(
-            f"the plan was judged by policies that are not given: {_first(missing)}",
+            f"the plan was judged by policies that are not given: {in_short(missing)}",
             remedy="Give the same --policies (and --trusted-policies) as to `reconciler plan`. "
             "Nothing was written.",
         )
-
-
-def _first(names: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"

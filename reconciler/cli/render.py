@@ -78,7 +78,7 @@ def as_files(manifests: Iterable[Written]) -> Mapping[str, str]:
 
 
 def _modeline(written: Written) -> str:
-    """Return the line that tells an editor's YAML language server which schema a file has."""
+    """Return the line that names a file's schema for the YAML language server of an editor."""
     up = "../" * written.path.count("/")
     name = schema_path(KINDS[Kind(written.document["kind"])].schema).name
     return f"# yaml-language-server: $schema={up}{SCHEMAS}/{name}\n"

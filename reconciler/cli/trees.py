@@ -37,7 +37,7 @@ def pause_command(
     with _opened(connection) as (client, control):
         names = _seen(client, organization) or _where_applied(client, tree)
         control.pause(tree, names, reason, lasting)
-        _tell(_heads(client), tree, names)
+        _show_paused(_heads(client), tree, names)
     return ExitCode.DONE
 
 
@@ -145,7 +145,7 @@ def _heads(client: ServiceClient) -> Collection[Head]:
     return heads.organizations.values() if heads else ()
 
 
-def _tell(heads: Collection[Head], tree: str, names: Collection[str]) -> None:
+def _show_paused(heads: Collection[Head], tree: str, names: Collection[str]) -> None:
     asked = {fold(name) for name in names}
     for head in heads:
         for pause in head.pauses:

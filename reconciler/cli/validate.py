@@ -191,7 +191,7 @@ def _concerns(chosen: Configured, paths: Sequence[str]) -> bool:
     return not paths or is_within(root, paths) or any(is_within(path, [root]) for path in paths)
 
 
-# What writes to a pipe may have failed, and a shell tells only how the last command ended.
+# What writes to a pipe may have failed, and a shell reports only how the last command ended.
 _NOTHING_PIPED = error(
     "FILE-NONE",
     "no manifests found",

@@ -211,15 +211,15 @@ class Controller:
         )
         lines = frozenset(self.status.lines())
         for line in sorted(lines - self._said):
-            self._tell(logging.WARNING, line)
+            self._note(logging.WARNING, line)
         if self._said and not lines:
-            self._tell(logging.INFO, "nothing is left to do")
+            self._note(logging.INFO, "nothing is left to do")
         self._said = lines
         self.status = replace(self.status, timeline=tuple(self._timeline))
         if self._notices is not None:
             self._notices.look(self.status, watches=self._watches is not None)
 
-    def _tell(self, level: int, line: str) -> None:
+    def _note(self, level: int, line: str) -> None:
         """Log what happened, and keep it for the page."""
         LOG.log(level, "%s", visible(line))
         self._timeline.append(Happened(int(time.time()), line))
@@ -447,7 +447,7 @@ class Controller:
         self._tries = NO_TRIES
         look.situation = replace(look.situation, applied=tip)
         made = report.count(Made.MADE)
-        self._tell(logging.INFO, f"commit {tip} is applied: {made} change(s)")
+        self._note(logging.INFO, f"commit {tip} is applied: {made} change(s)")
 
     def _applied(self, look: _Look, reading: Reading, service: ServiceClient) -> ApplyReport | None:
         """Return what became of a commit; None where its plan is held back by now."""
@@ -519,7 +519,7 @@ class Controller:
         made = [each for each in report.outcomes if each.status is Made.MADE]
         self._fights = self._fights.healed([each.id for each in made], time.monotonic())
         for each in made:
-            self._tell(logging.INFO, f"{ref_of(each.change)} is healed")
+            self._note(logging.INFO, f"{ref_of(each.change)} is healed")
         if any(outcome.error for outcome in report.outcomes) or report.interrupted:
             look.code = apply_exit_code(report)
         elif not look.situation.is_pending and not heal.left:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from reconciler.cli.run.page import StatusPage
 from reconciler.cli.run.status import Status, status_as_json, status_as_metrics
@@ -26,11 +26,12 @@ from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.connections import Certificate
+from reconciler.service.transport.http_messages import HttpAnswer, send_answer
 from reconciler.service.transport.json_http import read_parameters
 from reconciler.service.transport.ui import CHALLENGE, GUARDS, password
 
 STUCK_SECONDS = 3600.0  # without the end of a round; then the process is started again by its probe
-_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+_TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 _HEADERS: Sequence[tuple[bytes, bytes]] = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -43,15 +44,14 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
-class _Answer(NamedTuple):
-    status: int
-    content: bytes
-    kind: str = "application/json"
-    more: tuple[tuple[bytes, bytes], ...] = ()
+def _answer(status: int, kind: bytes, content: bytes, *more: tuple[bytes, bytes]) -> HttpAnswer:
+    length = str(len(content)).encode()
+    about = [(b"content-type", kind), (b"content-length", length)]
+    return HttpAnswer(status, [*about, *_HEADERS, *more], content)
 
 
-def _json(status: int, fields: JsonObject, *more: tuple[bytes, bytes]) -> _Answer:
-    return _Answer(status, json.dumps(fields).encode() + b"\n", more=more)
+def _json(status: int, fields: JsonObject, *more: tuple[bytes, bytes]) -> HttpAnswer:
+    return _answer(status, b"application/json", json.dumps(fields).encode() + b"\n", *more)
 
 
 @dataclass
@@ -74,17 +74,9 @@ class Pages:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        found = self._found(scope)
-        headers = [
-            *_HEADERS,
-            (b"content-type", found.kind.encode()),
-            (b"content-length", str(len(found.content)).encode()),
-            *found.more,
-        ]
-        await send({"type": "http.response.start", "status": found.status, "headers": headers})
-        await send({"type": "http.response.body", "body": found.content})
+        await send_answer(send, self._found(scope))
 
-    def _found(self, scope: AsgiScope) -> _Answer:
+    def _found(self, scope: AsgiScope) -> HttpAnswer:
         path = scope["raw_path"].decode("latin-1")
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         if path == "/trigger":
@@ -97,7 +89,7 @@ class Pages:
             return _json(405, {"message": "only GET"}, (b"allow", b"GET, HEAD"))
         return self._state(scope, path, headers) if has_state else pages[path]()
 
-    def _state(self, scope: AsgiScope, path: str, headers: Mapping[bytes, str]) -> _Answer:
+    def _state(self, scope: AsgiScope, path: str, headers: Mapping[bytes, str]) -> HttpAnswer:
         """Return the state as a page or as JSON, to a caller who may see it."""
         if (refused := self._refused(headers)) is not None:
             return refused
@@ -109,9 +101,9 @@ class Pages:
             return _json(400, {"message": refusal.message})
         content = self.page.draw(self.status(), query).encode()
         policy = (b"content-security-policy", served_policy().encode())
-        return _Answer(200, content, "text/html; charset=utf-8", (policy, *GUARDS))
+        return _answer(200, b"text/html; charset=utf-8", content, policy, *GUARDS)
 
-    def _refused(self, headers: Mapping[bytes, str]) -> _Answer | None:
+    def _refused(self, headers: Mapping[bytes, str]) -> HttpAnswer | None:
         """Return why this request does not see the state, or None.
 
         With a token the password decides. Without one, only a request from this machine counts.
@@ -128,19 +120,19 @@ class Pages:
             return _json(401, {"message": "not the token of the page"}, CHALLENGE)
         return None
 
-    def _healthz(self) -> _Answer:
+    def _healthz(self) -> HttpAnswer:
         status = self.status()
         stuck = status.round_at and time.time() - status.round_at > STUCK_SECONDS
         return _json(503 if stuck else 200, {"status": "stuck" if stuck else "ok"})
 
-    def _readyz(self) -> _Answer:
+    def _readyz(self) -> HttpAnswer:
         is_ready = self.status().is_ready
         return _json(200 if is_ready else 503, {"status": "ready" if is_ready else "not ready"})
 
-    def _metrics(self) -> _Answer:
-        return _Answer(200, status_as_metrics(self.status()).encode(), _TEXT)
+    def _metrics(self) -> HttpAnswer:
+        return _answer(200, _TEXT, status_as_metrics(self.status()).encode())
 
-    def _triggered_by(self, method: str, headers: Mapping[bytes, str]) -> _Answer:
+    def _triggered_by(self, method: str, headers: Mapping[bytes, str]) -> HttpAnswer:
         if self.token is None:
             return _json(404, {"message": "there is no trigger: start run --trigger-token-file"})
         if method != "POST":
