@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -37,15 +37,20 @@ class Hold(NamedTuple):
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """A commit that the ref names, and what the mirror knows of it.
+def holds_of(
+    commit: str,
+    missing: str = "",
+    *,
+    signature: str = "",
+    differences: Sequence[str] = (),
+    accepted: str = "",
+    is_known: bool = True,
+) -> Iterator[Hold]:
+    """Yield why a commit that the ref names does not count yet.
 
-    Attributes:
-        id: Of the commit.
-        before: The commit that must come before it: the last one that was applied, else the last
-            one that was seen; empty for none.
-        follows: Whether it is that commit, or comes after it.
+    Args:
+        commit: Its id.
+        missing: A commit that was seen or applied, and that it does not come after; empty for none.
         signature: Why its signature does not count, in words; empty where it does, or where none
             is asked for.
         differences: Each difference of ``reconciler.yaml``, policies and waivers in what decides
@@ -53,40 +58,28 @@ class Commit:
         accepted: The commit of ``--accept``; empty for none.
         is_known: Whether it is known what was applied before.
     """
-
-    id: str
-    before: str = ""
-    follows: bool = True
-    signature: str = ""
-    differences: tuple[str, ...] = ()
-    accepted: str = ""
-    is_known: bool = True
-
-
-def holds_of(commit: Commit) -> Iterator[Hold]:
-    """Yield why a commit does not count yet."""
-    if not commit.follows and commit.accepted != commit.id:
+    if missing and accepted != commit:
         yield Hold(
             Why.REWRITTEN,
-            f"the ref was rewritten: {commit.id} does not come after {commit.before}",
-            f"If that was meant, start run with --accept {commit.id}.",
+            f"the ref was rewritten: {commit} does not come after {missing}",
+            f"If that was meant, start run with --accept {commit}.",
         )
-    if commit.signature:
+    if signature:
         yield Hold(
             Why.UNSIGNED,
-            f"commit {commit.id} is not signed by an allowed key: {commit.signature}",
+            f"commit {commit} is not signed by an allowed key: {signature}",
             "Push a commit that one of the keys in the file of --signed-by has signed.",
         )
-    if commit.differences:
+    if differences:
         yield Hold(
             Why.UNTRUSTED,
-            f"it changes what decides over approval: {'; '.join(commit.differences)}",
-            f"If that was meant, start run with --trust-commit {commit.id}.",
+            f"it changes what decides over approval: {'; '.join(differences)}",
+            f"If that was meant, start run with --trust-commit {commit}.",
         )
-    if not commit.is_known:
+    if not is_known:
         yield Hold(
             Why.UNKNOWN,
-            f"what was applied before commit {commit.id} is not known: this service keeps no "
+            f"what was applied before commit {commit} is not known: this service keeps no "
             "record, and --state is new",
             "Start run with --applied COMMIT.",
         )

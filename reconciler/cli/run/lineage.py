@@ -9,7 +9,7 @@ from pathlib import Path
 from reconciler.cli.run.commits import Commits, Reading
 from reconciler.cli.run.memory import Memory, Purpose, read_memory, write_memory
 from reconciler.configuration.semantics import differences
-from reconciler.continuous.decision import Commit, Hold, Why, holds_of
+from reconciler.continuous.decision import Hold, Why, holds_of
 from reconciler.errors import InvalidManifestsError, ReconcilerError
 from reconciler.git.mirror import Mirror
 from reconciler.policy.judging import Judges, counting, loosened
@@ -125,18 +125,15 @@ class Lineage:
         before = [self._memory.seen]
         if not (accept and self._mirror.is_ancestor(accept, tip)):
             before += [*_recorded(heads, tree, reading), applied]
-        broken = next((b for b in before if b and not self._mirror.is_ancestor(b, tip)), "")
+        missing = next((b for b in before if b and not self._mirror.is_ancestor(b, tip)), "")
         found = [
             *holds_of(
-                Commit(
-                    tip,
-                    broken,
-                    follows=not broken,
-                    signature=self._unsigned(tip),
-                    differences=tuple(self._differences(reading, applied)),
-                    accepted=accept,
-                    is_known=heads is not None or bool(applied) or not self._said.writes,
-                )
+                tip,
+                missing,
+                signature=self._unsigned(tip),
+                differences=[*self._differences(reading, applied)],
+                accepted=accept,
+                is_known=heads is not None or bool(applied) or not self._said.writes,
             )
         ]
         whys = {hold.why for hold in found}

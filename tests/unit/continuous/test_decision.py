@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.continuous.decision import (
-    Commit,
     Condition,
     Hold,
     Mode,
@@ -98,27 +97,28 @@ def test_nothing_is_written_that_is_not_allowed(found: Situation) -> None:
 def test_a_commit_is_held_for_each_reason() -> None:
     """Each is said with the option that lets it through, where there is one."""
     for rewritten, unsigned, changed in product((True, False), repeat=3):
-        commit = Commit(
-            NEW,
-            OLD,
-            follows=not rewritten,
-            signature="no signature" if unsigned else "",
-            differences=("protected of environment production",) if changed else (),
-        )
+        holds = [
+            *holds_of(
+                NEW,
+                OLD if rewritten else "",
+                signature="no signature" if unsigned else "",
+                differences=("protected of environment production",) if changed else (),
+            )
+        ]
         expected = [
             *([Why.REWRITTEN] if rewritten else []),
             *([Why.UNSIGNED] if unsigned else []),
             *([Why.UNTRUSTED] if changed else []),
         ]
 
-        assert [hold.why for hold in holds_of(commit)] == expected
-        assert all(NEW in hold.problem or NEW in hold.remedy for hold in holds_of(commit))
+        assert [hold.why for hold in holds] == expected
+        assert all(NEW in hold.problem or NEW in hold.remedy for hold in holds)
 
 
 def test_a_rewritten_ref_is_accepted_at_one_commit_only() -> None:
     """What is pushed there next has to be looked at again."""
-    assert not [*holds_of(Commit(NEW, OLD, follows=False, accepted=NEW))]
-    assert [*holds_of(Commit(NEW, OLD, follows=False, accepted=OLD))]
+    assert not [*holds_of(NEW, OLD, accepted=NEW)]
+    assert [*holds_of(NEW, OLD, accepted=OLD)]
 
 
 def test_a_blocked_plan_holds_its_commit_back() -> None:
