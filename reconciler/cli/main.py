@@ -91,8 +91,6 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, and call back just before it runs."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         found = super().resolve_command(ctx, args)
         if callable(ctx.obj):
             ctx.obj()
