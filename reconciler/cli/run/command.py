@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Self
@@ -112,9 +112,7 @@ class RunForm(NamedTuple):
 
 
 def _run_form(given: Mapping[str, Any]) -> RunForm:
-    named = {name: given[name] for name in RunForm._fields}
-    files = {name: file.absolute() for name, file in named.items() if isinstance(file, Path)}
-    return RunForm(**{**named, **files})
+    return RunForm(**_absolute({name: given[name] for name in RunForm._fields}))
 
 
 @command(
@@ -180,19 +178,16 @@ def _rounds(controller: Controller, signals: _Signals, form: RunForm) -> int:
 
 
 def _absolute_connection(connection: Connection) -> Connection:
-    """Return the connection with absolute paths."""
     service = connection.service
-    return replace(
-        connection,
-        service=f"sqlite:{store_path(service).absolute()}" if is_file(service) else service,
-        token_file=_absolute(connection.token_file),
-        key_file=_absolute(connection.key_file),
-        seal_key_file=_absolute(connection.seal_key_file),
-    )
+    if is_file(service):
+        service = f"sqlite:{store_path(service).absolute()}"
+    return Connection(**_absolute({**asdict(connection), "service": service}))
 
 
-def _absolute(path: Path | None) -> Path | None:
-    return path.absolute() if path is not None else None
+def _absolute(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with absolute paths: a run does not work where it was started."""
+    files = {name: each.absolute() for name, each in values.items() if isinstance(each, Path)}
+    return {**values, **files}
 
 
 def _absolute_sink(address: str | None) -> str | None:
