@@ -22,9 +22,6 @@ from reconciler.service.scheduling.shares import (
     Shares,
     too_many_calls,
 )
-from reconciler.service.transport.admission import (
-    too_large,
-)
 from reconciler.service.transport.grpc_calls import (
     content_type,
     raw,
@@ -39,6 +36,7 @@ from reconciler.service.transport.grpc_messages import (
     one,
     read_message,
     read_timeout,
+    too_large,
     trailers,
 )
 from reconciler.service.transport.http_messages import read_headers

@@ -269,7 +269,7 @@ class StrictProtocol(HttpToolsProtocol):
         """Say why, and close when the caller had time to read it."""
         if self._is_ending or self.transport.is_closing():
             return
-        self.transport.write(raw_refusal(refusal, self._observer.request_id().encode()))
+        self.transport.write(raw_refusal(refusal, self._observer.request_id()))
         self.linger()
 
     def linger(self) -> None:
