@@ -17,7 +17,6 @@ from reconciler.service.operations import (
     history,
     inventory,
     leases,
-    past,
     trees,
     trust,
 )
@@ -30,7 +29,6 @@ _ROWS = (
     *(row for rows in OPERATIONS.values() for row in rows),
     *inventory.ROWS,
     *history.ROWS,
-    *past.ROWS,
     *custody.ROWS,
     *leases.ROWS,
     *trees.ROWS,
