@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
 from starlette.types import Receive, Scope, Send
 
 from reconciler.kinds.addresses import ADDRESSES, REST
-from reconciler.resources.call import WRITE_BATCH, JsonObject
+from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.operation import (
@@ -120,19 +120,17 @@ def _call(
         fields = _fields_of(scope, found, body, headers)
     except Refusal as refusal:
         return Incoming(found.operation.name, refusal, headers)
-    name = found.operation.name
     connection = connection_of(scope)
-    call = Incoming(
-        name,
+    return Incoming(
+        found.operation.name,
         fields,
         headers,
         answer_bytes,
         as_text=True,
+        has_left=connection.has_left,
         delivery=delivery,
         drop=connection.drop,
     )
-    # Only a batch takes several commits, between which it can be ended if its caller has left.
-    return replace(call, has_left=connection.has_left) if name == WRITE_BATCH else call
 
 
 def _given_id(headers: Headers) -> bytes | None:
