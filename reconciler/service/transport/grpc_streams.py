@@ -18,15 +18,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.scheduling.batching import ENDING
-from reconciler.service.scheduling.shares import (
-    Shares,
-    too_many_calls,
-)
-from reconciler.service.transport.grpc_calls import (
-    content_type,
-    raw,
-    start_of_grpc,
-)
+from reconciler.service.scheduling.shares import Shares, too_many_calls
+from reconciler.service.transport.grpc_calls import content_type, raw, start_of_grpc
 from reconciler.service.transport.grpc_messages import (
     HEAD,
     PLAIN,

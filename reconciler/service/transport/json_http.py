@@ -18,11 +18,7 @@ from reconciler.kinds.addresses import ADDRESSES, REST
 from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.operations.operation import (
-    Operation,
-    deprecation,
-    without_null,
-)
+from reconciler.service.operations.operation import Operation, deprecation, without_null
 from reconciler.service.operations.request import Headers, bearer_token, shown
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import answer_bytes
