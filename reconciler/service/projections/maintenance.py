@@ -19,13 +19,7 @@ from reconciler.service.eventstore.errors import (
     StoreUnusableError,
 )
 from reconciler.service.eventstore.port import EventStore, Transaction
-from reconciler.service.eventstore.rows import (
-    Head,
-    ObjectRow,
-    StoredEvent,
-    event_hash,
-    first_head,
-)
+from reconciler.service.eventstore.rows import Head, ObjectRow, StoredEvent, event_hash, first_head
 from reconciler.service.eventstore.sql import PAGE, Snapshot
 from reconciler.service.projections.objects import SIDE_EVENTS, decode, next_row
 
