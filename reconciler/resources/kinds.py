@@ -54,6 +54,10 @@ class KindRow:
         fields: The fields of its spec, in the order in which differences are shown.
         instead: A field that a manifest may write in place of one of the spec, by the name of that
             one. Reading replaces it, so that only manifests have it.
+        addresses: Verb and path of its operations, by their names, in the order of the
+            documentation.
+        rest: The parameters that stand last in an address and take all that is left of it, any
+            text.
     """
 
     about: str
@@ -72,6 +76,8 @@ class KindRow:
     reading: tuple[Field, ...] = ()
     fields: tuple[Field, ...] = ()
     instead: Mapping[str, Field] = field(default_factory=dict)
+    addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rest: frozenset[str] = frozenset()
 
     @property
     def one(self) -> str:
