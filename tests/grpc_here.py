@@ -17,7 +17,7 @@ from reconciler.service.operations.request import bearer_token
 from reconciler.service.transport.connections import FirstBytes, Room
 from reconciler.service.transport.grpc_calls import GrpcCalls
 from reconciler.service.transport.grpc_streams import GrpcStreams
-from reconciler.service.transport.http2 import Http2Protocol, Http2Server, OpenCalls
+from reconciler.service.transport.http2 import Http2Protocol, Http2Server
 from reconciler.service.transport.intake import Intake
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Observer
@@ -84,7 +84,7 @@ async def a_channel(door: Door, limits: Limits) -> AsyncIterator[grpc.aio.Channe
     """Serve gRPC, and connect to it."""
     loop = asyncio.get_running_loop()
     room = Room(limits, loop.time)
-    server = Http2Server(door.app, limits, Turns(loop), OpenCalls(limits.http2_calls), set(), set())
+    server = Http2Server(door.app, limits, Turns(loop), set(), set())
 
     def first_bytes() -> asyncio.Protocol:
         place = room.enter("127.0.0.1", lambda: None)

@@ -29,7 +29,7 @@ from reconciler.service.domain.trust import (
 from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.custody import AT_ONCE
 from reconciler.service.operations.form import Form
-from reconciler.service.operations.history import ORDERS
+from reconciler.service.operations.history import OBJECTS_AT_ONCE, ORDERS
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
 from reconciler.service.operations.lists import (
     MAX_PAGE,
@@ -40,7 +40,6 @@ from reconciler.service.operations.lists import (
 )
 from reconciler.service.operations.models import model_of
 from reconciler.service.operations.operation import Operation
-from reconciler.service.operations.past import AT_ONCE as OBJECTS_AT_ONCE
 from reconciler.service.operations.request import LARGEST, MAX_TEXTS
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.trees import COMMIT, MAX_PAUSE_SECONDS, OUTCOMES

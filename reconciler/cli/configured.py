@@ -494,11 +494,13 @@ def _check_state_folder() -> None:
         here = Path(os.path.realpath("."))
     except OSError:  # the current folder is gone, and what was in it
         return
-    top = git_root(here) or here
+    root = git_root(here)
+    top, named = root or here, "the repository" if root else "the current folder"
     for path in (Path(STATE_FOLDER), store_path(DEFAULT_SERVICE), Path(STATE_FOLDER, "secrets")):
         if leads_out(path, top):
             raise UsageError(
-                f"{path} leads out of the repository",
+                f"{path} leads out of {named}",
                 remedy="Remove the link: the store, the journals and the secrets are kept there. "
-                "Name a store elsewhere with --service, and a place for secrets with --secrets-to.",
+                "A container can mount a volume there. Or name a store elsewhere with --service, "
+                "and a place for secrets with --secrets-to.",
             )

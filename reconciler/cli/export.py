@@ -34,9 +34,9 @@ from reconciler.errors import (
     UsageError,
 )
 from reconciler.loop import with_generation
-from reconciler.manifests.export import Written, declared_ref, escapes, manifest_of, order_of
+from reconciler.manifests.export import Written, escapes, manifest_of, order_of
 from reconciler.manifests.loader import load
-from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile
+from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile, declared_ref
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.plan.advice import unidentified
 from reconciler.plan.diff import OPTIONS, OPTIONS_IN_WORDS

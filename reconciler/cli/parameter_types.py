@@ -268,9 +268,9 @@ def _configuration() -> Configuration | None:
 
 def _declared() -> Iterator[ResourceRef]:
     with suppress(Exception):
-        from reconciler.manifests.export import declared_ref
         from reconciler.manifests.files import DEFAULT_PATHS
         from reconciler.manifests.loader import load
+        from reconciler.manifests.manifest import declared_ref
 
         found = _configuration()
         paths = (found.path(found.manifests),) if found else DEFAULT_PATHS

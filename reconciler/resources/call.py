@@ -39,7 +39,7 @@ class Code(IntEnum):
 
 
 # Addresses of operations that are of no kind: verb and path. A path parameter has the JSON name of
-# the field it sets. Clients use the first. Those of a kind are in its room, and ``kinds.addresses``
+# the field it sets. Clients use the first. Those of a kind are in its row, and ``kinds.addresses``
 # has them all.
 OF_A_SERVICE: Mapping[str, tuple[str, ...]] = {
     # Of a ZITADEL only.

@@ -54,6 +54,9 @@ class KindRow:
         fields: The fields of its spec, in the order in which differences are shown.
         instead: A field that a manifest may write in place of one of the spec, by the name of that
             one. Reading replaces it, so that only manifests have it.
+        addresses: Verb and path of each operation on objects of the kind, by its name. A path
+            parameter has the JSON name of the field it sets. Clients use the first.
+        rest: The parameters that stand last in an address and take all that is left of it.
     """
 
     about: str
@@ -72,6 +75,8 @@ class KindRow:
     reading: tuple[Field, ...] = ()
     fields: tuple[Field, ...] = ()
     instead: Mapping[str, Field] = field(default_factory=dict)
+    addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rest: frozenset[str] = frozenset()
 
     @property
     def one(self) -> str:

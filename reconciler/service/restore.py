@@ -15,11 +15,7 @@ from reconciler.resources.files import publish, publish_over, temporary_file
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service.eventstore import sqlite_files
-from reconciler.service.eventstore.errors import (
-    StoreError,
-    StoreReadOnlyError,
-    StoreUnusableError,
-)
+from reconciler.service.eventstore.errors import StoreError, StoreReadOnlyError, StoreUnusableError
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore

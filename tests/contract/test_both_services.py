@@ -18,9 +18,11 @@ from reconciler.errors import (
     PreconditionFailedError,
     ServiceError,
 )
+from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import Adopt, Delete, Scope, Update
 from reconciler.resources.normal import LEFT_AS_HELD
 from reconciler.resources.ref import Kind
+from reconciler.service.operations.table import operations
 from reconciler.service_client.port import DeleteOrder, SecretOrder, UpdateOrder, Written
 from reconciler.state import DesiredState, Resource, completed, holds
 from tests.builders import (
@@ -41,6 +43,7 @@ from tests.contract.houses import (
     held_specs,
 )
 from tests.http_clients import apply_with, plan_with
+from tests.zitadel.protos import pool
 from tests.zitadel.stand_in import GENERATIONS
 
 RENAMABLE = (Kind.OIDC_APPLICATION, Kind.ACTION, Kind.IDP_JWT_CONFIG)
@@ -54,6 +57,25 @@ ODD_KEYS = ("a/b", "a%2Fb", "a=b c", "Käufer", ".hidden", "..", "_search", "/",
 def service_kind(request: pytest.FixtureRequest) -> str:
     """Return the kind of service to open."""
     return str(request.param)
+
+
+def test_a_field_that_is_false_or_empty_may_be_left_out_on_a_zitadel() -> None:
+    """In no message that writes it does protobuf know the difference."""
+    fields = {field.name for row in KINDS.values() for field in row.fields}
+    messages = [
+        method.input_type
+        for method in pool().FindServiceByName("zitadel.management.v1.ManagementService").methods
+        if operations().keys() & {method.name}
+    ]
+    told = [
+        (message.name, field.name)
+        for message in messages
+        for field in message.fields
+        if field.json_name in fields and field.has_presence and field.message_type is None
+    ]
+
+    assert len(messages) > 20
+    assert told == []
 
 
 def resources(house: House, **said: dict[str, Any]) -> list[Resource]:

@@ -232,7 +232,7 @@ def test_answers_are_cut_by_bytes_and_by_events(
     assert [each["id"] for each in by_bytes["objects"]] == ids[:1]
     assert at(ask, 2**62, ids) == whole
     monkeypatch.undo()
-    monkeypatch.setattr("reconciler.service.operations.past.EVENTS_AT_ONCE", 2)
+    monkeypatch.setattr("reconciler.service.operations.history.AT_ONCE", 2)
     by_events = ask("ListObjectsAt", organizationId=ask.organization, sequence=2**62, ids=ids)
     assert [each["id"] for each in by_events["objects"]] == ids[:2]
     assert at(ask, 2**62, ids) == whole

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from reconciler.service.transport.protobuf import METHODS
+from tests.contract.described import check_answer
 from tests.contract.normal import Normal
 from tests.contract.story import SHARED, STORY, Id, Step
 from tests.running import Server, running_server
@@ -25,11 +26,12 @@ CREATE_ACTION = "/zitadel.management.v1.ManagementService/CreateAction"
 
 @dataclass(frozen=True)
 class Told:
-    """What came of a step: in normal form, as it came, and the events it wrote."""
+    """What came of a step: in normal form, the events it wrote, and the answer as it came."""
 
     outcome: Any
     code: int
     events: Sequence[Any]
+    answer: Any = field(compare=False)
 
 
 def tell(server: Server, transport: str) -> dict[str, Told]:
@@ -63,6 +65,7 @@ def tell(server: Server, transport: str) -> dict[str, Told]:
                     (event.type, event.writer, normal.of(json.loads(event.payload)), event.context)
                     for event in events
                 ],
+                outcome.fields if isinstance(outcome, Answered) else None,
             )
     return told
 
@@ -108,6 +111,12 @@ def test_every_transport_gives_the_same_answer(
     assert len(rest.events) == STORY[name].writes
     assert grpc == rest
     assert web == rest
+
+
+@pytest.mark.parametrize("name", [name for name, step in STORY.items() if step.code == 0])
+def test_every_answer_is_as_its_schema_says(stories: dict[str, dict[str, Told]], name: str) -> None:
+    """Operations that JSON alone has are held to that by ``test_openapi.py``."""
+    check_answer(STORY[name].operation, stories["json"][name].answer)
 
 
 def test_the_story_has_every_operation() -> None:

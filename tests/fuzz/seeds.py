@@ -225,7 +225,7 @@ def _replies() -> Iterator[bytes]:
     refusal = Refusal(
         Code.PRECONDITION_FAILED, "no (COMMAND-2m9fs)", "object.moved_on", sequence="1"
     )
-    yield struct.pack(">H", 409) + json_answer(refusal, b"1").body
+    yield struct.pack(">H", 409) + json_answer(refusal).body
 
 
 def _list_questions() -> Iterator[bytes]:

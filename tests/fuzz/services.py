@@ -80,7 +80,7 @@ class Story:
         except Refusal as refusal:
             return refusal
         (answer,) = self._engine.run([request])
-        assert read_object(json_answer(answer, b"1").body) is not None  # as our client does
+        assert read_object(json_answer(answer).body) is not None  # as our client does
         if isinstance(answer, Refusal):
             assert answer.code is not Code.INTERNAL
             assert answer.message.isprintable()
@@ -128,7 +128,7 @@ def lists(data: bytes) -> bool:
 
 
 def _told(answer: dict[str, Any] | Refusal | None) -> str:
-    return "" if answer is None else json_answer(answer, b"1").body.decode()
+    return "" if answer is None else json_answer(answer).body.decode()
 
 
 @cache

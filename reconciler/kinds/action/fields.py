@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.resources.call import MANAGEMENT
 from reconciler.resources.fields import NANOSECONDS, DurationRange, duration, flag, text
 from reconciler.resources.kinds import IN_ORGANIZATION, KindRow
 
@@ -12,6 +13,8 @@ MAX_SCRIPT_BYTES = 40_000
 """Bytes of a script on a ZITADEL."""
 
 TIMEOUT = DurationRange(20 * NANOSECONDS, r"^(?:1?[0-9](?:\.[0-9]{1,9})?|20(?:\.0{1,9})?)s$")
+
+_ACTIONS = f"{MANAGEMENT}/actions"
 
 # Source 2.5 without the name, which is the resource's own.
 ROW = KindRow(
@@ -51,5 +54,14 @@ ROW = KindRow(
             shortest=1,
             longest=1000,
         )
+    },
+    addresses={
+        "CreateAction": (f"POST {_ACTIONS}",),
+        "ListActions": (f"POST {_ACTIONS}/_search",),
+        "GetAction": (f"GET {_ACTIONS}/{{id}}",),
+        "UpdateAction": (f"PUT {_ACTIONS}/{{id}}",),
+        "DeactivateAction": (f"POST {_ACTIONS}/{{id}}/_deactivate",),
+        "ReactivateAction": (f"POST {_ACTIONS}/{{id}}/_reactivate",),
+        "DeleteAction": (f"DELETE {_ACTIONS}/{{id}}",),
     },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reconciler.kinds.action_flow.flows import FLOWS, TRIGGER_NAMED
+from reconciler.resources.call import MANAGEMENT
 from reconciler.resources.fields import Field, Form, texts
 from reconciler.resources.kinds import IN_ORGANIZATION, MAX_NAME, KindRow
 from reconciler.resources.ref import Kind
@@ -25,6 +26,8 @@ _TRIGGERS = tuple(
     for trigger in TRIGGER_NAMED
 )
 
+_FLOWS = f"{MANAGEMENT}/flows"
+
 ROW = KindRow(
     "The actions that run at the triggers of one flow. It is the whole flow: a trigger that is "
     "left out runs no action.",
@@ -38,4 +41,9 @@ ROW = KindRow(
     fields=_TRIGGERS,
     gone_when_empty=True,
     verb="runs",
+    addresses={
+        "GetFlow": (f"GET {_FLOWS}/{{type}}",),
+        "SetTriggerActions": (f"POST {_FLOWS}/{{flowType}}/trigger/{{triggerType}}",),
+        "ClearFlow": (f"POST {_FLOWS}/{{type}}/_clear",),
+    },
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from reconciler.resources.call import MANAGEMENT
 from reconciler.resources.fields import text
 from reconciler.resources.kinds import IN_ORGANIZATION, KindRow
+
+_IDPS = f"{MANAGEMENT}/idps"
 
 # Source 2.2. An update sends the whole configuration, and a field sent empty is empty afterwards.
 # So no field of it has a default, not even headerName: a manifest that leaves it out must fail,
@@ -53,4 +56,22 @@ ROW = KindRow(
             longest=200,
         )._replace(default=""),
     ),
+    addresses={
+        "AddOrgJWTIDP": (f"POST {_IDPS}/jwt",),
+        "ListOrgIDPs": (f"POST {_IDPS}/_search",),
+        "GetOrgIDPByID": (f"GET {_IDPS}/{{id}}",),
+        "UpdateOrgIDP": (f"PUT {_IDPS}/{{idpId}}",),
+        "UpdateOrgIDPJWTConfig": (
+            f"PUT {_IDPS}/{{idpId}}/jwt_config",
+            "PUT /admin/v1/idps/{idpId}/jwt_config",
+        ),
+        "DeactivateOrgIDP": (f"POST {_IDPS}/{{idpId}}/_deactivate",),
+        "ReactivateOrgIDP": (f"POST {_IDPS}/{{idpId}}/_reactivate",),
+        "RemoveOrgIDP": (f"DELETE {_IDPS}/{{idpId}}",),
+        "AddJWTProvider": (f"POST {_IDPS}/generic_jwt",),
+        "ListProviders": (f"POST {_IDPS}/templates/_search",),
+        "GetProviderByID": (f"GET {_IDPS}/templates/{{id}}",),
+        "UpdateJWTProvider": (f"PUT {_IDPS}/generic_jwt/{{id}}",),
+        "DeleteProvider": (f"DELETE {_IDPS}/templates/{{id}}",),
+    },
 )

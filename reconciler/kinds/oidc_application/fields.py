@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reconciler.kinds.oidc_application.compliance import has_client_secret
+from reconciler.resources.call import MANAGEMENT
 from reconciler.resources.fields import (
     NANOSECONDS,
     DurationRange,
@@ -128,6 +129,9 @@ _FIELDS: tuple[Field, ...] = (
     )._replace(since="2.68, December 2024"),
 )
 
+_APPS = f"{MANAGEMENT}/projects/{{projectId}}/apps"
+_APP = f"{_APPS}/{{appId}}"
+
 # Source 2.3 without the name, which is the resource's own. The service makes the client id. An
 # update sends every field; a list that is left out is empty afterwards.
 ROW = KindRow(
@@ -140,4 +144,15 @@ ROW = KindRow(
     has_state=True,
     fields=_FIELDS,
     secrets=ClientSecrets(has_client_secret, "authMethodType", "authMethodType BASIC or POST"),
+    addresses={
+        "AddOIDCApp": (f"POST {_APPS}/oidc",),
+        "ListApps": (f"POST {_APPS}/_search",),
+        "GetAppByID": (f"GET {_APP}",),
+        "UpdateApp": (f"PUT {_APP}",),
+        "UpdateOIDCAppConfig": (f"PUT {_APP}/oidc_config",),
+        "DeactivateApp": (f"POST {_APP}/_deactivate",),
+        "ReactivateApp": (f"POST {_APP}/_reactivate",),
+        "RemoveApp": (f"DELETE {_APP}",),
+        "RegenerateOIDCClientSecret": (f"POST {_APP}/oidc_config/_generate_client_secret",),
+    },
 )

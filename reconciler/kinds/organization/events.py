@@ -48,10 +48,7 @@ class TreeResumed(MarkEvent):
 
     def marked(self, marks: dict[str, Any], at: int, writer: str) -> None:
         """Drop the pause."""
-        kept = {tree: pause for tree, pause in marks[PAUSED].items() if tree != self.tree}
-        marks[PAUSED] = kept
-        if not kept:
-            del marks[PAUSED]
+        _drop(marks, PAUSED, self.tree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +102,14 @@ class ObjectRemade(MarkEvent):
 
     def marked(self, marks: dict[str, Any], at: int, writer: str) -> None:
         """End the mark."""
-        kept = {key: mark for key, mark in marks[UNMADE].items() if key != self.key}
-        marks[UNMADE] = kept
-        if not kept:
-            del marks[UNMADE]
+        _drop(marks, UNMADE, self.key)
+
+
+def _drop(marks: dict[str, Any], name: str, key: str) -> None:
+    """Remove what one of the marks has under a key, and the mark with the last of them."""
+    marks[name].pop(key, None)
+    if not marks[name]:
+        del marks[name]
 
 
 ROW = KindEvents((TreePaused, TreeResumed, TreeApplied, ObjectUnmade, ObjectRemade))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.resources.call import MANAGEMENT
 from reconciler.resources.kinds import KindRow
 
 ROW = KindRow(
@@ -11,4 +12,9 @@ ROW = KindRow(
     noun="organization",
     plural="organizations",
     renamable=False,
+    addresses={
+        "AddOrg": (f"POST {MANAGEMENT}/orgs",),
+        "ListOrgs": ("POST /admin/v1/orgs/_search",),
+        "GetMyOrg": (f"GET {MANAGEMENT}/orgs/me",),
+    },
 )

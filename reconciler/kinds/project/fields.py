@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.resources.call import MANAGEMENT
 from reconciler.resources.fields import choice, flag
 from reconciler.resources.kinds import IN_ORGANIZATION, KindRow
 
@@ -35,6 +36,8 @@ _FLAGS = tuple(
     )
 )
 
+_PROJECTS = f"{MANAGEMENT}/projects"
+
 ROW = KindRow(
     "A project of an organization: the owner of applications, and who may use them.",
     rank=1,
@@ -45,4 +48,12 @@ ROW = KindRow(
     owner=IN_ORGANIZATION,
     fields=_FLAGS,
     has_state=True,
+    addresses={
+        "AddProject": (f"POST {_PROJECTS}",),
+        "ListProjects": (f"POST {_PROJECTS}/_search",),
+        "GetProjectByID": (f"GET {_PROJECTS}/{{id}}",),
+        "UpdateProject": (f"PUT {_PROJECTS}/{{id}}",),
+        "DeactivateProject": (f"POST {_PROJECTS}/{{id}}/_deactivate",),
+        "ReactivateProject": (f"POST {_PROJECTS}/{{id}}/_reactivate",),
+    },
 )

@@ -6,8 +6,12 @@ another key is another role.
 
 from __future__ import annotations
 
+from reconciler.resources.call import MANAGEMENT
 from reconciler.resources.fields import text
 from reconciler.resources.kinds import IN_PROJECT, MAX_NAME, KindRow
+
+_ROLES = f"{MANAGEMENT}/projects/{{projectId}}/roles"
+_ROLE = f"{_ROLES}/{{roleKey}}"
 
 ROW = KindRow(
     "A role of a project, which users are granted and tokens name by its key.",
@@ -33,6 +37,13 @@ ROW = KindRow(
             "group", "Heading under which the console lists the role.", "Orders", longest=MAX_NAME
         )._replace(default=""),
     ),
+    addresses={
+        "ListProjectRoles": (f"POST {_ROLES}/_search",),
+        "AddProjectRole": (f"POST {_ROLES}",),
+        "UpdateProjectRole": (f"PUT {_ROLE}",),
+        "RemoveProjectRole": (f"DELETE {_ROLE}",),
+    },
+    rest=frozenset({"roleKey"}),  # a key may have slashes, and any other character
 )  # fmt: skip
 
 

@@ -6,7 +6,8 @@ never repeats a value that the caller sent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from reconciler.resources import call
 
@@ -36,6 +37,7 @@ class RefusalError(Exception):
         message: One sentence for the caller.
         reason: A stable id of the reason, for programs.
         details: Further facts about it, by name.
+        http_status: The status under which HTTP carries it.
     """
 
     def __init__(self, code: Code, message: str, reason: str, **details: str) -> None:
@@ -44,11 +46,7 @@ class RefusalError(Exception):
         self.message = message
         self.reason = reason
         self.details: Mapping[str, str] = details
-
-    @property
-    def http_status(self) -> int:
-        """Return the status under which HTTP carries this refusal."""
-        return HTTP_STATUS[self.code]
+        self.http_status = HTTP_STATUS[code]
 
 
 Refusal = RefusalError  # what the glossary calls it; the suffix is the linter's
@@ -105,75 +103,9 @@ def organization_unnamed() -> Refusal:
     )
 
 
-def organization_unknown() -> Refusal:
-    """Refuse because an organization that is named is missing, or must look so."""
-    return invalid("organizations", "must be names of organizations that there are")
-
-
-def _precondition(reason: str, message: str) -> Refusal:
-    return Refusal(Code.PRECONDITION_FAILED, message, reason)
-
-
 def in_that_state(state: str) -> Refusal:
     """Refuse to give an object the state that it has."""
-    return _precondition("object.state", f"the object is {state} already")
-
-
-def key_reused() -> Refusal:
-    """Refuse because an idempotency key came back with another request."""
-    return _precondition("idempotency.reused", "the idempotency key was used for another request")
-
-
-def secret_gone() -> Refusal:
-    """Refuse because the secret of the first answer cannot be read any more."""
-    return _precondition(
-        "idempotency.secret_gone", "this was done before, and its secret cannot be answered again"
-    )
-
-
-def object_gone() -> Refusal:
-    """Refuse to answer a create again: what it made is not there any more, or has another name."""
-    return _precondition(
-        "idempotency.object_gone",
-        "this was done before, and the object that was made then was removed or renamed since",
-    )
-
-
-def secret_replaced() -> Refusal:
-    """Refuse to answer an owed secret: the application has a newer one."""
-    return _precondition("custody.replaced", "the application has a newer secret")
-
-
-def secret_lost() -> Refusal:
-    """Refuse to answer an owed secret: it was kept for as long as it may be, and dropped."""
-    return _precondition(
-        "custody.lost", "the secret was not fetched in time and is lost; make a new one"
-    )
-
-
-def secret_unreadable() -> Refusal:
-    """Refuse to answer an owed secret: the service does not have the key that opens its seal."""
-    return _precondition(
-        "custody.unreadable", "the seal key that opens this secret is not the one of the service"
-    )
-
-
-def actions_unknown() -> Refusal:
-    """Refuse actions of a trigger that are missing, of another organization, or named twice."""
-    return _precondition(
-        "flow.actions_unknown",
-        "actionIds: must be ids of actions of this organization, each once",
-    )
-
-
-def lease_lost() -> Refusal:
-    """Refuse because a lease that a write was made under does not count any more."""
-    return Refusal(Code.ABORTED, "the lease of this organization is no longer yours", "lease.lost")
-
-
-def leadership_lost() -> Refusal:
-    """Refuse because the caller does not lead the tree, or does not any more."""
-    return Refusal(Code.ABORTED, "the leadership of this tree is not yours", "leadership.lost")
+    return Refusal(Code.PRECONDITION_FAILED, f"the object is {state} already", "object.state")
 
 
 def too_many_trees(most: int) -> Refusal:
@@ -182,6 +114,51 @@ def too_many_trees(most: int) -> Refusal:
     return Refusal(Code.RESOURCE_EXHAUSTED, message, "object.too_many_trees")
 
 
-def store_unusable() -> Refusal:
-    """Refuse because the store failed, without saying how: that is for the log of the operator."""
-    return Refusal(Code.UNAVAILABLE, "the store cannot be used", "store.unavailable")
+def always(code: Code, reason: str, message: str) -> Callable[[], Refusal]:
+    """Return what refuses in the same words each time.
+
+    Each call makes a refusal of its own: one that is raised twice gathers the traceback of both.
+    """
+    return partial(Refusal, code, message, reason)
+
+
+key_reused = always(
+    Code.PRECONDITION_FAILED,
+    "idempotency.reused",
+    "the idempotency key was used for another request",
+)
+secret_gone = always(
+    Code.PRECONDITION_FAILED,
+    "idempotency.secret_gone",
+    "this was done before, and its secret cannot be answered again",
+)
+object_gone = always(
+    Code.PRECONDITION_FAILED,
+    "idempotency.object_gone",
+    "this was done before, and the object that was made then was removed or renamed since",
+)
+secret_replaced = always(
+    Code.PRECONDITION_FAILED, "custody.replaced", "the application has a newer secret"
+)
+secret_lost = always(
+    Code.PRECONDITION_FAILED,
+    "custody.lost",
+    "the secret was not fetched in time and is lost; make a new one",
+)
+secret_unreadable = always(
+    Code.PRECONDITION_FAILED,
+    "custody.unreadable",
+    "the seal key that opens this secret is not the one of the service",
+)
+actions_unknown = always(
+    Code.PRECONDITION_FAILED,
+    "flow.actions_unknown",
+    "actionIds: must be ids of actions of this organization, each once",
+)
+lease_lost = always(Code.ABORTED, "lease.lost", "the lease of this organization is no longer yours")
+leadership_lost = always(
+    Code.ABORTED, "leadership.lost", "the leadership of this tree is not yours"
+)
+in_the_way = always(Code.ABORTED, "write.conflict", "another request wrote at the same time")
+# It does not say how the store failed: that is for the log of the operator.
+store_unusable = always(Code.UNAVAILABLE, "store.unavailable", "the store cannot be used")

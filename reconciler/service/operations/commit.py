@@ -14,6 +14,7 @@ from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.domain.refusal import (
     Code,
     Refusal,
+    in_the_way,
     invalid,
     key_reused,
     not_allowed,
@@ -175,11 +176,6 @@ def permitted(request: Request) -> Operation:
     if operation.permission and not request.caller.may(operation.permission):
         raise not_allowed(operation.permission, least_role(operation.permission))
     return operation
-
-
-def in_the_way() -> Refusal:
-    """Refuse a write that lost to other writers each time it was tried."""
-    return Refusal(Code.ABORTED, "another request wrote at the same time", "write.conflict")
 
 
 def _admitted(request: Request) -> _Admitted:

@@ -18,7 +18,7 @@ from typing import TypeVar
 from reconciler.kinds.addresses import ADDRESSES
 from reconciler.resources.call import WRITE_BATCH
 from reconciler.resources.ref import fold
-from reconciler.service.domain.refusal import Refusal, store_unusable
+from reconciler.service.domain.refusal import Refusal, in_the_way, store_unusable
 from reconciler.service.eventstore.errors import ConflictError, SealingError, StoreError
 from reconciler.service.eventstore.port import EventStore, Transaction
 from reconciler.service.eventstore.rows import Lookups
@@ -33,7 +33,7 @@ from reconciler.service.operations.batch import (
     write_batch,
 )
 from reconciler.service.operations.callers import caller_of_hash
-from reconciler.service.operations.commit import TRIES, Commit, answered, in_the_way, permitted
+from reconciler.service.operations.commit import TRIES, Commit, answered, permitted
 from reconciler.service.operations.request import Request, is_encodable, is_id
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.table import load_models, operation_of, writes

@@ -1,7 +1,11 @@
-"""Reads of the log: the events of an object, and those of an organization or its removals.
+"""Reads of the log: events of an object or an organization, removals, and objects as they were.
 
 An event may be as large as a request, and an object may have any number of them. So pages are cut
 by bytes, and events are read a few at a time, or only as much of them as is needed.
+
+A client asks for earlier states of those objects that an event changed since, which ``ListChanges``
+answers: all others are as they are now. So a look into the past costs as much as what happened
+since, not as the whole log.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from reconciler.service.eventstore.rows import (
     StoredEvent,
 )
 from reconciler.service.operations.answers import Answer, context_view, timestamp
+from reconciler.service.operations.inventory import object_view
 from reconciler.service.operations.operation import Effect, light_operation
 from reconciler.service.operations.request import LARGEST, Fields
 from reconciler.service.operations.session import Reading
@@ -39,6 +44,7 @@ from reconciler.service.projections.objects import (
 
 PAGE = 1000  # events of a history, and keys of one read
 AT_ONCE = 20_000  # events of the log that one call looks through
+OBJECTS_AT_ONCE = 500  # of one look into the past
 ORDERS = ("oldest", "newest")
 NOTES_AT_ONCE = 128  # each has a context, of up to 8,192 characters
 _REMOVED = ".removed"
@@ -306,8 +312,54 @@ def _lifetime(call: Reading, stream: str, version: int) -> Iterator[EventTrace]:
         version = traces[-1].version
 
 
+def list_objects_at(call: Reading, fields: Fields) -> Answer:
+    """Answer objects as they were after the event of a sequence, or the last one before it.
+
+    Objects are answered in the order of ``ids``, as many as an answer has room for, and at least
+    one. ``absent`` has the ids of those that there were none of. What is in neither list is to be
+    asked for again. An id of another organization is that of an object that never was.
+    """
+    organization = call.organization(fields.text("organizationId"))
+    sequence = fields.number("sequence")
+    values = fields.values("ids")
+    fields.end()
+    if not 1 <= len(values) <= OBJECTS_AT_ONCE:
+        raise fields.wrong("ids", f"must be 1 to {OBJECTS_AT_ONCE} ids")
+    ids = [Fields({"ids": value}).text("ids", required=True) for value in values]
+    page = Page(OBJECTS_AT_ONCE, as_text=call.request.as_text)
+    absent: list[str] = []
+    replayed = 0
+    for object_id in ids:
+        row, events = _as_of(call, organization.id, object_id, sequence)
+        if row is None:
+            absent.append(object_id)
+        elif not page.takes(object_view(row)):
+            break
+        replayed += events
+        if replayed >= AT_ONCE:
+            break
+    return {"objects": page.members(), "absent": absent}
+
+
+def _as_of(
+    call: Reading, organization: str, object_id: str, sequence: int
+) -> tuple[ObjectRow | None, int]:
+    """Return an object as it was at a sequence, and how many events were read for that."""
+    row: ObjectRow | None = None
+    version = 0
+    # A few at a time: each may be as long as a request.
+    while events := call.view.read_stream(object_id, after=version, limit=READ_AT_ONCE):
+        for event in events:
+            is_own = event.organization == organization and event.type not in SIDE_EVENTS
+            if not is_own or event.sequence > sequence:
+                return row, version + 1
+            row, version = next_row(row, event, decode(event)), event.version
+    return row, version
+
+
 ROWS = (
     light_operation("GetObjectHistory", "org.read", Effect.READS, get_object_history),
     light_operation("ListChanges", "org.read", Effect.READS, list_changes),
     light_operation("ListRemovals", "org.read", Effect.READS, list_removals),
+    light_operation("ListObjectsAt", "org.read", Effect.READS, list_objects_at),
 )

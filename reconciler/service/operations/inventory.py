@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from reconciler import __version__
@@ -164,15 +164,15 @@ def list_trees(call: Reading, fields: Fields) -> Answer:
             marks = call.view.page_marks(organization.id, limit) if left else ()
             left -= len(marks)
             kept = call.view.owed_page(organization.id, limit=TREES_EACH)
-            view = _trees_view(organization, [organization.marks, *marks])
-            owed = _owed_by_tree(kept, now)
-            pauses = pauses_of(organization, now)
+            trees = {tree for each in (organization.marks, *marks) for tree in trees_of(each)}
             answer.append(
                 {
-                    **view,
-                    "owed": owed,
+                    "id": organization.id,
+                    "name": organization.name,
+                    "trees": sorted(trees),
+                    "owed": _owed_by_tree(kept, now),
                     "custody": bool(kept),
-                    "pauses": pauses,
+                    "pauses": pauses_of(organization, now),
                     "unmade": _unmade(organization),
                 }
             )
@@ -196,22 +196,17 @@ def list_tokens(call: Reading, fields: Fields) -> Answer:
     """
     after, limit = fields.text("cursor"), fields.limit(PAGE)
     fields.end()
-    page, following, last = Page(limit, as_text=call.request.as_text), "", after
-    for row in sorted(call.view.tokens()):
-        seen = json.loads(row.organizations) if row.organizations else None
-        if row.name <= after or not _sees_all(call, seen):
-            continue
-        if not page.takes(_token_view(row, seen)):
-            following = last
-            break
-        last = row.name
+    page = Page(limit, as_text=call.request.as_text)
+    following = page.fill(_tokens(call, after))
     return {"tokens": page.members(), "next": following}
 
 
-def _sees_all(call: Reading, organizations: Sequence[str] | None) -> bool:
-    if organizations is None:
-        return call.caller.organizations is None
-    return all(map(call.sees, organizations))
+def _tokens(call: Reading, after: str) -> Iterator[tuple[str, Answer]]:
+    for row in sorted(call.view.tokens()):
+        seen = json.loads(row.organizations) if row.organizations else None
+        is_seen = call.caller.organizations is None if seen is None else all(map(call.sees, seen))
+        if row.name > after and is_seen:
+            yield row.name, _token_view(row, seen)
 
 
 def _token_view(row: TokenRow, organizations: Sequence[str] | None) -> Answer:
@@ -229,11 +224,6 @@ def _token_view(row: TokenRow, organizations: Sequence[str] | None) -> Answer:
 def _owed_by_tree(kept: Sequence[OwedRow], now: int) -> list[Answer]:
     counts = Counter(row.tree for row in kept if not is_lost(row, now))
     return [{"tree": tree, "secrets": str(count)} for tree, count in sorted(counts.items())]
-
-
-def _trees_view(organization: ObjectRow, marks: Sequence[str]) -> Answer:
-    trees = {tree for each in marks for tree in trees_of(each)}
-    return {"id": organization.id, "name": organization.name, "trees": sorted(trees)}
 
 
 _HEALTHZ = (f"{MANAGEMENT}/Healthz", f"{ADMIN}/Healthz")

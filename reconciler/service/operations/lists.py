@@ -10,12 +10,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery, ObjectRow
 from reconciler.service.operations.answers import Answer, timestamp
-from reconciler.service.operations.operation import (
-    MANAGEMENT,
-    Effect,
-    Operation,
-    light_operation,
-)
+from reconciler.service.operations.operation import MANAGEMENT, Effect, Operation, light_operation
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading
 from reconciler.service.operations.texts import View

@@ -230,9 +230,9 @@ class Fields:
             raise self.wrong(name, "must be text without NUL")
         return value
 
-    def number(self, name: str, default: int = 0) -> int:
+    def number(self, name: str) -> int:
         """Return a number, which JSON may also carry as a string of its digits."""
-        value = self._taken(name, default)
+        value = self._taken(name, 0)
         if isinstance(value, str) and _NUMBER.fullmatch(value):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:

@@ -181,14 +181,11 @@ class Writing(Reading):
             Refusal: the name is taken.
         """
         new = self.runtime.identifiers.next()
-        owner = organization or new
         if organization:
-            self.check_lease(self.owner(Kind.ORGANIZATION, organization).folded)
-        row = self._first(StreamAt(owner, new, 0), event)
-        if not organization:
-            self.check_lease(row.folded)
+            return self.begin(StreamAt(organization, new, 0), event)
+        row = self._first(StreamAt(new, new, 0), event)
+        self.check_lease(row.folded)
         self._put(row)
-        self._end_unmade(row)
         return row
 
     def begin(self, stream: StreamAt, event: Event) -> ObjectRow:

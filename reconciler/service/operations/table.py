@@ -12,15 +12,7 @@ from collections.abc import Mapping
 from reconciler.kinds.addresses import ADDRESSES
 from reconciler.kinds.operations import OPERATIONS
 from reconciler.resources.call import WRITE_BATCH
-from reconciler.service.operations import (
-    custody,
-    history,
-    inventory,
-    leases,
-    past,
-    trees,
-    trust,
-)
+from reconciler.service.operations import custody, history, inventory, leases, trees, trust
 from reconciler.service.operations.batch import write_batch
 from reconciler.service.operations.form import Form
 from reconciler.service.operations.operation import Effect, Operation
@@ -30,7 +22,6 @@ _ROWS = (
     *(row for rows in OPERATIONS.values() for row in rows),
     *inventory.ROWS,
     *history.ROWS,
-    *past.ROWS,
     *custody.ROWS,
     *leases.ROWS,
     *trees.ROWS,

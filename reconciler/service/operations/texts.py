@@ -116,6 +116,15 @@ class Page:
             self._views.append(view)
         return True
 
+    def fill(self, found: Iterable[tuple[str, dict[str, Any]]]) -> str:
+        """Add members, each with its cursor; return that of the last one if some are left over."""
+        last = ""
+        for cursor, view in found:
+            if not self.takes(view):
+                return last
+            last = cursor
+        return ""
+
     def members(self) -> list[dict[str, Any]] | Encoded:
         """Return the members, as text if that was asked for."""
         return listed(self._texts) if self._as_text else self._views

@@ -44,12 +44,8 @@ def list_heads(call: Reading, fields: Fields) -> Answer:
     """
     cursor = fields.text("cursor")
     fields.end()
-    page, following, last = Page(HEADS_AT_ONCE, as_text=call.request.as_text), "", ""
-    for head in _heads(call, cursor):
-        if not page.takes(head):
-            following = last
-            break
-        last = head["id"]
+    page = Page(HEADS_AT_ONCE, as_text=call.request.as_text)
+    following = page.fill((head["id"], head) for head in _heads(call, cursor))
     return {
         "instance": call.view.meta("instance"),
         "organizations": page.members(),

@@ -15,10 +15,10 @@ from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.refusal import (
     Code,
     Refusal,
+    invalid,
     name_taken,
     not_allowed,
     not_found,
-    organization_unknown,
 )
 from reconciler.service.domain.trust import (
     EDITOR,
@@ -181,7 +181,7 @@ def _organizations(call: Writing, fields: Fields) -> str:
     for name in map(str, names):
         row = call.view.find_object(Kind.ORGANIZATION, "", fold(name))
         if row is None or not call.sees(row.id):
-            raise organization_unknown()
+            raise invalid("organizations", "must be names of organizations that there are")
         found.append(row.id)
     return json.dumps(sorted(set(found)))
 

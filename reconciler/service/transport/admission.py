@@ -8,16 +8,21 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.domain.refusal import Code, Refusal, always
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.request import Headers, bearer_token, caller_key
 from reconciler.service.scheduling.shares import Tally
-from reconciler.service.transport.limits import MAX_MESSAGE, Limits
+from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Answer
 
 # A token that is revoked meanwhile can have a message read, but no call carried out.
 FRESH_SECONDS = 2.0
 MOST_KNOWN = 1024  # tokens; where there are more, the oldest verdict is forgotten
+no_room = always(
+    Code.RESOURCE_EXHAUSTED,
+    "service.busy",
+    "the service is busy with other large requests; ask again",
+)
 _ADMITTED = Refusal(Code.INTERNAL, "no request was read", "request.unread")
 
 
@@ -175,21 +180,3 @@ class Budget:
             self._queue.remove(first)
             self._held.add(first.caller, first.size)
             first.granted.set_result(None)
-
-
-def no_room() -> Refusal:
-    """Refuse a large request because others take all the room."""
-    return Refusal(
-        Code.RESOURCE_EXHAUSTED,
-        "the service is busy with other large requests; ask again",
-        "service.busy",
-    )
-
-
-def too_large() -> Refusal:
-    """Refuse a message of gRPC for its size."""
-    return Refusal(
-        Code.RESOURCE_EXHAUSTED,
-        f"a message must be at most {MAX_MESSAGE} bytes long",
-        "message.too_large",
-    )

@@ -66,19 +66,37 @@ class Place:
 
     def set_idle(self) -> None:
         """Note that the connection carries out no call from now on."""
-        self.room.set_idle(self)
+        self.set_busy()
+        if self in self.room.places:
+            self.idle_since = self.room.now()
+            self.room.idle[self] = None
 
     def set_busy(self) -> None:
         """Note that the connection carries out a call."""
-        self.room.set_busy(self)
+        self.room.idle.pop(self, None)
 
     def linger(self) -> None:
-        """Free the place; the connection stays for a moment, until its caller has read the end."""
-        self.room.linger(self)
+        """Free the place; the connection stays for a moment, until its caller has read the end.
+
+        ``end`` ends it. That is done to the oldest such connection if this is one too many.
+        """
+        self.free()
+        if not self.room.can_refuse:
+            oldest = next(iter(self.room.lingering))
+            oldest.free()
+            oldest.end()
+        self.room.lingering[self] = None
+
+    def free(self) -> None:
+        """Free the place of a connection that is about to end."""
+        self.set_busy()
+        self.room.lingering.pop(self, None)
+        self.room.places.discard(self)
 
     def leave(self) -> None:
-        """Free the place: the connection is gone."""
-        self.room.forget(self)
+        """Free the place: the connection is gone, and so is what would have ended it."""
+        self.free()
+        self.end = nothing
 
 
 class Room:
@@ -86,25 +104,30 @@ class Room:
 
     A connection that was answered for the last time, or is refused, holds no place: it may stay
     for a moment, so that its caller can read why.
+
+    Attributes:
+        places: Of connections, but for those that linger.
+        idle: Places of connections without a call, the one that is idle for longest first.
+        lingering: Connections that stay for a moment, the oldest first.
     """
 
     def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
         """``now`` is the time of the loop."""
         self.limits = limits
-        self._now = now
-        self._places: set[Place] = set()
-        self._idle: dict[Place, None] = {}  # the one that is idle for longest first
-        self._lingering: dict[Place, None] = {}  # the oldest first
+        self.now = now
+        self.places: set[Place] = set()
+        self.idle: dict[Place, None] = {}
+        self.lingering: dict[Place, None] = {}
 
     @property
     def count(self) -> int:
         """Return how many connections have a place."""
-        return len(self._places)
+        return len(self.places)
 
     @property
     def can_refuse(self) -> bool:
         """Return whether there is room to tell one more caller why it is refused."""
-        return len(self._lingering) < LINGERING
+        return len(self.lingering) < LINGERING
 
     def enter(self, address: str, end: Callable[[], None]) -> Place:
         """Return a place for a new connection, which is idle; an idle one may lose its place.
@@ -117,10 +140,10 @@ class Room:
             if other is None:
                 place.is_refused = True
                 return place
-            self.leave(other)
+            other.free()
             other.end()
-        self._places.add(place)
-        self.set_idle(place)
+        self.places.add(place)
+        place.set_idle()
         return place
 
     def _replaceable(self) -> Place | None:
@@ -128,48 +151,14 @@ class Room:
 
         Strangers first: of the address that has most of them, the one that is idle for longest.
         """
-        strangers = [place for place in self._idle if not place.is_known]
+        strangers = [place for place in self.idle if not place.is_known]
         if strangers:
             of_address = Counter(place.address for place in strangers)
             most = max(of_address.values())
             return next(place for place in strangers if of_address[place.address] == most)
-        silent_since = self._now() - self.limits.silent_seconds
-        longest = next(iter(self._idle), None)
+        silent_since = self.now() - self.limits.silent_seconds
+        longest = next(iter(self.idle), None)
         return longest if longest and longest.idle_since <= silent_since else None
-
-    def set_idle(self, place: Place) -> None:
-        """Note that a connection carries out no call from now on."""
-        self._idle.pop(place, None)
-        if place in self._places:
-            place.idle_since = self._now()
-            self._idle[place] = None
-
-    def set_busy(self, place: Place) -> None:
-        """Note that a connection carries out a call."""
-        self._idle.pop(place, None)
-
-    def linger(self, place: Place) -> None:
-        """Free a place whose connection stays for a moment; the oldest ends if it is one too many.
-
-        ``place.end`` ends it.
-        """
-        self.leave(place)
-        if not self.can_refuse:
-            oldest = next(iter(self._lingering))
-            self.leave(oldest)
-            oldest.end()
-        self._lingering[place] = None
-
-    def leave(self, place: Place) -> None:
-        """Free the place of a connection."""
-        self._idle.pop(place, None)
-        self._lingering.pop(place, None)
-        self._places.discard(place)
-
-    def forget(self, place: Place) -> None:
-        """Forget a connection that is gone, and what would have ended it."""
-        self.leave(place)
-        place.end = nothing
 
 
 def file_limit() -> int:

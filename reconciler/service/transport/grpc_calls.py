@@ -33,6 +33,7 @@ from reconciler.service.transport.http_messages import (
     ALWAYS,
     HttpAnswer,
     RawHeaders,
+    answer_of,
     read_headers,
     send_answer,
 )
@@ -245,6 +246,6 @@ async def _respond(
 ) -> None:
     made = [*ALWAYS, *raw([*headers.items()])]
     # An answer of status 204 has no content and states no length (RFC 9110, 8.6).
-    if status != 204:
-        made.append((b"content-length", str(len(content)).encode()))
-    await send_answer(send, HttpAnswer(status, made, content))
+    is_empty = status == 204
+    answer = HttpAnswer(status, made, b"") if is_empty else answer_of(status, content, *made)
+    await send_answer(send, answer)

@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from reconciler.service.domain.refusal import Code, Refusal, invalid
+from reconciler.service.domain.refusal import Code, Refusal, always, invalid
 from reconciler.service.operations.request import Headers
-from reconciler.service.transport.admission import too_large
 from reconciler.service.transport.intake import Body
 from reconciler.service.transport.limits import (
     JSON_FACTOR,
@@ -43,6 +42,12 @@ _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _SHOWN = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
 Pairs = list[tuple[str, str]]
+
+too_large = always(
+    Code.RESOURCE_EXHAUSTED,
+    "message.too_large",
+    f"a message must be at most {MAX_MESSAGE} bytes long",
+)
 
 
 @dataclass

@@ -18,18 +18,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.scheduling.batching import ENDING
-from reconciler.service.scheduling.shares import (
-    Shares,
-    too_many_calls,
-)
-from reconciler.service.transport.admission import (
-    too_large,
-)
-from reconciler.service.transport.grpc_calls import (
-    content_type,
-    raw,
-    start_of_grpc,
-)
+from reconciler.service.scheduling.shares import Shares, too_many_calls
+from reconciler.service.transport.grpc_calls import content_type, raw, start_of_grpc
 from reconciler.service.transport.grpc_messages import (
     HEAD,
     PLAIN,
@@ -39,6 +29,7 @@ from reconciler.service.transport.grpc_messages import (
     one,
     read_message,
     read_timeout,
+    too_large,
     trailers,
 )
 from reconciler.service.transport.http_messages import read_headers

@@ -117,22 +117,22 @@ _CONFIG = H2Configuration(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Http2Server:
     """The parts of a server that all its connections over HTTP/2 share.
 
     Attributes:
-        open_calls: The calls of all of them.
         connections: Where the HTTP server looks up what it must wait for at its end.
         tasks: The same, for calls.
+        calls: How many there are.
     """
 
     app: ASGIApp
     limits: Limits
     turns: Turns
-    open_calls: OpenCalls
     connections: MutableSet[Any]
     tasks: MutableSet[asyncio.Task[None]]
+    calls: int = 0
 
 
 class _Frame(NamedTuple):
@@ -164,6 +164,7 @@ class Http2Protocol(asyncio.Protocol):
         self._server = server
         self._limits = limits = server.limits
         self._place = place
+        self.address = place.address
         self._loop = asyncio.get_running_loop()
         self._engine = engine = _Engine(_CONFIG)
         engine.local_settings = Settings(
@@ -197,11 +198,6 @@ class Http2Protocol(asyncio.Protocol):
         self._pinged = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    @property
-    def address(self) -> str:
-        """Return the address of the caller."""
-        return self._place.address
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Greet the caller."""
         self._transport = cast("asyncio.Transport", transport)  # of a stream, thus one
@@ -224,8 +220,7 @@ class Http2Protocol(asyncio.Protocol):
         self._place.leave()
         self._pending.clear()
         for stream in [*self._streams.values()]:
-            self._forget(stream)
-            stream.leave()
+            self._abandon(stream)
         # Cycles of references would keep all of it until the collector looks, which is seldom.
         if self._timer is not None:
             self._timer.cancel()
@@ -240,7 +235,7 @@ class Http2Protocol(asyncio.Protocol):
             return
         self._pending += data
         if self._is_waiting:
-            self._hold_back(is_held=len(self._pending) > MOST_PENDING)
+            self._hold_back()
         elif not self._place.is_known or self.read_frames():
             self._wait()
 
@@ -257,7 +252,7 @@ class Http2Protocol(asyncio.Protocol):
                 break
         if not self._is_over:
             self._flush_soon()
-            self._hold_back(is_held=len(self._pending) > MOST_PENDING)
+            self._hold_back()
         more = more and not self._is_over
         self._is_waiting |= more  # the caller adds it to the turns
         return more
@@ -271,8 +266,9 @@ class Http2Protocol(asyncio.Protocol):
         if not self._is_waiting and not self._is_over and self._pending:
             self._wait()
 
-    def _hold_back(self, *, is_held: bool) -> None:
+    def _hold_back(self) -> None:
         """Let the network hold what comes while there is enough to read."""
+        is_held = len(self._pending) > MOST_PENDING
         if is_held and self._transport.is_reading():
             self._transport.pause_reading()
         elif not is_held and not self._transport.is_reading() and not self._transport.is_closing():
@@ -397,18 +393,24 @@ class Http2Protocol(asyncio.Protocol):
             if event.stream_ended is None:
                 self._engine.reset_stream(number, ErrorCodes.NO_ERROR)
             return
-        if self._is_draining or not self._server.open_calls.may_begin(self):
+        if self._is_draining or not self._may_begin():
             self._engine.reset_stream(number, ErrorCodes.REFUSED_STREAM)
             return
         stream = Stream(self, number, is_head=scope["method"] == "HEAD")
         scope["extensions"][CONNECTION] = stream
         self._streams[number] = stream
-        self._server.open_calls.count += 1
+        self._server.calls += 1
         self._unjudged += 1
         task = self._loop.create_task(self._run(stream, scope))
         stream.task = task
         self._server.tasks.add(task)
         task.add_done_callback(self._server.tasks.discard)
+
+    def _may_begin(self) -> bool:
+        """Return whether the connection may have one more call."""
+        if len(self._streams) < STREAMS_OF_STRANGER:
+            return True
+        return self.is_known and self._server.calls < self._limits.http2_calls
 
     def _fault_of(self, scope: Scope) -> bytes | None:
         """Return the status of a request that HTTP/1.1 would not take either; else None."""
@@ -435,8 +437,7 @@ class Http2Protocol(asyncio.Protocol):
         self._answered_early.discard(event.stream_id)
         stream = self._streams.get(event.stream_id)
         if stream is not None:
-            self._forget(stream)
-            stream.leave()
+            self._abandon(stream)
 
     async def _run(self, stream: Stream, scope: Scope) -> None:
         """Answer one request; what the application leaves open is ended."""
@@ -508,7 +509,7 @@ class Http2Protocol(asyncio.Protocol):
         if self._streams.pop(stream.number, None) is None:
             return
         self._unsent.pop(stream.number, None)
-        self._server.open_calls.count -= 1
+        self._server.calls -= 1
         self.judged(stream, is_known=False)
         stream.body.clear()
         self._give_back_of(stream)
@@ -518,17 +519,17 @@ class Http2Protocol(asyncio.Protocol):
         if self._is_draining and not self._streams:
             self._close()
 
+    def _abandon(self, stream: Stream) -> None:
+        """End a call whose caller does not wait for the answer any more."""
+        self._forget(stream)
+        stream.leave()
+
     def _tell_room(self) -> None:
         """Tell the room whether a call is being carried out; else this connection may make way."""
         if any(stream.is_whole and not stream.is_answered for stream in self._streams.values()):
             self._place.set_busy()
         else:
             self._place.set_idle()
-
-    @property
-    def open_calls(self) -> int:
-        """Return how many calls the connection has."""
-        return len(self._streams)
 
     @property
     def is_known(self) -> bool:
@@ -546,10 +547,7 @@ class Http2Protocol(asyncio.Protocol):
 
     def send_content(self, stream: Stream) -> None:
         """Send of an answer what its caller takes now; the rest goes later."""
-        self._send_content(stream)
         self._flush_soon()
-
-    def _send_content(self, stream: Stream) -> None:
         engine, number = self._engine, stream.number
         while stream.unsent and self._is_writable:
             size = min(engine.local_flow_control_window(number), CONTENT_FRAME, len(stream.unsent))
@@ -584,7 +582,7 @@ class Http2Protocol(asyncio.Protocol):
 
     def _send_unsent(self) -> None:
         for stream in [*self._unsent.values()]:
-            self._send_content(stream)
+            self.send_content(stream)
 
     def _answered(self, stream: Stream) -> None:
         """End a stream whose answer is complete; what is left of its request is not read."""
@@ -621,8 +619,7 @@ class Http2Protocol(asyncio.Protocol):
     def _reset(self, stream: Stream, code: ErrorCodes) -> None:
         self._engine.reset_stream(stream.number, code)
         self._flush_soon()
-        self._forget(stream)
-        stream.leave()
+        self._abandon(stream)
 
     def _flush_soon(self) -> None:
         """Write what is to be sent, together with what else this turn of the event loop brings.
@@ -695,8 +692,7 @@ class Http2Protocol(asyncio.Protocol):
         streams = [*self._streams.values()]
         self._close()
         for stream in streams:
-            self._forget(stream)
-            stream.leave()
+            self._abandon(stream)
         return False
 
     def _make_way(self) -> None:
@@ -746,22 +742,8 @@ _HANDLERS: Mapping[type[Event], Callable[[Http2Protocol, Any], None]] = {
 }
 
 
-class OpenCalls:
-    """The calls of all connections over HTTP/2."""
-
-    def __init__(self, most: int) -> None:
-        self.count = 0
-        self._most = most
-
-    def may_begin(self, connection: Http2Protocol) -> bool:
-        """Return whether a connection may have one more call."""
-        if connection.open_calls < STREAMS_OF_STRANGER:
-            return True
-        return connection.is_known and self.count < self._most
-
-
 class Stream:
-    """One request and its answer, as an ASGI application sees them.
+    """One request and its answer, as an ASGI application sees them: an ``intake.Connection``.
 
     Attributes:
         body: Content that came and was not taken.
@@ -772,13 +754,13 @@ class Stream:
         trailers: What follows it; None where nothing does, or is not there yet.
         stuck_since: When its caller last had taken a frame's worth of it; 0 where none waits.
         moved: Bytes of it that were sent since then.
-        is_shared: Whether a connection has several calls at a time; applications read it.
     """
 
     is_shared = True
 
     def __init__(self, connection: Http2Protocol, number: int, *, is_head: bool) -> None:
         self.number = number
+        self.address = connection.address
         self.task: asyncio.Task[None] | None = None
         self.body = bytearray()
         self.owed = self.taken = self.total = 0
@@ -798,11 +780,6 @@ class Stream:
         self._is_over = False
         self._waiting: asyncio.Future[None] | None = None  # for content
         self._writing: asyncio.Future[None] | None = None  # until the caller takes some
-
-    @property
-    def address(self) -> str:
-        """Return the address of the caller."""
-        return self._connection.address
 
     def has_left(self) -> bool:
         """Return whether the caller has given the call up."""

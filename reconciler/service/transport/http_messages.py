@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
+from urllib.parse import parse_qsl
 
 from starlette.types import Scope, Send
 
@@ -25,6 +27,7 @@ _KNOWN = (
 )
 _HEADER_NAMES = {name.encode(): name for name in _KNOWN}
 RETRY_AFTER_SECONDS = 1
+MAX_PAIRS = 20  # of a query or a form
 
 RawHeaders = list[tuple[bytes, bytes]]
 
@@ -34,7 +37,8 @@ ALWAYS: Sequence[tuple[bytes, bytes]] = (
     (b"expires", b"0"),
     (b"x-content-type-options", b"nosniff"),
 )
-_JSON = (b"content-type", b"application/json")
+OF_JSON = ((b"content-type", b"application/json"), *ALWAYS)
+HTML = (b"content-type", b"text/html; charset=utf-8")
 _CHALLENGE = (b"www-authenticate", b'Bearer realm="reconciler"')
 _RETRY = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
 _FURTHER: Mapping[int, tuple[bytes, bytes]] = {401: _CHALLENGE, 429: _RETRY, 503: _RETRY}
@@ -53,6 +57,23 @@ def read_headers(scope: Scope) -> dict[str, list[str]]:
     return headers
 
 
+def read_pairs(content: bytes) -> tuple[dict[str, str], Sequence[str]]:
+    """Return query parameters or the fields of a form, and the names that are given twice.
+
+    Raises:
+        ValueError: they are not ``name=value`` in UTF-8, or are too many.
+    """
+    pairs = parse_qsl(
+        content.decode("ascii"),
+        keep_blank_values=True,
+        strict_parsing=True,
+        errors="strict",
+        max_num_fields=MAX_PAIRS,
+    )
+    counts = Counter(name for name, _ in pairs)
+    return dict(pairs), [name for name, count in counts.items() if count > 1]
+
+
 def is_grpc(scope: Scope) -> bool:
     """Return whether a request says that it is gRPC, or gRPC-web over HTTP/2."""
     return scope["http_version"] == "2" and any(
@@ -66,13 +87,8 @@ class HttpRefusalError(Refusal):
 
     def __init__(self, status: int, code: Code, message: str, reason: str, allow: str = "") -> None:
         super().__init__(code, message, reason)
-        self._status = status
+        self.http_status = status
         self.allow = allow
-
-    @property
-    def http_status(self) -> int:
-        """Return the status that HTTP has for just this."""
-        return self._status
 
 
 HttpRefusal = HttpRefusalError  # as Refusal is named: the suffix is the linter's
@@ -86,27 +102,27 @@ class HttpAnswer(NamedTuple):
     body: bytes
 
 
-def json_answer(
-    answer: JsonObject | Refusal, request_id: bytes = b"", body: bytes = b""
-) -> HttpAnswer:
+def answer_of(status: int, body: bytes, *headers: tuple[bytes, bytes]) -> HttpAnswer:
+    """Return an answer with its length beside these headers."""
+    return HttpAnswer(status, [*headers, (b"content-length", str(len(body)).encode())], body)
+
+
+def json_answer(answer: JsonObject | Refusal, body: bytes = b"") -> HttpAnswer:
     """Return the answer of an operation, or its refusal, as JSON; ``body`` if it is encoded."""
     if not isinstance(answer, Refusal):
-        return _with_headers(200, body or answer_bytes(answer), request_id)
+        return answer_of(200, body or answer_bytes(answer), *OF_JSON)
     status = answer.http_status
-    made = _with_headers(status, json_bytes(error_body(answer)), request_id)
+    made = answer_of(status, json_bytes(error_body(answer)), *OF_JSON, *allowed(answer))
     if status in _FURTHER:
         made.headers.append(_FURTHER[status])
-    if isinstance(answer, HttpRefusal) and answer.allow:
-        made.headers.append((b"allow", answer.allow.encode()))
     return made
 
 
-def form_answer(status: int, fields: JsonObject, request_id: bytes) -> HttpAnswer:
-    """Return an answer in a form that is not of the operations, such as that of OAuth."""
-    answer = _with_headers(status, json_bytes(fields), request_id)
-    if status in _FURTHER:
-        answer.headers.append(_FURTHER[status])
-    return answer
+def allowed(refusal: Refusal) -> RawHeaders:
+    """Return the header with the verbs of an address, of a refusal of another verb."""
+    if isinstance(refusal, HttpRefusal) and refusal.allow:
+        return [(b"allow", refusal.allow.encode())]
+    return []
 
 
 def wrong_verb(verbs: Iterable[str]) -> Refusal:
@@ -121,29 +137,25 @@ def wrong_verb(verbs: Iterable[str]) -> Refusal:
     )
 
 
-async def send_answer(send: Send, answer: HttpAnswer) -> None:
+async def send_answer(send: Send, answer: HttpAnswer, request_id: str = "") -> None:
     """Send an answer, and wait until the network has taken a long one, or the caller went away.
 
     The HTTP server does not wait after the last piece of a body, so that one is empty.
     """
-    start = {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
-    await send(start)
+    headers = answer.headers
+    if request_id:
+        headers.append((b"x-request-id", request_id.encode()))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     is_long = len(answer.body) > UNCOUNTED
     await send({"type": "http.response.body", "body": answer.body, "more_body": is_long})
     if is_long:
         await send({"type": "http.response.body", "body": b""})
 
 
-def raw_refusal(refusal: Refusal, request_id: bytes) -> bytes:
+def raw_refusal(refusal: Refusal, request_id: str) -> bytes:
     """Return a whole HTTP response that refuses and ends its connection."""
-    answer = json_answer(refusal, request_id)
+    answer = json_answer(refusal)
+    ends = ((b"x-request-id", request_id.encode()), (b"connection", b"close"))
     lines = [b"HTTP/1.1 %d %s" % (answer.status, HTTPStatus(answer.status).phrase.encode())]
-    lines += [b"%s: %s" % header for header in answer.headers]
-    return b"\r\n".join([*lines, b"connection: close", b"", answer.body])
-
-
-def _with_headers(status: int, body: bytes, request_id: bytes) -> HttpAnswer:
-    headers = [_JSON, (b"content-length", str(len(body)).encode()), *ALWAYS]
-    if request_id:
-        headers.append((b"x-request-id", request_id))
-    return HttpAnswer(status, headers, body)
+    lines += [b"%s: %s" % header for header in (*answer.headers, *ends)]
+    return b"\r\n".join([*lines, b"", answer.body])

@@ -40,37 +40,29 @@ class CallerLeftError(Exception):
 
 
 class Connection(Protocol):
-    """The connection of a request, as far as applications ask about it."""
+    """The connection of a request, as far as applications ask about it.
 
-    is_shared: bool
-    """True where it has other requests at the same time: HTTP/2."""
+    Attributes:
+        address: Of the caller.
+        is_shared: Whether it has other requests at the same time: HTTP/2.
+    """
 
-    @property
-    def address(self) -> str:
-        """Return the address of the caller."""
-        ...
+    address: str = ""
+    is_shared: bool = False
 
     def has_left(self) -> bool:
         """Return whether the caller has gone away."""
-        ...
+        return False
 
     def drop(self) -> None:
         """End the request, and over HTTP/1.1 its connection: its answer is not taken."""
-        ...
 
     def judged(self, *, is_known: bool) -> None:
-        """Hear whether the request has a valid token."""
-        ...
+        """Note whether the request has a valid token."""
 
 
-class _NoConnection:
+class _NoConnection(Connection):
     """The connection of a request that comes over none, such as one of a test."""
-
-    is_shared = False
-    address = ""
-
-    def has_left(self) -> bool:
-        return False
 
     def drop(self) -> None:
         pass

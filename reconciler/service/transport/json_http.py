@@ -9,28 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from urllib.parse import parse_qsl, quote, unquote
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote
 
 from starlette.types import Receive, Scope, Send
 
 from reconciler.kinds.addresses import ADDRESSES, REST
-from reconciler.resources.call import WRITE_BATCH, JsonObject
+from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.operations.operation import (
-    Operation,
-    deprecation,
-    without_null,
-)
+from reconciler.service.operations.operation import Operation, deprecation, without_null
 from reconciler.service.operations.request import Headers, bearer_token, shown
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import answer_bytes
 from reconciler.service.transport.http_messages import (
+    MAX_PAIRS,
     HttpRefusal,
     RawHeaders,
     json_answer,
     read_headers,
+    read_pairs,
     send_answer,
     wrong_verb,
 )
@@ -39,7 +37,6 @@ from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import MAX_JSON
 from reconciler.service.transport.observer import Answer, Observer
 
-MAX_PARAMETERS = 20
 # JSON on the wire is UTF-8. Another charset is refused, and none is guessed.
 _IS_JSON = re.compile(r'application/json(?:[ \t]*;[ \t]*charset="?utf-8"?)?', re.IGNORECASE)
 # What no part of an address may hold, however it is written: another reader of the same address
@@ -73,12 +70,12 @@ class JsonHttp:
                 return
             if received.caller:
                 connection_of(scope).judged(is_known=True)
-            answer = json_answer(received.answer, seen.request_id.encode(), received.body)
+            answer = json_answer(received.answer, received.body)
             if not isinstance(found, Refusal):
                 answer.headers.extend(_deprecation(found))
             seen.note(received)
             seen.status = answer.status
-            await send_answer(send, answer)
+            await send_answer(send, answer, seen.request_id)
 
     async def _received(
         self,
@@ -119,19 +116,17 @@ def _call(
         fields = _fields_of(scope, found, body, headers)
     except Refusal as refusal:
         return Incoming(found.operation.name, refusal, headers)
-    name = found.operation.name
     connection = connection_of(scope)
-    call = Incoming(
-        name,
+    return Incoming(
+        found.operation.name,
         fields,
         headers,
         answer_bytes,
         as_text=True,
+        has_left=connection.has_left,
         delivery=delivery,
         drop=connection.drop,
     )
-    # Only a batch takes several commits, between which it can be ended if its caller has left.
-    return replace(call, has_left=connection.has_left) if name == WRITE_BATCH else call
 
 
 def _given_id(headers: Headers) -> bytes | None:
@@ -182,19 +177,12 @@ def read_parameters(query: bytes) -> dict[str, str]:
     if not query:
         return {}
     try:
-        pairs = parse_qsl(
-            query.decode("ascii"),
-            keep_blank_values=True,
-            strict_parsing=True,
-            errors="strict",
-            max_num_fields=MAX_PARAMETERS,
-        )
+        parameters, twice = read_pairs(query)
     except ValueError:
-        raise invalid("query", "must be up to 20 parameters name=value in UTF-8") from None
-    parameters = dict(pairs)
-    if len(parameters) != len(pairs):
-        twice = next(name for name, _ in pairs if sum(name == other for other, _ in pairs) > 1)
-        raise invalid(shown(twice), "must be given once")
+        rule = f"must be up to {MAX_PAIRS} parameters name=value in UTF-8"
+        raise invalid("query", rule) from None
+    if twice:
+        raise invalid(shown(twice[0]), "must be given once")
     return parameters
 
 

@@ -12,12 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.service.operations.texts import MAX_PAGE_BYTES, MAX_TEXTS_BYTES
-from reconciler.service.scheduling.shares import (
-    READERS,
-    UNCOUNTED,
-    UNREAD,
-    WAITING,
-)
+from reconciler.service.scheduling.shares import READERS, UNCOUNTED, UNREAD, WAITING
 
 KIB = 1024
 MIB = 1024 * KIB

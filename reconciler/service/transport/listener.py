@@ -35,7 +35,7 @@ from reconciler.service.transport.connections import (
     fitted,
     raise_file_limit,
 )
-from reconciler.service.transport.http2 import Http2Protocol, Http2Server, OpenCalls
+from reconciler.service.transport.http2 import Http2Protocol, Http2Server
 from reconciler.service.transport.intake import Intake
 from reconciler.service.transport.limits import MIB, Limits, most_memory
 from reconciler.service.transport.observer import Observer, StoreFigures, metrics_app
@@ -204,7 +204,6 @@ class _Server(uvicorn.Server):
             config.loaded_app,
             serving.limits,
             Turns(loop),
-            OpenCalls(serving.limits.http2_calls),
             self.server_state.connections,
             self.server_state.tasks,
         )

@@ -19,8 +19,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.transport.http_messages import (
+    HTML,
     HttpAnswer,
-    RawHeaders,
+    answer_of,
     is_grpc,
     json_answer,
     send_answer,
@@ -44,6 +45,7 @@ TOKEN_PATHS = frozenset({TOKENS, DISCOVERY})
 
 _PACKAGE = Path(__file__).parents[2]
 _FOLDERS = (_PACKAGE / "api", _PACKAGE.parent / "docs")
+_OF_A_FILE = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-cache"))
 
 NOT_READY = Refusal(Code.UNAVAILABLE, "the service is not ready", "service.not_ready")
 NO_TOKEN_YET = Refusal(
@@ -81,10 +83,9 @@ class Pages:
             seen.code = int(Code.INTERNAL)  # until there is an answer
             found = await self._found(scope["method"], path)
             answer = found if isinstance(found, HttpAnswer) else json_answer(found)
-            answer.headers.append((b"x-request-id", seen.request_id.encode()))
             seen.code = int(found.code) if isinstance(found, Refusal) else 0
             seen.status = answer.status
-            await send_answer(send, answer)
+            await send_answer(send, answer, seen.request_id)
 
     async def _found(self, method: str, path: str) -> HttpAnswer | JsonObject | Refusal:
         if method not in {"GET", "HEAD"}:
@@ -97,20 +98,11 @@ class Pages:
         if not is_open:
             return NOT_READY if is_open is None else NO_TOKEN_YET
         if path == OPENAPI:
-            return _file_answer(_file("openapi.json"), b"application/json")
+            kind = (b"content-type", b"application/json")
+            return answer_of(200, _file("openapi.json"), kind, *_OF_A_FILE)
         page = _file("openapi.html")
         policy = (b"content-security-policy", _policy(page))
-        return _file_answer(page, b"text/html; charset=utf-8", policy)
-
-
-def _file_answer(content: bytes, kind: bytes, *more: tuple[bytes, bytes]) -> HttpAnswer:
-    headers: RawHeaders = [
-        (b"content-type", kind),
-        (b"content-length", str(len(content)).encode()),
-        (b"x-content-type-options", b"nosniff"),
-        (b"cache-control", b"no-cache"),
-    ]
-    return HttpAnswer(200, [*headers, *more], content)
+        return answer_of(200, page, HTML, policy, *_OF_A_FILE)
 
 
 @cache

@@ -31,8 +31,7 @@ _CODES = {
 class StrictProtocol(HttpToolsProtocol):
     """A connection that is refused as soon as it could be misunderstood, or takes too long.
 
-    Attributes:
-        is_shared: Whether a connection has several requests at a time; applications read it.
+    Applications see it as an ``intake.Connection``.
     """
 
     is_shared = False
@@ -53,6 +52,7 @@ class StrictProtocol(HttpToolsProtocol):
         self._limits = limits
         self._observer = observer
         self._place = place
+        self.address = place.address if place is not None else ""
         self._framing = Framing(limits)
         self._watched: tuple[Part, int] = (Part.HEAD, 1)
         self._timer: asyncio.TimerHandle | None = None
@@ -91,11 +91,6 @@ class StrictProtocol(HttpToolsProtocol):
         self._timer = self._unread = None
         if self._place is not None:
             self._place.leave()
-
-    @property
-    def address(self) -> str:
-        """Return the address of the caller; empty where it has no place."""
-        return self._place.address if self._place is not None else ""
 
     def has_left(self) -> bool:
         """Return whether the caller has closed its side of the connection."""
@@ -269,7 +264,7 @@ class StrictProtocol(HttpToolsProtocol):
         """Say why, and close when the caller had time to read it."""
         if self._is_ending or self.transport.is_closing():
             return
-        self.transport.write(raw_refusal(refusal, self._observer.request_id().encode()))
+        self.transport.write(raw_refusal(refusal, self._observer.request_id()))
         self.linger()
 
     def linger(self) -> None:

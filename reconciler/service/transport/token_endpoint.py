@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
@@ -18,11 +17,14 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.keyless.exchange import Exchange, Given
 from reconciler.service.keyless.signatures import SignedTokenError
 from reconciler.service.operations.dispatch import FAILED
+from reconciler.service.operations.texts import json_bytes
 from reconciler.service.transport.http_messages import (
+    OF_JSON,
     HttpAnswer,
-    form_answer,
+    answer_of,
     json_answer,
     read_headers,
+    read_pairs,
     send_answer,
     wrong_verb,
 )
@@ -32,7 +34,6 @@ from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.pages import DISCOVERY, TOKENS
 
 LOG = logging.getLogger("reconciler.tokens")
-MAX_FIELDS = 20
 FORM = "application/x-www-form-urlencoded"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 JWT_PROFILE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -67,16 +68,15 @@ class TokenEndpoint:
         path: str = scope["raw_path"].decode("latin-1")
         with self._observer.call("token", path) as seen:
             seen.code = int(Code.INTERNAL)  # until there is an answer
-            request_id = seen.request_id.encode()
             try:
-                code, answer = await self._answered(scope, receive, path, request_id)
+                code, answer = await self._answered(scope, receive, path, seen.request_id)
             except CallerLeftError:
                 return
             seen.code, seen.status = code, answer.status
-            await send_answer(send, answer)
+            await send_answer(send, answer, seen.request_id)
 
     async def _answered(
-        self, scope: Scope, receive: Receive, path: str, request_id: bytes
+        self, scope: Scope, receive: Receive, path: str, request_id: str
     ) -> tuple[int, HttpAnswer]:
         """Return an answer, and the code that it has in the log.
 
@@ -85,24 +85,24 @@ class TokenEndpoint:
         """
         verb = "POST" if path == TOKENS else "GET"
         if scope["method"] not in {verb, verb.replace("GET", "HEAD")}:
-            return Code.UNIMPLEMENTED, json_answer(wrong_verb({verb}), request_id)
+            return Code.UNIMPLEMENTED, json_answer(wrong_verb({verb}))
         if path == DISCOVERY:
-            return 0, form_answer(200, self._discovery(), request_id)
+            return 0, json_answer(self._discovery())
         try:
-            return 0, form_answer(200, await self._taken(scope, receive), request_id)
+            return 0, json_answer(await self._taken(scope, receive))
         except _OAuthError as failure:
-            return Code.INVALID_ARGUMENT, _refused(failure.error, failure.description, request_id)
+            return Code.INVALID_ARGUMENT, _refused(failure.error, failure.description)
         except SignedTokenError as failure:
-            LOG.warning("a token was refused (request_id=%s): %s", request_id.decode(), failure)
-            return Code.UNAUTHENTICATED, _refused("invalid_grant", REFUSED, request_id)
+            LOG.warning("a token was refused (request_id=%s): %s", request_id, failure)
+            return Code.UNAUTHENTICATED, _refused("invalid_grant", REFUSED)
         except CallerLeftError:
             raise
         except Refusal as failure:
             refusal = failure
         except Exception:  # a defect of ours must not take the connection down
-            LOG.exception("a token request failed (request_id=%s)", request_id.decode())
+            LOG.exception("a token request failed (request_id=%s)", request_id)
             refusal = FAILED
-        return refusal.code, json_answer(refusal, request_id)
+        return refusal.code, json_answer(refusal)
 
     async def _taken(self, scope: Scope, receive: Receive) -> JsonObject:
         """Take in a form, and return its answer; see ``_given`` for what is raised."""
@@ -177,21 +177,14 @@ def _form(headers: Mapping[str, list[str]], content: bytes | None) -> Mapping[st
     if types != [FORM] or "content-encoding" in headers:
         raise _OAuthError("invalid_request", f"content-type: must be {FORM}")
     try:
-        pairs = parse_qsl(
-            content.decode("ascii"),
-            keep_blank_values=True,
-            strict_parsing=True,
-            errors="strict",
-            max_num_fields=MAX_FIELDS,
-        )
+        form, twice = read_pairs(content)
     except ValueError:
         raise _OAuthError("invalid_request", "the form cannot be read") from None
-    form = dict(pairs)
-    if len(form) != len(pairs):
+    if twice:
         raise _OAuthError("invalid_request", "a field stands in the form twice")
     return form
 
 
-def _refused(error: str, description: str, request_id: bytes) -> HttpAnswer:
+def _refused(error: str, description: str) -> HttpAnswer:
     words = {"error": error, "error_description": description}
-    return form_answer(400, words, request_id)
+    return answer_of(400, json_bytes(words), *OF_JSON)

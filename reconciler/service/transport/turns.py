@@ -40,21 +40,19 @@ PACE_SECONDS = 0.002  # from one turn of strangers to the next
 
 
 class Reader(Protocol):
-    """A connection with frames to read."""
+    """A connection with frames to read.
 
-    @property
-    def address(self) -> str:
-        """Return the address of the caller."""
-        ...
+    Attributes:
+        address: Of the caller.
+        turns: How many it has had.
+    """
+
+    address: str
+    turns: int
 
     @property
     def is_known(self) -> bool:
         """Return whether a call of it had a valid token."""
-        ...
-
-    @property
-    def turns(self) -> int:
-        """Return how many turns it has had."""
         ...
 
     def read_frames(self) -> bool:

@@ -33,9 +33,10 @@ from reconciler.service.operations.texts import Encoded, json_bytes
 from reconciler.service.scheduling.shares import Shares
 from reconciler.service.transport.http_messages import (
     ALWAYS,
+    HTML,
     HttpAnswer,
-    HttpRefusal,
-    RawHeaders,
+    allowed,
+    answer_of,
     read_headers,
     send_answer,
     wrong_verb,
@@ -294,9 +295,8 @@ class Ui:
             except Refusal as refusal:
                 answer = self._refused(refusal)
                 seen.code = int(refusal.code)
-            answer.headers.append((b"x-request-id", seen.request_id.encode()))
             seen.status = answer.status
-            await send_answer(send, answer)
+            await send_answer(send, answer, seen.request_id)
 
     async def _page(
         self, scope: Scope, address: str, object_id: str, delivery: ExitStack
@@ -342,22 +342,13 @@ class Ui:
 
     def _refused(self, refusal: Refusal) -> HttpAnswer:
         shown = {"status": refusal.http_status, "message": refusal.message}
-        answer = self._whole(refusal.http_status, self._drawing.draw("refused", shown).encode())
-        if refusal.code is Code.UNAUTHENTICATED:
-            answer.headers.append(CHALLENGE)
-        if isinstance(refusal, HttpRefusal) and refusal.allow:
-            answer.headers.append((b"allow", refusal.allow.encode()))
-        return answer
+        content = self._drawing.draw("refused", shown).encode()
+        challenge = [CHALLENGE] if refusal.code is Code.UNAUTHENTICATED else []
+        return self._whole(refusal.http_status, content, *challenge, *allowed(refusal))
 
-    def _whole(self, status: int, content: bytes) -> HttpAnswer:
-        headers: RawHeaders = [
-            (b"content-type", b"text/html; charset=utf-8"),
-            (b"content-length", str(len(content)).encode()),
-            (b"content-security-policy", self._drawing.policy.encode()),
-            *GUARDS,
-            *ALWAYS,
-        ]
-        return HttpAnswer(status, headers, content)
+    def _whole(self, status: int, content: bytes, *more: tuple[bytes, bytes]) -> HttpAnswer:
+        policy = (b"content-security-policy", self._drawing.policy.encode())
+        return answer_of(status, content, HTML, policy, *GUARDS, *ALWAYS, *more)
 
 
 GUARDS = (

@@ -9,7 +9,6 @@ from reconciler.errors import ServiceError
 from reconciler.kinds.calls import CALLS
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
-from reconciler.resources.capabilities import BEYOND
 from reconciler.resources.ref import Kind, fold
 from reconciler.service_client.answers import id_of, sequence_of, text_of
 from reconciler.service_client.kinds import OneCall, Placed, project_of
@@ -197,14 +196,14 @@ class ZitadelKind:
     def writes(self, order: Order) -> Sequence[Call]:
         """Return the calls of an order as they are sent.
 
-        Fields beyond the source that are not set mean the same when they are left out, and a
-        server may be too old for them.
+        A field of the kind that is false or empty means the same when it is left out, and a server
+        may be too old for it. What is carried from the object is sent as it was read.
         """
-        beyond = BEYOND[self.kind]
+        own = {field.name for field in KINDS[self.kind].fields}
         return [
             Call(
                 operation,
-                {name: value for name, value in fields.items() if value or name not in beyond},
+                {name: value for name, value in fields.items() if value or name not in own},
                 order.organization_id,
             )
             for operation, fields in self.calls(order)

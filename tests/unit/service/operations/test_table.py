@@ -16,7 +16,6 @@ from reconciler.service.operations import (
     history,
     inventory,
     leases,
-    past,
     trees,
     trust,
 )
@@ -108,7 +107,7 @@ def test_the_handler_of_a_read_cannot_write(row: Operation) -> None:
 
 def test_no_operation_is_lost_to_another_of_its_name() -> None:
     """The rows of all modules, and that of batches, have names of their own."""
-    modules = (custody, history, inventory, leases, past, trees, trust)
+    modules = (custody, history, inventory, leases, trees, trust)
     names = [row.name for rows in OPERATIONS.values() for row in rows]
     names += [row.name for module in modules for row in module.ROWS]
 

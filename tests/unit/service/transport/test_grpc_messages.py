@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.service.domain.refusal import Code, Refusal, moved_on, not_found
-from reconciler.service.transport.admission import too_large
 from reconciler.service.transport.grpc_messages import (
     COMPRESSED,
     DENSE,
@@ -26,6 +25,7 @@ from reconciler.service.transport.grpc_messages import (
     percent_encoded,
     read_message,
     read_timeout,
+    too_large,
     trailers,
 )
 from reconciler.service.transport.grpc_messages import frame as framed

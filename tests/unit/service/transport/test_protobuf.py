@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reconciler.resources.fields import NANOSECONDS, parse_duration
 from reconciler.service.domain.refusal import Code, Refusal, not_found
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.transport.admission import too_large
+from reconciler.service.transport.grpc_messages import too_large
 from reconciler.service.transport.protobuf import (
     METHODS,
     MOST_PARTS,

@@ -127,10 +127,19 @@ class NotingRoom(Room):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits, lambda: 0.0)
         self.left: list[int] = []
+        self.lingering = Lingering(self)
 
-    def linger(self, place: Place) -> None:
-        super().linger(place)
-        self.left.append(self.count)
+
+class Lingering(dict[Place, None]):
+    """The connections of a room that linger."""
+
+    def __init__(self, room: NotingRoom) -> None:
+        super().__init__()
+        self._room = room
+
+    def __setitem__(self, place: Place, nothing: None) -> None:
+        super().__setitem__(place, nothing)
+        self._room.left.append(self._room.count)
 
 
 def a_room(limits: Limits = LIMITS, others: int = 0) -> NotingRoom:
@@ -174,7 +183,7 @@ def test_a_connection_is_idle_while_it_carries_out_no_call(sent: bytes, *, is_id
         protocol.connection_made(wire)
         protocol.data_received(sent)
         await asyncio.sleep(0)
-        assert (place in place.room._idle) == is_idle
+        assert (place in place.room.idle) == is_idle
         place.end()
         assert wire.is_closed
         protocol.connection_lost(None)
