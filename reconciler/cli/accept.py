@@ -23,11 +23,7 @@ from reconciler.cli.output import draw, hint, say, show_warnings
 from reconciler.cli.parameter_types import ref_named
 from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import Diagnostic, cut, error
-from reconciler.errors import (
-    InvalidManifestsError,
-    ServiceError,
-    UsageError,
-)
+from reconciler.errors import InvalidManifestsError, ServiceError, UsageError
 from reconciler.kinds.fields import KINDS
 from reconciler.loop import look_for_drift
 from reconciler.manifests.accept import Acceptance, FileEdit, RefusedError, with_field

@@ -18,12 +18,7 @@ from reconciler.apply.executor import Executor
 from reconciler.apply.sink import SecretSink
 from reconciler.cli.after_undo import keeps_git_true
 from reconciler.cli.apply_output import OUTPUTS, Extent, TextOutput
-from reconciler.cli.approval import (
-    Approval,
-    ask_for_yes,
-    check_protection,
-    take_approval,
-)
+from reconciler.cli.approval import Approval, ask_for_yes, check_protection, take_approval
 from reconciler.cli.clients import (
     holds_anything,
     locked,

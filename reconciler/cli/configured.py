@@ -18,23 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.connection import (
-    DEFAULT_SERVICE,
-    is_database,
-    is_file,
-    is_remote,
-    store_path,
-)
+from reconciler.cli.connection import DEFAULT_SERVICE, is_database, is_file, is_remote, store_path
 from reconciler.cli.settings import GROUPS, VARIABLE_PREFIX, is_ci
 from reconciler.cli.settings import variable as value_of
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.errors import InvalidConfigurationError, UsageError
-from reconciler.manifests.files import (
-    DEFAULT_PATHS,
-    configuration_here,
-    git_root,
-    leads_out,
-)
+from reconciler.manifests.files import DEFAULT_PATHS, configuration_here, git_root, leads_out
 from reconciler.manifests.placeholders import NO_LAYERS, Layers
 from reconciler.report.visible import shown_address
 from reconciler.resources.capabilities import SOURCE

@@ -25,18 +25,10 @@ from reconciler.cli.configured import environment_named
 from reconciler.cli.options import command
 from reconciler.cli.own_wheel import install_files
 from reconciler.configuration.model import Configuration, Environment
-from reconciler.errors import (
-    InvalidConfigurationError,
-    LocalFileError,
-    UsageError,
-    cannot_write,
-)
+from reconciler.errors import InvalidConfigurationError, LocalFileError, UsageError, cannot_write
 from reconciler.manifests.files import CONFIGURATION_FILE
 from reconciler.report.visible import visible
-from reconciler.resources.installation import (
-    SCHEMAS,
-    schema_folder,
-)
+from reconciler.resources.installation import SCHEMAS, schema_folder
 
 _HERE = Path(__file__).parent
 ONE = _HERE / "starter"

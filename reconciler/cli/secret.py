@@ -29,12 +29,7 @@ from reconciler.cli.output import draw, print_done, say, show_warnings, stdout_s
 from reconciler.cli.parameter_types import CLIENT, RefType
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.trees import paused_now, refuse_paused
-from reconciler.errors import (
-    ObjectNotFoundError,
-    OutputError,
-    UnseenOrganizationError,
-    UsageError,
-)
+from reconciler.errors import ObjectNotFoundError, OutputError, UnseenOrganizationError, UsageError
 from reconciler.plan.advice import unidentified
 from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Scope
