@@ -52,14 +52,6 @@ OUT_OF_RESOURCES = Refusal(
 )
 
 
-def _never() -> bool:
-    return False
-
-
-def _nothing() -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Incoming:
     """One call as a transport took it in.
@@ -81,9 +73,9 @@ class Incoming:
     headers: Headers
     encode: Callable[[Answer], bytes] | None = None
     as_text: bool = False
-    has_left: Callable[[], bool] = _never
+    has_left: Callable[[], bool] = lambda: False
     delivery: ExitStack | None = None
-    drop: Callable[[], None] = _nothing
+    drop: Callable[[], None] = lambda: None
 
 
 class Received(NamedTuple):

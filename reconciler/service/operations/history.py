@@ -28,7 +28,7 @@ from reconciler.service.eventstore.rows import (
 )
 from reconciler.service.operations.answers import Answer, context_view, timestamp
 from reconciler.service.operations.inventory import object_view
-from reconciler.service.operations.operation import Effect, light_operation
+from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.request import LARGEST, Fields
 from reconciler.service.operations.session import Reading
 from reconciler.service.operations.texts import READ_AT_ONCE, Page
@@ -358,8 +358,8 @@ def _as_of(
 
 
 ROWS = (
-    light_operation("GetObjectHistory", "org.read", Effect.READS, get_object_history),
-    light_operation("ListChanges", "org.read", Effect.READS, list_changes),
-    light_operation("ListRemovals", "org.read", Effect.READS, list_removals),
-    light_operation("ListObjectsAt", "org.read", Effect.READS, list_objects_at),
+    Operation("GetObjectHistory", "org.read", Effect.READS, get_object_history),
+    Operation("ListChanges", "org.read", Effect.READS, list_changes),
+    Operation("ListRemovals", "org.read", Effect.READS, list_removals),
+    Operation("ListObjectsAt", "org.read", Effect.READS, list_objects_at),
 )

@@ -12,7 +12,6 @@ from reconciler.service.domain.refusal import Code, Refusal, always
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.request import Headers, bearer_token, caller_key
 from reconciler.service.scheduling.shares import Tally
-from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Answer
 
 # A token that is revoked meanwhile can have a message read, but no call carried out.
@@ -100,11 +99,6 @@ class Budget:
         self._wait_seconds = wait_seconds
         self._held = Tally()
         self._queue: list[_Waiting] = []
-
-    @classmethod
-    def of(cls, limits: Limits) -> Budget:
-        """Return the budget of a server."""
-        return cls(limits.large_bytes, limits.large_share_bytes, limits.large_seconds)
 
     @property
     def held(self) -> int:

@@ -41,10 +41,6 @@ NO_FILES = "the server has no file descriptor left"
 _OUT_OF_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
-def nothing() -> None:
-    """Do nothing: what ends a connection that is gone."""
-
-
 @dataclass(eq=False, slots=True)
 class Place:
     """The place of one connection.
@@ -96,7 +92,7 @@ class Place:
     def leave(self) -> None:
         """Free the place: the connection is gone, and so is what would have ended it."""
         self.free()
-        self.end = nothing
+        self.end = lambda: None
 
 
 class Room:

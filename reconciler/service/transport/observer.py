@@ -149,17 +149,6 @@ class Observer:
             self._quiet_until = now + QUIET_SECONDS
             LOG.warning("connections refused since the last such line: %d: %s", count, why)
 
-    def watch(self, answer: Answer, transport: str) -> Answer:
-        """Return a way to have calls of a transport answered that sees each of them."""
-
-        async def watched(call: Incoming) -> Received:
-            with self.call(transport, call.operation, call.headers) as seen:
-                received = await answer(call)
-                seen.note(received)
-                return received
-
-        return watched
-
 
 def organization_of(headers: Headers) -> str:
     """Return the organization that a call names, safe to show: its caller may have no token."""
