@@ -188,7 +188,7 @@ class Dispatcher:
         return FAILED
 
     def organization_of(self, call: Incoming) -> str:
-        """Return the organization a call is made for, as far as one can tell without the store.
+        """Return the organization a call is made for, as far as that is known without the store.
 
         It may be wrong: nothing may depend on it but speed.
         """

@@ -1,7 +1,7 @@
 """Leases: one writer at a time per organization, and one leader per tree in it, by its name.
 
-A call that names a tree is about the leadership of that tree, which is a lease of its own: who
-leads keeps nobody else from writing.
+A call that names a tree is about the leadership of that tree, which is a lease of its own: the
+leader keeps no other run from writing.
 """
 
 from __future__ import annotations

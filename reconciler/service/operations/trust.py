@@ -1,4 +1,4 @@
-"""Trust rules and machines: who is given short tokens for tokens that somebody else signed.
+"""Trust rules and machines: callers who are given short tokens for tokens that others signed.
 
 A machine is a rule of its own: its service made an id for it, and has the public half of its key.
 Rules are never changed. One is removed, and another one made.

@@ -1,7 +1,7 @@
 """Maintenance of a store: verify it, copy it, rebuild its objects from the log.
 
-The log is the truth. Where it is damaged, objects can be right that it no longer tells, so nothing
-is rebuilt from it unless that is asked for.
+The log is the truth. Where it is damaged, objects can be right that it no longer has, so nothing is
+rebuilt from it unless that is asked for.
 """
 
 from __future__ import annotations

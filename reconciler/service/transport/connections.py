@@ -122,7 +122,7 @@ class Room:
 
     @property
     def can_refuse(self) -> bool:
-        """Return whether there is room to tell one more caller why it is refused."""
+        """Return whether one more caller can be answered why it is refused."""
         return len(self.lingering) < LINGERING
 
     def enter(self, address: str, end: Callable[[], None]) -> Place:
@@ -292,7 +292,7 @@ MakeProtocol = Callable[[Place], asyncio.Protocol]
 class Acceptor:
     """One listening socket.
 
-    Connections are accepted here and not by the event loop, because its server tells nothing of a
+    Connections are accepted here and not by the event loop, because its server does not know of a
     connection before TLS is agreed on, and gives that a minute.
     """
 

@@ -89,7 +89,7 @@ class Serving:
         listening: See ``bind``; ``metrics`` is another, for the figures alone.
         exchange: Gives short tokens; None where there is no token endpoint.
         figures: Asks the store for its figures, on a thread; None where it cannot be read.
-        is_open: Says, on a thread, whether there is a token, so that anybody could call; None
+        is_open: Says, on a thread, whether there is a token, so that calls are possible; None
             where the store gives no answer.
         abandon: Lets what waits for the store fail.
         on_ready: Called with the address once calls are answered.

@@ -292,7 +292,7 @@ class StrictProtocol(HttpToolsProtocol):
     def eof_received(self) -> Any:
         """Answer what was asked in full, though the caller will not ask more.
 
-        It has probably left, but the network cannot tell that from a caller that still reads.
+        It has probably left, but on the network it looks like a caller that still reads.
         """
         self._has_left = True
         cycle = self._cycle
