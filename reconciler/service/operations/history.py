@@ -126,19 +126,18 @@ def _newest(call: Reading, fields: Fields) -> Answer:
     organization = call.organization(fields.text("organizationId"))
     before, limit = fields.number("cursor") or LARGEST, fields.limit(PAGE)
     fields.end()
-    listing = _Changes(call)
+    listing, is_last = _Changes(call), False
     page, last = Page(limit, as_text=call.request.as_text), 0
     keys = call.view.last_event_keys(organization.id, before, limit + 1)
-    for first in range(0, limit, NOTES_AT_ONCE):
-        part = [key.sequence for key in keys[first : min(first + NOTES_AT_ONCE, limit)]]
-        notes = sorted(call.view.event_notes(organization.id, part), reverse=True) if part else ()
-        for sequence, view in zip(part, listing.views(notes), strict=True):
-            if not page.takes(view):
-                return {"changes": page.members(), "next": str(last)}
-            last = sequence
-            if listing.replayed >= AT_ONCE:  # to name removed objects
-                return {"changes": page.members(), "next": str(last)}
-    return {"changes": page.members(), "next": str(last) if len(keys) > limit else ""}
+    for key, view in _viewed(call, organization.id, iter(keys[:limit]), listing):
+        if view is None or not page.takes(view):
+            break
+        last = key.sequence
+        if listing.replayed >= AT_ONCE:  # to name removed objects
+            break
+    else:
+        is_last = len(keys) <= limit
+    return {"changes": page.members(), "next": "" if is_last else str(last)}
 
 
 def list_removals(call: Reading, fields: Fields) -> Answer:
@@ -224,7 +223,8 @@ def _listed(
     fields.end()
     page = Page(most, as_text=call.request.as_text)
     passed = 0
-    for key, view in _viewed(call, organization.id, sequence, limit, listing):
+    keys = _keys(call, organization.id, sequence, limit)
+    for key, view in _viewed(call, organization.id, keys, listing):
         if view is not None and not page.takes(view):
             break
         sequence, passed = key.sequence, passed + 1
@@ -237,19 +237,16 @@ def _listed(
 
 
 def _viewed(
-    call: Reading, organization: str, sequence: int, limit: int, listing: _Changes | _Removals
+    call: Reading, organization: str, keys: Iterator[EventKey], listing: _Changes | _Removals
 ) -> Iterator[tuple[EventKey, Answer | None]]:
-    """Yield the keys of an organization's events past a sequence, with a view of those listed."""
-    keys = _keys(call, organization, sequence, limit)
+    """Yield keys of an organization's events, with a view of those listed."""
     while part := [*islice(keys, NOTES_AT_ONCE)]:
         asked = [key.sequence for key in part if listing.wants(key.type)]
         notes = call.view.event_notes(organization, asked) if asked else ()
-        views = listing.views(sorted(notes))
+        found = {note.sequence: note for note in notes}
+        views = listing.views([found[sequence] for sequence in asked])
         for key in part:
-            view = None
-            if listing.wants(key.type):
-                view = next(views)
-            yield key, view
+            yield key, next(views) if listing.wants(key.type) else None
 
 
 def _keys(call: Reading, organization: str, sequence: int, limit: int) -> Iterator[EventKey]:
