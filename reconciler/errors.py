@@ -119,6 +119,15 @@ def cannot_write(what: str, failure: OSError, remedy: str) -> LocalFileError:
     )
 
 
+@contextmanager
+def writing(what: str, remedy: str) -> Iterator[None]:
+    """Turn a failure of the system in the block into the error of ``cannot_write``."""
+    try:
+        yield
+    except OSError as failure:
+        raise cannot_write(what, failure, remedy) from failure
+
+
 _FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}
 
 

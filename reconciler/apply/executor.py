@@ -43,6 +43,7 @@ from reconciler.errors import (
 from reconciler.plan.diff import is_not_sent
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import (
+    NO_PLAN,
     Create,
     Delete,
     Plan,
@@ -72,8 +73,7 @@ class Executor:
     ) -> None:
         """Take what a run works with; the context is kept with everything that is written.
 
-        ``allowed`` has the reasons of changes that a guard would stop, and what waivers let pass;
-        they are kept likewise.
+        ``allowed`` has the reasons of changes that a guard would stop; they are kept likewise.
         """
         self._service = service
         self._journal = journal
@@ -82,6 +82,7 @@ class Executor:
         self._context = context
         self._allowed = allowed or Allowances()
         self._custody = False  # of the service; known once it was observed
+        self._plan = NO_PLAN
         self._ids: dict[ResourceRef, str] = {}
         # The kinds that this run has removed an object of, each with the id of the organization.
         self._removed: set[tuple[Kind, str]] = set()
@@ -105,7 +106,7 @@ class Executor:
             LocalFileError: the sink cannot take secrets, or the journal cannot be written;
                 nothing was sent.
         """
-        self._custody = observed.custody
+        self._custody, self._plan = observed.custody, plan
         delivered = self._deliver_owed(plan)
         notes, self._left = recover(self._journal, self._sink, observed, plan.organizations)
         self._notes += notes
@@ -259,12 +260,12 @@ class Executor:
 
     def _write(self, orders: Sequence[tuple[ChangeRun, Order]]) -> Sequence[Written | ServiceError]:
         """Send orders, each with the reason for which a guard or a policy let its change pass."""
-        allowed = self._allowed
+        allowed, plan = self._allowed, self._plan
         reasoned = [
             replace(
                 order,
                 reason=allowed.reason_for(run.change),
-                waived=allowed.waived_for(run.change),
+                waived=plan.waived_for(run.change),
             )
             for run, order in orders
         ]

@@ -31,9 +31,8 @@ from reconciler.errors import (
 from reconciler.kinds.fields import KINDS
 from reconciler.loop import look_for_drift
 from reconciler.manifests.accept import Acceptance, FileEdit, RefusedError, with_field
-from reconciler.manifests.export import declared_ref
 from reconciler.manifests.loader import load
-from reconciler.manifests.manifest import SCRIPTS, Loaded, Manifest
+from reconciler.manifests.manifest import SCRIPTS, Loaded, Manifest, declared_ref
 from reconciler.manifests.placeholders import escaped
 from reconciler.plan.accepting import MARKS, Accepted, Wanted, accepted
 from reconciler.plan.diff import NAME, field_changes

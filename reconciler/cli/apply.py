@@ -52,7 +52,7 @@ from reconciler.cli.output import say, timed
 from reconciler.cli.parameter_types import At
 from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
-from reconciler.cli.trees import Record, paused_now, record, refuse_paused
+from reconciler.cli.trees import paused_now, record, refuse_paused
 from reconciler.cli.undoing import Undoing, organizations_of
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import (
@@ -341,8 +341,7 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     )
     with opened as journal:
         with run.output.watch() as watch, timed("apply and observe again"):
-            allowed = replace(run.allowed, waived=plan.waived_in_words)
-            executor = Executor(client, journal, run.sink, watch, context, allowed)
+            executor = Executor(client, journal, run.sink, watch, context, run.allowed)
             required = run.require_secrets
             report = carry_out(plan, observed, desired, client, executor, require_secrets=required)
         result = ResultDocument(report, place, run_id if observed.keeps_history else "")
@@ -353,7 +352,7 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     code = exit_code(report)
     if code == ExitCode.DONE and run.commit:
         outcome = "changed" if plan.changes else "unchanged"
-        record(client, Record(tree, desired.organizations, run.commit, outcome), context)
+        record(client, tree, desired.organizations, run.commit, outcome, context)
     return code
 
 

@@ -19,7 +19,7 @@ from reconciler.errors import UsageError
 from reconciler.manifests.files import find_configuration, git_root
 from reconciler.report.visible import visible
 
-FOLDER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/-]*", re.ASCII)
+_FOLDER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/-]*", re.ASCII)
 _SHARED = "plan|apply|drift|comment|review|secrets"
 # Not the marker of a comment, nor the folder that a sink of the team's own settings names.
 _NAME = re.compile(rf"(?<!<!-- )(?<![~:]/)(?<!age:)\breconciler-({_SHARED})\b(?![/?])")
@@ -68,15 +68,21 @@ def place_here() -> Place:
     tree = found.parent if found else here
     root = git_root(here) or tree
     folder = "" if tree == root else tree.relative_to(root).as_posix()
-    _check_safe("folder", folder)
+    if folder:
+        check_safe("folder", folder)
     return Place(Path(os.path.relpath(root, here)), folder, default_branch(root) or "main")
 
 
-def _check_safe(what: str, name: str) -> None:
-    if name and not FOLDER.fullmatch(name):
+def check_safe(what: str, name: str, do: str = "Give it a name") -> None:
+    """Refuse a name that would not be safe in a script, or that leads out of the repository.
+
+    Raises:
+        UsageError: it is such a name.
+    """
+    if not _FOLDER.fullmatch(name) or ".." in name.split("/"):
         raise UsageError(
             f"no jobs can be written for the {what} {visible(name)}",
-            remedy="Give it a name of letters, digits and . _ - /: it stands in their scripts.",
+            remedy=f"{do} of letters, digits and . _ - /: it stands in their scripts.",
         )
 
 
@@ -86,7 +92,7 @@ def at_place(files: Mapping[Path, bytes], place: Place) -> dict[Path, bytes]:
     Raises:
         UsageError: the branch has a name that would not be safe in a script.
     """
-    _check_safe("branch", place.branch)
+    check_safe("branch", place.branch)
     made = {}
     for path, content in files.items():
         if path.parts[:2] == (".github", "workflows"):

@@ -12,10 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from reconciler.cli.ci_place import FOLDER, Place
+from reconciler.cli.ci_place import Place, check_safe
 from reconciler.configuration.model import Configuration
-from reconciler.errors import UsageError
-from reconciler.report.visible import visible
 from reconciler.resources.schemas import RECOMMENDED
 
 DEFAULT_FOLDER = "policies"
@@ -63,12 +61,8 @@ def policies_of(place: Place, configuration: Configuration | None) -> Named:
     named = [each.removeprefix("./").rstrip("/") for each in configuration.policies]
     folders = [each for each in named if each != RECOMMENDED]
     for folder in folders:
-        if not FOLDER.fullmatch(folder) or ".." in folder.split("/"):
-            raise UsageError(
-                f"no jobs can be written for the policies in {visible(folder)}",
-                remedy="Put them into a folder beneath that of reconciler.yaml, with a name of "
-                "letters, digits and . _ - /: it stands in their scripts.",
-            )
+        do = "Put them into a folder beneath that of reconciler.yaml, with a name"
+        check_safe("policies in", folder, do)
     return Named(folders, RECOMMENDED in configuration.policies)
 
 

@@ -27,11 +27,12 @@ from reconciler.cli.connection import (
     no_store,
     place_of_store,
     store_is_there,
+    store_path,
 )
 from reconciler.cli.output import detail, hint
 from reconciler.cli.process import chosen
 from reconciler.diagnostics import warning
-from reconciler.errors import LocalFileError, LockHeldError, cannot_write
+from reconciler.errors import LocalFileError, LockHeldError, writing
 from reconciler.plan.model import Plan, makes_secret
 from reconciler.report.visible import visible
 from reconciler.resources.files import make_folder
@@ -50,6 +51,7 @@ T = TypeVar("T")
 
 STATE = Path(STATE_FOLDER)
 RETRY_SECONDS = 0.5
+_ELSEWHERE = "Run the command in a folder this user may write to."
 
 
 def holds_anything(service: str) -> bool:
@@ -112,7 +114,8 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
         from reconciler.service_client.client import client_of
 
         for folder in (STATE, connection.state):
-            _make_folder(folder)
+            with writing(f"make the folder {folder}", _ELSEWHERE):
+                make_folder(folder)
         with remote_service(connection) as remote:
             yield client_of(remote)
         return
@@ -161,14 +164,6 @@ def http_wire(connection: Connection, credentials: Credentials) -> HttpWire:
 
 def _tell_retry(text: str) -> None:
     hint(visible(text))
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        make_folder(folder)
-    except OSError as failure:
-        remedy = "Run the command in a folder this user may write to."
-        raise cannot_write(f"make the folder {folder}", failure, remedy) from failure
 
 
 @contextmanager
@@ -250,15 +245,20 @@ def why_a_sink(plan: Plan) -> str:
 def prove_seal_key(connection: Connection) -> None:
     """Prove that a new client secret can be sealed, before anything is written.
 
-    A database is opened with its key, and a service elsewhere manages its own.
+    A missing key of a store in a file is made. A database is opened with its key, and a service
+    elsewhere manages its own.
 
     Raises:
         ServiceError: the key cannot be used.
     """
     if is_file(connection.service):
-        from reconciler.cli.embedded import prove_seal_key
+        from reconciler.cli.embedded import store_errors
+        from reconciler.service.build import seal_key_beside
+        from reconciler.service.seal import KeyFile
 
-        prove_seal_key(connection)
+        path = connection.seal_key_file or seal_key_beside(store_path(connection.service))
+        with store_errors():
+            KeyFile(path).ready()
 
 
 def warn_without_sink(plan: Plan, sink: SecretSink | None) -> Plan:

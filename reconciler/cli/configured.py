@@ -136,16 +136,6 @@ class Configured:
         environment = environment_named(self.configuration, name)
         return _in_environment(self.configuration, environment, self.findings, self.given)
 
-    def alone(self) -> Configured:
-        """Return it without an environment, its variables given their values.
-
-        Raises:
-            InvalidConfigurationError: a value that was given cannot be used.
-        """
-        if self.configuration is None:
-            return self
-        return _in_environment(self.configuration, None, self.findings, self.given)
-
     def each(self) -> Sequence[Configured]:
         """Return it with each environment chosen in turn, or with the chosen one alone."""
         if self.environment or not self.configuration or not self.configuration.environments:
@@ -189,7 +179,7 @@ def configure(
             raise _no_file("--env" if name else "--var")
         return
     try:
-        found = _read(path, name, given, need)
+        found = read_configured(path, name, given, need)
     except InvalidConfigurationError as failure:
         if need is not Need.ALL:
             raise
@@ -199,7 +189,8 @@ def configure(
     context.default_map = {**(context.default_map or {}), **written}
 
 
-def _read(path: str, name: str | None, given: Sequence[str], need: Need) -> Configured:
+def read_configured(path: str, name: str | None, given: Sequence[str], need: Need) -> Configured:
+    """Return the configuration in a file, an environment chosen in it. Raises as ``configure``."""
     from reconciler.configuration.reading import read_configuration
 
     configuration, findings = read_configuration(path)
@@ -503,11 +494,13 @@ def _check_state_folder() -> None:
         here = Path(os.path.realpath("."))
     except OSError:  # the current folder is gone, and what was in it
         return
-    top = git_root(here) or here
+    root = git_root(here)
+    top, named = root or here, "the repository" if root else "the current folder"
     for path in (Path(STATE_FOLDER), store_path(DEFAULT_SERVICE), Path(STATE_FOLDER, "secrets")):
         if leads_out(path, top):
             raise UsageError(
-                f"{path} leads out of the repository",
+                f"{path} leads out of {named}",
                 remedy="Remove the link: the store, the journals and the secrets are kept there. "
-                "Name a store elsewhere with --service, and a place for secrets with --secrets-to.",
+                "A container can mount a volume there. Or name a store elsewhere with --service, "
+                "and a place for secrets with --secrets-to.",
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 from reconciler.diagnostics import name_as_text
 from reconciler.errors import ServiceError, UsageError
 from reconciler.report.visible import without_credentials
-from reconciler.resources.installation import STATE_FOLDER
+from reconciler.resources.installation import STATE_FOLDER, how_to_install, missing_modules
 from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
 
 DEFAULT_SERVICE = "sqlite:.reconciler/identity.db"
@@ -120,6 +120,20 @@ def no_store(service: str) -> ServiceError:
         remedy="Name the one you mean: --service sqlite:PATH (or RECONCILER_SERVICE). "
         "Only apply, serve and token create make a new store.",
     )
+
+
+def require_extra(what: str, extra: str) -> None:
+    """Check an extra before anything is made: some of its libraries are imported late.
+
+    Raises:
+        UsageError: a library is missing.
+    """
+    if missing := missing_modules(extra):
+        raise UsageError(
+            f"{what} needs the extra {extra}, which is not installed "
+            f"(missing: {', '.join(missing)})",
+            remedy=how_to_install(extra),
+        )
 
 
 def require_seal_key(connection: Connection) -> None:

@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
 from click.core import ParameterSource
@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from reconciler.service_client.client import RemoteService
     from reconciler.service_client.http_wire import Reached
 
-T = TypeVar("T")
-
 
 class Status(StrEnum):
     """The result of a check, the worst one last."""
@@ -71,7 +69,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Result:
     """The result of a check.
 
     Attributes:
@@ -85,43 +83,42 @@ class Told:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Check(Generic[T]):
+class Check(NamedTuple):
     """A check.
 
     Attributes:
-        needs: Names of the checks before it without which it cannot be made.
         look: Returns what it found, or raises what is wrong.
+        needs: Names of the checks before it without which it cannot be made.
     """
 
     name: str
-    look: Callable[[T], Told]
+    look: Callable[[Any], Result]
     needs: tuple[str, ...] = ()
 
 
-def not_checked(why: str, **facts: Any) -> Told:
+def not_checked(why: str, **facts: Any) -> Result:
     """Return that there is nothing to look at, and why."""
-    return Told(why, facts, Status.NOT_CHECKED)
+    return Result(why, facts, Status.NOT_CHECKED)
 
 
 _LACKING = (Status.FAILED, Status.NOT_CHECKED)
 
 
-def examine(checks: Sequence[Check[T]], about: T) -> Mapping[str, Told]:
+def examine(checks: Sequence[Check], about: object) -> Mapping[str, Result]:
     """Make every check, and return by its name what each found, in their order."""
-    done: dict[str, Told] = {}
+    done: dict[str, Result] = {}
     for check in checks:
         missing = next((name for name in check.needs if done[name].status in _LACKING), None)
         done[check.name] = _needs(missing, done[missing]) if missing else _look(check, about)
     return done
 
 
-def _needs(name: str, told: Told) -> Told:
+def _needs(name: str, result: Result) -> Result:
     """Return why a check was not made that needs another one; its own reason, where it has one."""
-    return not_checked(f"see {name}" if told.status is Status.FAILED else told.text)
+    return not_checked(f"see {name}" if result.status is Status.FAILED else result.text)
 
 
-def _look(check: Check[T], about: T) -> Told:
+def _look(check: Check, about: object) -> Result:
     """Return what a check found. It failed where it raised, with its problem as the text."""
     try:
         return check.look(about)
@@ -130,7 +127,7 @@ def _look(check: Check[T], about: T) -> Told:
     except OSError as failure:
         problem = f"cannot look at {failure.filename}: {failure.strerror}"
         remedy = "Let this user read it."
-    return Told(problem, status=Status.FAILED, remedy=remedy)
+    return Result(problem, status=Status.FAILED, remedy=remedy)
 
 
 def in_words(failure: ReconcilerError | click.UsageError) -> tuple[str, str]:
@@ -147,7 +144,7 @@ DAY = 24 * 60 * 60  # seconds
 ENDS_SOON = 14 * DAY
 CLOCKS_AGREE = 30  # seconds; a signed statement or an approval is not judged more exactly
 UNKNOWN_SERVICE = "it is not known which service is meant"
-NOT_TOLD = "not reported by the service"
+NOT_REPORTED = "not reported by the service"
 
 
 class Setup:
@@ -223,7 +220,7 @@ class Setup:
         return dict(answers_of(self.wire, [Call("GetServiceInfo")])[0])
 
 
-def look_at_address(setup: Setup) -> Told:
+def look_at_address(setup: Setup) -> Result:
     """Check that something answers at the address, or that its store is there."""
     service = setup.connection.service
     if not setup.knows_service:
@@ -233,29 +230,29 @@ def look_at_address(setup: Setup) -> Told:
     if not is_remote(service):
         place = str(store_path(service)) if is_file(service) else shown
         if holds_anything(service):
-            return Told(f"{place} holds a store", facts)
-        return Told(f"{place} holds no store yet: apply makes it", facts)
+            return Result(f"{place} holds a store", facts)
+        return Result(f"{place} holds no store yet: apply makes it", facts)
     if setup.reached.failure and not setup.reached.is_untrusted:
         raise setup.reached.failure
-    return Told(f"{shown} answers", facts)
+    return Result(f"{shown} answers", facts)
 
 
-def look_at_certificate(setup: Setup) -> Told:
+def look_at_certificate(setup: Setup) -> Result:
     """Check the certificate of the service."""
     service = setup.connection.service
     if not service.startswith("https:"):
         where = (
             "http is for this machine alone" if is_remote(service) else "the store is opened here"
         )
-        return Told(f"none is needed: {where}", {"ends": None})
+        return Result(f"none is needed: {where}", {"ends": None})
     if setup.reached.failure:
         raise setup.reached.failure
     ends = ssl.cert_time_to_seconds(setup.reached.certificate_ends)
     left = int(ends - time.time())
     text, facts = f"valid until {time_in_words(ends)}, {_days(left)}", {"ends": time_in_words(ends)}
     if left < ENDS_SOON:
-        return Told(text, facts, Status.WARNING, "Renew it on the server.")
-    return Told(text, facts)
+        return Result(text, facts, Status.WARNING, "Renew it on the server.")
+    return Result(text, facts)
 
 
 def _days(seconds: int) -> str:
@@ -263,22 +260,22 @@ def _days(seconds: int) -> str:
     return "less than a day from now" if days < 1 else f"{days} day{'s' * (days > 1)} from now"
 
 
-def look_at_clock(setup: Setup) -> Told:
+def look_at_clock(setup: Setup) -> Result:
     """Compare this machine's clock with that of the service."""
     if not is_remote(setup.connection.service):
-        return Told("none is compared: the store is opened here", {"ahead_seconds": None})
+        return Result("none is compared: the store is opened here", {"ahead_seconds": None})
     try:
         theirs = parsedate_to_datetime(setup.reached.date)
     except (TypeError, ValueError):
-        return not_checked(NOT_TOLD, ahead_seconds=None)
+        return not_checked(NOT_REPORTED, ahead_seconds=None)
     # A date that names no zone is in UTC (RFC 9110).
     at = theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)
     ahead = round((datetime.now(UTC) - at).total_seconds())
     facts = {"ahead_seconds": ahead}
     if abs(ahead) <= CLOCKS_AGREE:
-        return Told("as the service's, to a few seconds", facts)
+        return Result("as the service's, to a few seconds", facts)
     how = f"{abs(ahead)} s {'ahead of' if ahead > 0 else 'behind'} the service's"
-    return Told(f"this machine's clock is {how}", facts, Status.FAILED, _SET_CLOCK)
+    return Result(f"this machine's clock is {how}", facts, Status.FAILED, _SET_CLOCK)
 
 
 _SET_CLOCK = (
@@ -286,7 +283,7 @@ _SET_CLOCK = (
 )
 
 
-def look_at_token(setup: Setup) -> Told:
+def look_at_token(setup: Setup) -> Result:
     """Check that there is a token that may be sent to the service, and say where it is from."""
     connection = setup.connection
     for name in {"token_file", "key_file"} & setup.wrong.keys():
@@ -294,7 +291,7 @@ def look_at_token(setup: Setup) -> Told:
     if not setup.knows_service:
         return not_checked(UNKNOWN_SERVICE)
     if is_embedded(connection.service):
-        return Told("none is needed: who may write the store may do everything", {"from": None})
+        return Result("none is needed: who may write the store may do everything", {"from": None})
     from reconciler.cli.login import credentials_of, way_to_sign_in
     from reconciler.service_client.credentials import NoToken
     from reconciler.service_client.endpoint import parse_endpoint
@@ -303,10 +300,10 @@ def look_at_token(setup: Setup) -> Told:
     if isinstance(credentials, NoToken):
         raise credentials.refusal()
     way = way_to_sign_in(connection)
-    return Told(f"from {way}", {"from": way})
+    return Result(f"from {way}", {"from": way})
 
 
-def look_at_service(setup: Setup) -> Told:
+def look_at_service(setup: Setup) -> Result:
     """Check what kind of service it is, and its version."""
     service = setup.connection.service
     if is_embedded(service) and not holds_anything(service):
@@ -316,10 +313,10 @@ def look_at_service(setup: Setup) -> Told:
     version, instance = str(setup.info.get("version")), str(setup.info.get("instance"))
     facts = {"kind": "reconciler", "version": version, "instance": instance}
     other = "" if version == __version__ else f", this program {__version__}"
-    return Told(f"reconciler {version}{other}; its id is {instance}", facts)
+    return Result(f"reconciler {version}{other}; its id is {instance}", facts)
 
 
-def _zitadel(setup: Setup) -> Told:
+def _zitadel(setup: Setup) -> Result:
     from reconciler.service_client.zitadel.client import ask_generation
 
     client = _zitadel_client(setup)
@@ -331,7 +328,7 @@ def _zitadel(setup: Setup) -> Told:
     words = {4: "from 4.0 on", 3: "before 4.0"}.get(generation, "of an unknown generation")
     instance = client.instance()
     facts = {"kind": "zitadel", "version": None, "generation": generation, "instance": instance}
-    return Told(f"a ZITADEL {words}, its version is {NOT_TOLD}; its id is {instance}", facts)
+    return Result(f"a ZITADEL {words}, its version is {NOT_REPORTED}; its id is {instance}", facts)
 
 
 def _zitadel_client(setup: Setup) -> Any:
@@ -340,10 +337,10 @@ def _zitadel_client(setup: Setup) -> Any:
     return read_only_client(setup.remote)
 
 
-def look_at_rights(setup: Setup) -> Told:
+def look_at_rights(setup: Setup) -> Result:
     """Find out the role of the token, the organizations that it sees, and its end."""
     if is_embedded(setup.connection.service):
-        return Told(
+        return Result(
             "every right, without an end", {"role": None, "organizations": None, "ends": None}
         )
     if not setup.is_ours:
@@ -351,19 +348,19 @@ def look_at_rights(setup: Setup) -> Told:
     role, expires = setup.info.get("role"), setup.info.get("expires")
     sees_all = setup.info.get("allOrganizations") is True
     names = None if sees_all else OperationsReader(setup.wire).organizations()
-    ends = "never" if expires == "" else expires or NOT_TOLD
+    ends = "never" if expires == "" else expires or NOT_REPORTED
     facts = {"role": role, "organizations": names, "ends": expires or None}
-    return Told(f"role {role or NOT_TOLD}, {_organizations(names)}, end {ends}", facts)
+    return Result(f"role {role or NOT_REPORTED}, {_organizations(names)}, end {ends}", facts)
 
 
-def _rights_at_zitadel(setup: Setup) -> Told:
+def _rights_at_zitadel(setup: Setup) -> Result:
     from reconciler.service_client.zitadel.roles import roles_of_user
 
     names = _zitadel_client(setup).organizations()
     roles = roles_of_user(setup.wire)
-    shown = NOT_TOLD if roles is None else ", ".join(roles) or "none"
+    shown = NOT_REPORTED if roles is None else ", ".join(roles) or "none"
     facts = {"role": roles, "organizations": names, "ends": None}
-    return Told(f"roles {shown}; {_organizations(names)}; end {NOT_TOLD}", facts)
+    return Result(f"roles {shown}; {_organizations(names)}; end {NOT_REPORTED}", facts)
 
 
 _SHOWN = 10  # names
@@ -378,20 +375,20 @@ def _organizations(names: Sequence[str] | None) -> str:
     return f"organization{'s' * (len(names) > 1)} {', '.join(names[:_SHOWN])}{more}"
 
 
-def look_at_lock(setup: Setup) -> Told:
+def look_at_lock(setup: Setup) -> Result:
     """Find out who holds the lock, where that can be seen without taking it."""
     if is_embedded(setup.connection.service):
         held = _held_leases(setup)
     elif setup.is_ours:
-        return not_checked(f"{NOT_TOLD}; apply says who holds it", held_by=None)
+        return not_checked(f"{NOT_REPORTED}; apply says who holds it", held_by=None)
     else:
         locks = LocalLock(STATE, this_process())
         holder = locks.holder(_zitadel_client(setup).instance())
         held = [f"by {holder}"] if holder else []
     if not held:
-        return Told("free", {"held_by": []})
+        return Result("free", {"held_by": []})
     wait = "Wait until it is done, or give apply --lock-timeout."
-    return Told(f"held {'; '.join(held)}", {"held_by": held}, Status.WARNING, wait)
+    return Result(f"held {'; '.join(held)}", {"held_by": held}, Status.WARNING, wait)
 
 
 def _held_leases(setup: Setup) -> Sequence[str]:
@@ -408,14 +405,14 @@ def _held_leases(setup: Setup) -> Sequence[str]:
     ]
 
 
-def look_at_configuration(setup: Setup) -> Told:
+def look_at_configuration(setup: Setup) -> Result:
     """Check the configuration, and say which environment and which values were chosen."""
     for name in CONFIGURING:
         if name in setup.wrong:
             raise _first_finding(setup.wrong[name])
     chosen = configured()
     if chosen.configuration is None:
-        return Told("no reconciler.yaml, which one service alone does not need", {"file": None})
+        return Result("no reconciler.yaml, which one service alone does not need", {"file": None})
     environments, file = [*chosen.configuration.environments], chosen.configuration.file
     facts = {
         "file": file,
@@ -433,7 +430,7 @@ def look_at_configuration(setup: Setup) -> Told:
     else:
         text = f"{file}; no environment is chosen of {', '.join(environments)}"
     values = "".join(f"; {name} from {place}" for name, place in places_of_variables().items())
-    return Told(text + values, facts)
+    return Result(text + values, facts)
 
 
 def _first_finding(failure: ReconcilerError | click.UsageError) -> Exception:
@@ -446,7 +443,7 @@ def _first_finding(failure: ReconcilerError | click.UsageError) -> Exception:
     return UsageError(f"{place}{first.summary}{also}", remedy=first.remedy)
 
 
-def look_at_settings(setup: Setup) -> Told:
+def look_at_settings(setup: Setup) -> Result:
     """Say the value of each option that is set, and where it is from."""
     wrong = [in_words(failure) for name, failure in setup.wrong.items() if name not in CONFIGURING]
     if wrong:
@@ -457,7 +454,7 @@ def look_at_settings(setup: Setup) -> Told:
         if name not in {*CONFIGURING, "format"}
     }
     shown = (f"{name} {each['value']} from {each['from']}" for name, each in facts.items())
-    return Told("; ".join(shown), facts)
+    return Result("; ".join(shown), facts)
 
 
 def _all_of(wrong: Sequence[tuple[str, str]]) -> UsageError:
@@ -466,7 +463,7 @@ def _all_of(wrong: Sequence[tuple[str, str]]) -> UsageError:
     return UsageError("; ".join(problems), remedy=" ".join(dict.fromkeys(remedies)))
 
 
-def look_at_environment(setup: Setup) -> Told:
+def look_at_environment(setup: Setup) -> Result:
     """Check the variables of the process whose names begin with ``RECONCILER_``."""
     names = sorted(name for name in os.environ if name.startswith(PREFIX))
     wrong = [(f"{name} is set and empty", _EMPTY) for name in names if not os.environ[name]]
@@ -477,14 +474,14 @@ def look_at_environment(setup: Setup) -> Told:
     unread = [name for name in names if name not in KNOWN and not name.startswith(INTERNAL)]
     if unread:
         text = f"no command reads {', '.join(unread)}"
-        return Told(text, facts, Status.WARNING, "Unset it, unless another program reads it.")
-    return Told(f"{', '.join(names)} set" if names else f"no {PREFIX}* variable is set", facts)
+        return Result(text, facts, Status.WARNING, "Unset it, unless another program reads it.")
+    return Result(f"{', '.join(names)} set" if names else f"no {PREFIX}* variable is set", facts)
 
 
 _EMPTY = "Give it a value, or unset it. In CI: check that its secret or variable exists."
 
 
-def look_at_sink(setup: Setup) -> Told:
+def look_at_sink(setup: Setup) -> Result:
     """Prove that client secrets can be delivered."""
     if not setup.knows_service:
         return not_checked(UNKNOWN_SERVICE)
@@ -496,9 +493,9 @@ def look_at_sink(setup: Setup) -> Told:
     folder: Path | None = getattr(sink, "folder", None)
     if folder is not None and not folder.exists():
         _require_writable(folder)
-        return Told(f"{shown} can be made", {"address": shown})
+        return Result(f"{shown} can be made", {"address": shown})
     sink.prove()
-    return Told(f"{shown} takes secrets", {"address": shown})
+    return Result(f"{shown} takes secrets", {"address": shown})
 
 
 def _require_writable(folder: Path) -> None:
@@ -515,7 +512,7 @@ def _require_writable(folder: Path) -> None:
         )
 
 
-def look_at_git(_: Setup) -> Told:
+def look_at_git(_: Setup) -> Result:
     """Find the Git root and the branch."""
     root = git_root(_here())
     if root is None:
@@ -526,9 +523,11 @@ def look_at_git(_: Setup) -> Told:
     facts = {"root": str(root), "branch": branch or None, "commit": commit or None}
     if not branch and not commit:
         text = f"{root / '.git'} names neither a branch nor a commit"
-        return Told(text, facts, Status.WARNING, "Run `git status` there to see what it lacks.")
+        return Result(text, facts, Status.WARNING, "Run `git status` there to see what it lacks.")
     where = f"branch {branch}" if branch else "no branch"
-    return Told(f"{root}, {where}, {f'commit {commit[:12]}' if commit else 'no commit yet'}", facts)
+    return Result(
+        f"{root}, {where}, {f'commit {commit[:12]}' if commit else 'no commit yet'}", facts
+    )
 
 
 def _here() -> Path:
@@ -540,7 +539,7 @@ def _here() -> Path:
         ) from failure
 
 
-def look_at_ci_files(_: Setup) -> Told:
+def look_at_ci_files(_: Setup) -> Result:
     """Compare the CI files that ``init`` wrote with those that this version writes."""
     from reconciler.cli.init import TOOL, set_ups
     from reconciler.cli.own_wheel import REQUIREMENTS
@@ -561,9 +560,9 @@ def look_at_ci_files(_: Setup) -> Told:
     if not used:
         return not_checked("none: reconciler init --github, --gitlab or --git-hooks", **facts)
     if not other:
-        return Told(f"{', '.join(used)}: as this version writes them", facts)
+        return Result(f"{', '.join(used)}: as this version writes them", facts)
     text = f"{', '.join(other)}: not as this version writes it"
-    return Told(text, facts, Status.WARNING, _COMPARE)
+    return Result(text, facts, Status.WARNING, _COMPARE)
 
 
 def _differing(files: Mapping[Path, bytes]) -> Sequence[str]:
@@ -607,41 +606,44 @@ _STATUS_WIDTH = max(len(status) for status in Status) + 2
 _NAME_WIDTH = max(len(check.name) for check in CHECKS) + 2
 
 
-def _as_text(found: Mapping[str, Told], layout: Layout) -> str:
-    counts = Counter(told.status for told in found.values())
+def _as_text(found: Mapping[str, Result], layout: Layout) -> str:
+    counts = Counter(result.status for result in found.values())
     counted = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
-    return "\n".join([*(_line(name, told, layout) for name, told in found.items()), counted])
+    return "\n".join([*(_line(name, result, layout) for name, result in found.items()), counted])
 
 
-def _line(name: str, told: Told, layout: Layout) -> str:
-    remedy = f". {told.remedy}" if told.remedy else ""
-    head = f"{told.status:<{_STATUS_WIDTH}}{name:<{_NAME_WIDTH}}"
-    text = wrapped(visible(f"{head}{told.text}{remedy}"), layout.width, " " * len(head))
-    return layout.style(text[: len(told.status)], _COLOURS[told.status]) + text[len(told.status) :]
+def _line(name: str, result: Result, layout: Layout) -> str:
+    remedy = f". {result.remedy}" if result.remedy else ""
+    head = f"{result.status:<{_STATUS_WIDTH}}{name:<{_NAME_WIDTH}}"
+    text = wrapped(visible(f"{head}{result.text}{remedy}"), layout.width, " " * len(head))
+    return (
+        layout.style(text[: len(result.status)], _COLOURS[result.status])
+        + text[len(result.status) :]
+    )
 
 
-def _has_failed(found: Iterable[Told]) -> bool:
-    return any(told.status is Status.FAILED for told in found)
+def _has_failed(found: Iterable[Result]) -> bool:
+    return any(result.status is Status.FAILED for result in found)
 
 
-def _as_json(found: Mapping[str, Told]) -> JsonObject:
+def _as_json(found: Mapping[str, Result]) -> JsonObject:
     return {
         "format_version": FORMAT_VERSION,
         "healthy": not _has_failed(found.values()),
         "checks": [
             {
                 "name": name,
-                "status": told.status.value.replace(" ", "_"),
-                "text": told.text,
-                "remedy": told.remedy,
-                "facts": told.facts,
+                "status": result.status.value.replace(" ", "_"),
+                "text": result.text,
+                "remedy": result.remedy,
+                "facts": result.facts,
             }
-            for name, told in found.items()
+            for name, result in found.items()
         ],
     }
 
 
-_FORMS: Forms[Mapping[str, Told]] = {"text": _as_text, "json": in_json(_as_json)}
+_FORMS: Forms[Mapping[str, Result]] = {"text": _as_text, "json": in_json(_as_json)}
 
 
 @command("doctor", example="--env production", formats=(*_FORMS,), is_tolerant=True)

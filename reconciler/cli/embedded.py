@@ -17,7 +17,7 @@ from reconciler.cli.connection import (
 )
 from reconciler.cli.output import timed
 from reconciler.cli.process import chosen
-from reconciler.errors import ServiceError, cannot_write
+from reconciler.errors import ServiceError, writing
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.files import keep_out_of_git, make_folder
 from reconciler.service.build import (
@@ -25,7 +25,6 @@ from reconciler.service.build import (
     open_postgres,
     open_sqlite,
     postgres_holds_store,
-    seal_key_beside,
 )
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
@@ -131,19 +130,6 @@ def database_holds_store(service: str) -> bool:
         return postgres_holds_store(service)
 
 
-def prove_seal_key(connection: Connection) -> None:
-    """Prove that a store in a file can seal secrets; a key that is missing is made.
-
-    Raises:
-        ServiceError: the key cannot be used.
-    """
-    from reconciler.service.seal import KeyFile
-
-    path = connection.seal_key_file or seal_key_beside(store_path(connection.service))
-    with store_errors():
-        KeyFile(path).ready()
-
-
 @contextmanager
 def store_errors() -> Iterator[None]:
     """Turn the failure of a store into an error of the reconciler."""
@@ -174,9 +160,7 @@ def local_caller() -> Caller:
 
 def _make_folder(folder: Path) -> None:
     """Make the store's folder; a folder made for it is kept out of Git."""
-    try:
+    remedy = "Name a store in a folder this user may write to (--service sqlite:PATH)."
+    with writing(f"make the folder {folder}", remedy):
         if make_folder(folder):
             keep_out_of_git(folder)
-    except OSError as failure:
-        remedy = "Name a store in a folder this user may write to (--service sqlite:PATH)."
-        raise cannot_write(f"make the folder {folder}", failure, remedy) from failure

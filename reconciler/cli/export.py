@@ -14,7 +14,7 @@ import click
 
 from reconciler.cli.clients import open_reader
 from reconciler.cli.connection import Connection
-from reconciler.cli.moments import check_complete, log_of, observed_at
+from reconciler.cli.moments import check_complete, held_at, log_of, sequences_at
 from reconciler.cli.options import command
 from reconciler.cli.output import hint, say, show_warnings
 from reconciler.cli.parameter_types import At, RefType
@@ -34,9 +34,9 @@ from reconciler.errors import (
     UsageError,
 )
 from reconciler.loop import with_generation
-from reconciler.manifests.export import Written, declared_ref, escapes, manifest_of, order_of
+from reconciler.manifests.export import Written, escapes, manifest_of, order_of
 from reconciler.manifests.loader import load
-from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile
+from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile, declared_ref
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.plan.advice import unidentified
 from reconciler.plan.diff import OPTIONS, OPTIONS_IN_WORDS
@@ -79,11 +79,10 @@ def export_command(
         check_folder(Path(out), overwrite=overwrite or bool(refs))
     with open_reader(connection) as reader:
         wanted = organization or sorted({ref.organization for ref in refs})
-        observed = (
-            observed_at(reader, log_of(reader, wanted), at)
-            if at
-            else _observed(reader, wanted, is_kept=bool(snapshot))
-        )
+        if at:
+            observed = held_at(reader, sequences_at(reader, log_of(reader, wanted), at), at)
+        else:
+            observed = _observed(reader, wanted, is_kept=bool(snapshot))
     if snapshot:
         save_snapshot(observed, connection.service, organization, snapshot)
         if not out:

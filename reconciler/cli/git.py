@@ -58,7 +58,7 @@ def _status(
     What Git is told not to look at has one, too.
     """
     try:
-        if git.stat().st_uid != os.geteuid() or _has_filters(git):
+        if git.stat().st_uid != os.geteuid() or _holds_pipe(git) or _has_filters(git):
             return None
         work = ("--literal-pathspecs", f"--git-dir={git}", f"--work-tree={work_tree}")
         asked = (
@@ -105,6 +105,11 @@ def _counts(entry: bytes) -> bool:
     path = entry.removeprefix(_IGNORED)
     is_read = path.endswith(_READ) and not any(part[:1] == b"." for part in path.split(b"/"))
     return is_read or not entry.startswith(_IGNORED)
+
+
+def _holds_pipe(git: Path) -> bool:
+    """Return whether Git would wait for a writer of one of its own files."""
+    return any((git / name).is_fifo() for name in ("config", "index"))
 
 
 def _has_filters(git: Path) -> bool:

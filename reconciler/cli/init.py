@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import click
 
-from reconciler.cli.ci_place import FOLDER, Place, at_place, place_here
+from reconciler.cli.ci_place import Place, at_place, check_safe, place_here
 from reconciler.cli.ci_policies import policies_of, with_policies
 from reconciler.cli.configured import environment_named
 from reconciler.cli.options import command
@@ -470,11 +470,7 @@ def _words(configuration: Configuration, named: Iterable[Environment]) -> Mappin
     earlier = [known[name] for each in chosen for name in _before(known.values(), each)]
     judged = _folders(configuration, [*chosen, *earlier])
     for folder in judged:
-        if not FOLDER.fullmatch(folder) or folder.split("/")[0] == "..":
-            raise UsageError(
-                f"no jobs can be written for the folder {visible(folder)}",
-                remedy="Give it a name of letters, digits and . _ - /: it stands in their scripts.",
-            )
+        check_safe("folder", folder)
     above = configuration.folder.relative_to(configuration.repository).as_posix()
     top = "" if above == "." else f"{above}/"
     tops = sorted({CONFIGURATION_FILE, *(each.split("/")[0] for each in judged)})

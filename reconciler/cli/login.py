@@ -19,8 +19,9 @@ from reconciler.service_client.credentials import (
     MAX_FILE,
     Credentials,
     FixedToken,
-    KeyFileToken,
     NoToken,
+    ShortToken,
+    by_key_file,
     read_key,
     read_private,
     token_of,
@@ -116,11 +117,12 @@ def credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
     if len(given) > 1:
         raise UsageError("there are two ways to sign in", remedy="Give one of the two files.")
     if connection.keyless:
-        from reconciler.service_client.keyless import KeylessToken, id_tokens
+        from reconciler.service_client.keyless import by_exchange, id_tokens
 
-        return KeylessToken(id_tokens(connection.id_token_file, os.environ), endpoint)
+        source = id_tokens(connection.id_token_file, os.environ)
+        return ShortToken(by_exchange(source, endpoint))
     if connection.key_file:
-        return KeyFileToken(read_key(connection.key_file), endpoint)
+        return ShortToken(by_key_file(read_key(connection.key_file), endpoint))
     if file := connection.token_file:
         return FixedToken(token_of(read_private(file), str(file)))
     if token := variable(TOKEN, os.environ):

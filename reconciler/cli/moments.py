@@ -134,18 +134,13 @@ def moments_of(reader: FeedReader, log: Log, at: Sequence[At]) -> Moments:
     return Moments(first.text, second[0].text if second else "", begins, ends)
 
 
-def observed_at(reader: ReadOnlyService, log: Log, at: At) -> ObservedState:
-    """Return what the organizations of a log held at a moment.
+def held_at(reader: ReadOnlyService, sequences: Mapping[str, int], at: At) -> ObservedState:
+    """Return what organizations held at a moment, whose sequences are known by their names.
 
     Raises:
         ObjectNotFoundError: none of them existed yet.
         ServiceError: the service cannot be read, or contradicts itself.
     """
-    return held_at(reader, sequences_at(reader, log, at), at)
-
-
-def held_at(reader: ReadOnlyService, sequences: Mapping[str, int], at: At) -> ObservedState:
-    """Return what organizations held at a moment, whose sequences are known by their names."""
     observed = reader.observe_at(sequences)
     check_complete(observed)
     if not observed.objects:

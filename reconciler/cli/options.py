@@ -402,7 +402,7 @@ def _allowances(given: Mapping[str, Any]) -> Allowances:
     """Return what guards allow a plan, of its settings."""
     from reconciler.plan.guards import Allowances
 
-    lockouts = {each.ref.folded: each for each in given["break_glass"]}
+    lockouts = {each.ref.folded: each for each in given.get("break_glass", ())}
     return Allowances(
         given["allow_updates"],
         given["allow_deletes"],

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import time
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -33,6 +34,7 @@ from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
 if TYPE_CHECKING:
     from reconciler.configuration.model import Configuration
 
+T = TypeVar("T")
 LONGEST_REASON = 500  # code points
 _PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)
 """Texts that a shell takes as one word without quotes; others are not offered."""
@@ -92,31 +94,45 @@ def declared_environments(
     return []
 
 
-class RefType(click.ParamType["ResourceRef"]):
-    """An argument or flag that names one object: ``Kind/organization[/project]/name``.
+class _OfRefs(click.ParamType[T]):
+    """An argument or flag that names objects of the manifests.
 
-    With a kind, only objects of that kind are meant, and the text may leave the kind out.
+    Attributes:
+        kind: The only kind that is meant; a text may then leave it out.
+        beyond: What stands after a ref.
     """
 
-    name = "ref"
-
-    def __init__(self, kind: Kind | None = None) -> None:
-        self._kind = kind
+    kind: Kind | None = None
+    beyond = ""
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Return the refs of the manifests that begin so."""
-        return [CompletionItem(text) for text in declared_refs(self._kind, incomplete)]
+        found = declared_refs(self.kind, incomplete)
+        return [CompletionItem(f"{text}{self.beyond}") for text in found]
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> ResourceRef:
-        """Return the ref that a text names."""
-        if isinstance(value, ResourceRef):
-            return value
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        """Return the value that a text names; one that was read already stays."""
         flag = param.opts[0] if isinstance(param, click.Option) else ""
-        return ref_named(str(value), flag, self._kind)
+        return self.read(value, flag) if isinstance(value, str) else cast("T", value)
+
+    @abstractmethod
+    def read(self, text: str, flag: str) -> T:
+        """Return the value that a text names; the message of an error names ``flag``."""
+
+
+class RefType(_OfRefs["ResourceRef"]):
+    """An argument or flag that names one object: ``Kind/organization[/project]/name``."""
+
+    name = "ref"
+
+    def __init__(self, kind: Kind | None = None) -> None:
+        self.kind = kind
+
+    def read(self, text: str, flag: str) -> ResourceRef:
+        """Return the ref that a text names."""
+        return ref_named(text, flag, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,25 +147,14 @@ class Refs:
         return self.text
 
 
-class RefsType(click.ParamType["Refs"]):
+class RefsType(_OfRefs["Refs"]):
     """A flag that names objects; in the environment, one on each line."""
 
     name = "refs"
     envvar_list_splitter = "\n"
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Return the refs of the manifests that begin so."""
-        return [CompletionItem(text) for text in declared_refs(None, incomplete)]
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Refs:
+    def read(self, text: str, flag: str) -> Refs:
         """Return the addresses that a text names."""
-        if isinstance(value, Refs):
-            return value
-        text, flag = str(value), param.opts[0] if isinstance(param, click.Option) else ""
         if text.startswith("@"):
             return Refs(text, tuple(_listed_in(text.removeprefix("@"), flag)))
         return Refs(text, (_address(text, flag),))
@@ -201,26 +206,17 @@ class BreakGlass:
         return f"{self.ref.address}={self.reason}"
 
 
-class BreakGlassType(click.ParamType["BreakGlass"]):
+class BreakGlassType(_OfRefs["BreakGlass"]):
     """A flag of the form REF=REASON; in the environment, one on each line."""
 
     name = "glass"
     envvar_list_splitter = "\n"
+    beyond = "="  # the reason is for a person to write
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Return the refs of the manifests that begin so; the reason is for a person to write."""
-        return [CompletionItem(f"{text}=") for text in declared_refs(None, incomplete)]
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> BreakGlass:
+    def read(self, text: str, flag: str) -> BreakGlass:
         """Return the object and the reason."""
-        if isinstance(value, BreakGlass):
-            return value
-        address, _, text = str(value).partition("=")
-        ref, reason = ref_named(address, "--break-glass"), text.strip()
+        address, _, said = text.partition("=")
+        ref, reason = ref_named(address, "--break-glass"), said.strip()
         if not reason:
             problem = "gives no reason"
         elif len(reason) > LONGEST_REASON:
@@ -272,9 +268,9 @@ def _configuration() -> Configuration | None:
 
 def _declared() -> Iterator[ResourceRef]:
     with suppress(Exception):
-        from reconciler.manifests.export import declared_ref
         from reconciler.manifests.files import DEFAULT_PATHS
         from reconciler.manifests.loader import load
+        from reconciler.manifests.manifest import declared_ref
 
         found = _configuration()
         paths = (found.path(found.manifests),) if found else DEFAULT_PATHS
@@ -428,31 +424,31 @@ def commit_id(text: str) -> str:
 
 
 def pause_reason(text: str) -> str:
-    """Return the text of ``--reason``.
+    """Return the text of ``--reason`` of a pause.
 
     Raises:
-        UsageError: it says nothing, or is longer than a service keeps.
+        UsageError: it is empty, longer than a service keeps, or not valid UTF-8.
     """
-    if not text.strip() or len(text) > LONGEST_REASON:
+    if not text.strip():
         raise UsageError(
-            f"--reason has {len(text)} characters" if text.strip() else "--reason is empty",
+            "--reason is empty",
             remedy=f"Say why the tree is paused, in 1 to {LONGEST_REASON} characters.",
         )
-    return text
+    return undo_reason(text)
 
 
 def undo_reason(text: str) -> str:
     """Return the text of ``--reason`` of an undo, which may be empty.
 
     Raises:
-        UsageError: it is longer than a service keeps, or no text.
+        UsageError: it is longer than a service keeps, or not valid UTF-8.
     """
     if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
         raise UsageError("--reason is not UTF-8", remedy="Write it again, in UTF-8.")
     if len(text) > LONGEST_REASON:
         raise UsageError(
             f"--reason has {len(text)} characters",
-            remedy=f"Say why it is undone, in at most {LONGEST_REASON} characters.",
+            remedy=f"Say why in at most {LONGEST_REASON} characters.",
         )
     return text
 

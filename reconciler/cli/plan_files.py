@@ -19,7 +19,7 @@ from reconciler.cli.configured import configured
 from reconciler.cli.manifests import Made
 from reconciler.cli.output import age_in_words, hint, time_in_words
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
-from reconciler.errors import LocalFileError, cannot_write
+from reconciler.errors import LocalFileError, writing
 from reconciler.loop import LocalFiles, preview
 from reconciler.manifests.discovery import (
     EXTENSIONS,
@@ -114,11 +114,9 @@ def _save(path: str, content: bytes) -> None:
             f"{path} is not a regular file",
             remedy="Name a regular file or a new one: links, pipes and devices are not replaced.",
         )
-    try:
+    remedy = "Make it a folder this user may write to, with room on the disk."
+    with writing(f"write into {target.parent}", remedy):
         write_private(target, content)
-    except OSError as failure:
-        remedy = "Make it a folder this user may write to, with room on the disk."
-        raise cannot_write(f"write into {target.parent}", failure, remedy) from failure
 
 
 def _opened(path: str, read: Callable[[bytes], T], remedy: str) -> T:

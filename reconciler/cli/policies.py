@@ -23,29 +23,7 @@ if TYPE_CHECKING:
     from reconciler.policy.judging import Judges
     from reconciler.policy.model import Setting
     from reconciler.policy.waivers import PolicySet
-
-
-class Bench(NamedTuple):
-    """The policies that count in a run, what judges by them, and the day of the run, in UTC.
-
-    Attributes:
-        found: Findings about their files.
-        engines: The first judges. Another one checks what counts only after the merge.
-    """
-
-    judges: Judges
-    engines: Sequence[Engine]
-    found: Sequence[Diagnostic]
-    today: date
-
-    @property
-    def engine(self) -> Engine:
-        """Return what judges by the policies that count."""
-        return self.engines[0]
-
-    def findings(self) -> tuple[Diagnostic, ...]:
-        """Return what is wrong with the policies: with their files, and with their rules."""
-        return by_place([*self.found, *(each for one in self.engines for each in one.check())])
+    from reconciler.state import DesiredState
 
 
 class PolicyFolders(NamedTuple):
@@ -61,11 +39,29 @@ def policy_folders(given: Mapping[str, tuple[str, ...]]) -> PolicyFolders:
 
 
 class Judge:
-    """Judges the plan of a run by its policies, if it has any."""
+    """Judges by the policies of a run, if it has any.
 
-    def __init__(self, bench: Bench | None, chosen: Configured) -> None:
-        self._bench = bench
-        self._chosen = chosen
+    Attributes:
+        judges: The policies that count; None in a run without policies.
+    """
+
+    def __init__(
+        self,
+        chosen: Configured,
+        judges: Judges | None = None,
+        engines: Sequence[Engine] = (),
+        found: Sequence[Diagnostic] = (),
+    ) -> None:
+        """Take the policies that count, and findings about their files.
+
+        The first engine judges. Others only check what counts after the merge.
+        """
+        self._chosen, self._engines, self._found = chosen, engines, found
+        self.judges = judges
+
+    def findings(self) -> tuple[Diagnostic, ...]:
+        """Return what is wrong with the policies: with their files, and with their rules."""
+        return by_place([*self._found, *(each for one in self._engines for each in one.check())])
 
     def check(self) -> None:
         """Refuse policies that are wrong.
@@ -76,7 +72,7 @@ class Judge:
             InvalidPoliciesError: with every finding about them.
             PolicyError: the rules could not be compiled.
         """
-        found = self._bench.findings() if self._bench else ()
+        found = self.findings()
         if any(finding.is_error for finding in found):
             raise InvalidPoliciesError(found)
 
@@ -86,37 +82,45 @@ class Judge:
         Raises:
             PolicyError: the rules could not be judged.
         """
-        if self._bench is None:
+        if self.judges is None:
             return plan
         from reconciler.policy.judging import judged
-        from reconciler.policy.model import Setting
 
-        judges, engine, today = self._bench.judges, self._bench.engine, self._bench.today
-        setting = Setting(self._chosen.name, self._chosen.is_protected)
-        return judged(plan, judges, engine, setting, today)
+        return judged(plan, self.judges, self._engines[0], setting_of(self._chosen), _today())
+
+    def declared(self, chosen: Configured, desired: DesiredState) -> Sequence[Diagnostic]:
+        """Return what policies find in the manifests of an environment, or what is wrong with them.
+
+        Raises:
+            PolicyError: the rules could not be compiled or judged.
+        """
+        findings = self.findings()
+        if self.judges is None or any(finding.is_error for finding in findings):
+            return findings
+        from reconciler.policy.judging import judged_declared
+
+        resources, engine = [*desired.resources.values()], self._engines[0]
+        found = judged_declared(resources, self.judges, engine, setting_of(chosen), _today())
+        return (*findings, *found)
+
+
+def setting_of(chosen: Configured) -> Setting:
+    """Return the environment that policies judge for."""
+    from reconciler.policy.model import Setting
+
+    return Setting(chosen.name, chosen.is_protected)
 
 
 @contextmanager
 def judging(folders: PolicyFolders, chosen: Configured) -> Iterator[Judge]:
-    """Read the policies of a run, and lend what judges its plan by them.
-
-    Raises:
-        UsageError: the extra ``policy`` is not installed.
-    """
-    with sitting(folders, chosen) as bench:
-        yield Judge(bench, chosen)
-
-
-@contextmanager
-def sitting(folders: PolicyFolders, chosen: Configured) -> Iterator[Bench | None]:
-    """Read the policies of a run, and lend what judges by them; None for a run without any.
+    """Read the policies of a run, and lend what judges by them.
 
     Raises:
         UsageError: the extra ``policy`` is not installed.
     """
     own = folders.own or (chosen.configuration.policy_folders if chosen.configuration else ())
     if not (own or folders.trusted):
-        yield None
+        yield Judge(chosen)
         return
     from reconciler.configuration.policies import never_judging, read_policies
     from reconciler.policy.engine import Engine
@@ -131,7 +135,7 @@ def sitting(folders: PolicyFolders, chosen: Configured) -> Iterator[Bench | None
     judges = counting(policies, trusted)
     # What counts after the merge would break the next run, if it were wrong.
     with Engine(judges.policies) as engine, Engine(judges.unjudged) as later:
-        yield Bench(judges, (engine, later), findings, _today())
+        yield Judge(chosen, judges, (engine, later), findings)
 
 
 def _today() -> date:
@@ -146,9 +150,9 @@ def policies_of(chosen: Configured) -> PolicySet | None:
         PolicyError: the rules could not be compiled.
         UsageError: the extra ``policy`` is not installed.
     """
-    with sitting(PolicyFolders(), chosen) as bench:
-        Judge(bench, chosen).check()
-        return bench.judges.own if bench is not None else None
+    with judging(PolicyFolders(), chosen) as judge:
+        judge.check()
+        return judge.judges.own if judge.judges is not None else None
 
 
 def judged_once(plan: Plan, judges: Judges, setting: Setting) -> Plan:

@@ -9,14 +9,20 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.connection import Connection, is_file, require_seal_key, store_path
+from reconciler.cli.connection import (
+    Connection,
+    is_file,
+    require_extra,
+    require_seal_key,
+    store_path,
+)
 from reconciler.cli.embedded import open_service
 from reconciler.cli.options import command
 from reconciler.cli.output import show_warnings
@@ -25,7 +31,6 @@ from reconciler.errors import UsageError
 from reconciler.report.page import served_policy
 from reconciler.report.service_page import draw
 from reconciler.report.visible import visible
-from reconciler.resources.installation import how_to_install, missing_modules
 from reconciler.resources.origin import in_url, is_loopback_host, parse_origin
 from reconciler.resources.process import collect_seldom, return_large_memory
 from reconciler.service.build import IdentityService
@@ -66,7 +71,7 @@ def serve_command(
         raise UsageError(
             "a certificate and its key go together", remedy="Give both --tls-cert and --tls-key."
         )
-    require_libraries("serve")
+    require_extra("serve", "serve")
     from reconciler.service.transport.connections import Certificate, ListenError, bind
 
     place = address_to_listen("--listen", listen)
@@ -78,25 +83,11 @@ def serve_command(
     try:  # to listen comes before anything is made or opened
         tls = Certificate(tls_cert, tls_key) if tls_cert and tls_key else None
         calls, metrics = bind(*place), bind(*metrics_place) if metrics_place else None
-        keyless = Keyless(_origin(origin), allow_issuer)
-        _serve_store(connection, Listening(calls, metrics, tls), log_format, keyless)
+        name = _origin(origin)
+        exchange = partial(_exchange, name, allow_issuer) if name else None
+        _serve_store(connection, calls, metrics, tls, exchange, log_format)
     except ListenError as failure:
         raise UsageError(failure.problem, remedy=failure.remedy) from failure
-
-
-def require_libraries(command: str) -> None:
-    """Check the extra before anything is made: some of its libraries are imported late.
-
-    Raises:
-        UsageError: a library is missing.
-    """
-    missing = missing_modules("serve")
-    if missing:
-        raise UsageError(
-            f"{command} needs the extra serve, which is not installed "
-            f"(missing: {', '.join(missing)})",
-            remedy=how_to_install("serve"),
-        )
 
 
 def address_to_listen(flag: str, text: str) -> Place:
@@ -133,26 +124,6 @@ def _origin(text: str) -> str:
     return text
 
 
-class Keyless(NamedTuple):
-    """Settings of the token endpoint.
-
-    Attributes:
-        origin: Name of the service; empty for no token endpoint.
-        allowed: Hosts of issuers whose addresses need not be public.
-    """
-
-    origin: str
-    allowed: Sequence[str]
-
-
-class Listening(NamedTuple):
-    """Addresses and certificate of a server."""
-
-    calls: socket.socket
-    metrics: socket.socket | None
-    tls: Certificate | None
-
-
 def _warn_of_plain(place: Place, log_format: str) -> None:
     """Warn where tokens and secrets would cross a network in plain text."""
     host, port = place
@@ -173,19 +144,21 @@ def _warn_of_plain(place: Place, log_format: str) -> None:
         show_warnings([finding])
 
 
-def _exchange(opened: IdentityService, keyless: Keyless) -> Exchange | None:
-    """Return what gives short tokens; None without a token endpoint."""
-    if not keyless.origin:
-        return None
+def _exchange(name: str, allowed: Sequence[str], opened: IdentityService) -> Exchange:
+    """Return what gives short tokens for signed ones that are for a service of this name."""
     from reconciler.service.keyless.exchange import Exchange
     from reconciler.service.keyless.issuers import Fetcher, Issuers
 
-    issuers = Issuers(Fetcher(keyless.allowed))
-    return Exchange(opened.store, keyless.origin, issuers, opened.now, os.urandom)
+    return Exchange(opened.store, name, Issuers(Fetcher(allowed)), opened.now, os.urandom)
 
 
 def _serve_store(
-    connection: Connection, listening: Listening, log_format: str, keyless: Keyless
+    connection: Connection,
+    calls: socket.socket,
+    metrics: socket.socket | None,
+    tls: Certificate | None,
+    exchange: Callable[[IdentityService], Exchange] | None,
+    log_format: str,
 ) -> None:
     """Serve the store of a connection until a signal ends it."""
     from reconciler.service.scheduling.batching import Batcher
@@ -219,17 +192,17 @@ def _serve_store(
                 dispatcher, one_queue if is_file(service) else dispatcher.organization_of
             ),
             observer=Observer(),
-            listening=listening.calls,
-            metrics=listening.metrics,
-            tls=listening.tls,
-            exchange=_exchange(opened, keyless),
+            listening=calls,
+            metrics=metrics,
+            tls=tls,
+            exchange=exchange(opened) if exchange else None,
             figures=partial(_figures, opened, service),
             is_open=partial(_is_open, opened),
             # Waits for a file end by themselves.
             abandon=store.abandon if isinstance(store, RemoteStore) else no_wait,
             on_ready=partial(_ready, log_format),
             drawing=Drawing(draw, served_policy()),
-            until=partial(on_signals, reload=partial(_reload, listening.tls)),
+            until=partial(on_signals, reload=partial(_reload, tls)),
         )
         run_loop(serve(serving))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from reconciler.cli.clients import open_client, require_store
 from reconciler.cli.configured import Need
@@ -155,31 +154,32 @@ def _tell(heads: Collection[Head], tree: str, names: Collection[str]) -> None:
                 say(f"paused  {where} until {visible(pause.until)}: {visible(pause.reason)}")
 
 
-class Record(NamedTuple):
-    """A commit whose manifests were applied, all of them.
+def record(
+    client: ServiceClient,
+    tree: str,
+    organizations: Sequence[str],
+    commit: str,
+    outcome: str,
+    context: Context,
+) -> None:
+    """Record that all manifests of a commit were applied; warn where that is not possible.
 
-    Attributes:
-        outcome: ``changed`` or ``unchanged``.
-    """
-
-    tree: str
-    organizations: Sequence[str]
-    commit: str
-    outcome: str
-
-
-def record(client: ServiceClient, applied: Record, context: Context) -> None:
-    """Record a commit, once; warn where that is not possible, because it was applied all the same.
-
+    ``outcome`` is ``changed`` or ``unchanged``. A commit that is on record is not recorded again.
     The caller is the one writer of the organizations. So no run that leads the tree is writing, and
     its leadership may be taken for the record: it then looks again.
     """
     control = client.trees()
     if control is None:
         return
-    tree, organizations, commit, outcome = applied
+    asked = {fold(name) for name in organizations}
     try:
-        if _is_recorded(client, applied):
+        done = {
+            fold(head.name)
+            for head in _heads(client)
+            for record in head.applied
+            if (record.tree, record.commit) == (tree, commit)
+        }
+        if asked <= done:
             return
         control.lead(tree, organizations, RECORD_SECONDS, take=True)
         crashpoint("C20")
@@ -197,14 +197,3 @@ def record(client: ServiceClient, applied: Record, context: Context) -> None:
         )
     finally:
         control.resign()
-
-
-def _is_recorded(client: ServiceClient, applied: Record) -> bool:
-    asked = {fold(name) for name in applied.organizations}
-    done = {
-        fold(head.name)
-        for head in _heads(client)
-        for record in head.applied
-        if (record.tree, record.commit) == (applied.tree, applied.commit)
-    }
-    return asked <= done

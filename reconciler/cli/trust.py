@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.clients import remote_service
-from reconciler.cli.connection import Connection, is_remote
+from reconciler.cli.connection import Connection, is_remote, require_extra
 from reconciler.cli.options import command, group
 from reconciler.cli.output import print_json, stdout_style, time_in_words
 from reconciler.cli.process import ExitCode
@@ -28,12 +28,11 @@ from reconciler.errors import (
     LocalFileError,
     ReconcilerError,
     UsageError,
-    cannot_write,
+    writing,
 )
 from reconciler.report.visible import visible
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.files import new_private, read_start, sync, write_whole
-from reconciler.resources.installation import how_to_install, missing_modules
 from reconciler.service.domain.trust import ISSUER, MACHINE, MAX_KEYS_BYTES, PRESETS, role_given
 from reconciler.service.eventstore.rows import TrustRow
 from reconciler.service.operations.answers import MICROSECONDS
@@ -256,11 +255,7 @@ def test_command(
 
     The keys of an issuer are fetched from here, not by the service.
     """
-    if missing := missing_modules("serve"):
-        raise UsageError(
-            f"trust test needs the extra serve, which is not installed ({', '.join(missing)})",
-            remedy=how_to_install("serve"),
-        )
+    require_extra("trust test", "serve")
     from reconciler.service.keyless.signatures import SignedTokenError, read_signed
 
     origin = origin or _origin_of(connection)
@@ -361,11 +356,7 @@ def machine_add_command(
 
     The service keeps the public half only, so the file is the only copy.
     """
-    if missing_modules("key-file"):
-        raise UsageError(
-            "to make a key needs the extra key-file, which is not installed",
-            remedy=how_to_install("key-file"),
-        )
+    require_extra("machine add", "key-file")
     from reconciler.service_client.machine_keys import make_key
 
     key, ends = make_key(algorithm), _ends(expires)
@@ -400,19 +391,17 @@ def machine_add_command(
 @contextmanager
 def _new_file(path: Path) -> Iterator[int]:
     """Yield a new file for this user alone, which is removed again if the block fails."""
-    try:
+    shown = visible(str(path))
+    remedy = "Name a new file in a folder that this user may write to."
+    with writing(f"make {shown}", remedy):
         descriptor = new_private(path)
-    except OSError as failure:
-        remedy = "Name a new file in a folder that this user may write to."
-        raise cannot_write(f"make {visible(str(path))}", failure, remedy) from failure
+    remedy = "Free some space and run the command again. No machine was made."
     try:
-        yield descriptor
-    except (ReconcilerError, OSError) as failure:
+        with writing(f"write {shown}", remedy):
+            yield descriptor
+    except ReconcilerError:
         path.unlink(missing_ok=True)
-        if isinstance(failure, ReconcilerError):
-            raise
-        remedy = "Free some space and run the command again. No machine was made."
-        raise cannot_write(f"write {visible(str(path))}", failure, remedy) from failure
+        raise
     finally:
         os.close(descriptor)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from reconciler.cli.configured import (
     Configured,
@@ -18,7 +18,7 @@ from reconciler.cli.configured import (
 )
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import draw, not_quiet
-from reconciler.cli.policies import Bench, PolicyFolders, sitting
+from reconciler.cli.policies import Judge, PolicyFolders, judging
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, of_all
 from reconciler.errors import LocalFileError, UsageError
@@ -32,7 +32,6 @@ from reconciler.report.layout import Forms, Layout, fitted, in_json
 from reconciler.report.visible import PLAIN, Style
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Shard
-from reconciler.state import DesiredState
 from reconciler.validation.desired import (
     judge,
     undeclared_owners,
@@ -140,8 +139,8 @@ def validate_command(
     checked. The format github writes annotations and, in a workflow, the summary of the step.
     """
     chosen = configured()
-    with sitting(folders, chosen) as bench:
-        outcome = _judged(paths, shard, chosen, _judge_of(bench))
+    with judging(folders, chosen) as judge:
+        outcome = _judged(paths, shard, chosen, judge)
     if strict:
         outcome = outcome._replace(findings=tuple(map(_strictly, outcome.findings)))
     draw(_FORMS[form], outcome)
@@ -156,32 +155,8 @@ def _strictly(finding: Diagnostic) -> Diagnostic:
     return replace(finding, severity=Severity.ERROR) if is_warning else finding
 
 
-Judge: TypeAlias = Callable[[Configured, DesiredState], Sequence[Diagnostic]]
-"""Returns what the policies find in what the manifests of an environment declare."""
-
-
-def _judge_of(bench: Bench | None) -> Judge:
-    """Return what judges by the policies of a run, and has the findings about them."""
-    if bench is None:
-        return lambda *_: ()
-
-    def judge(chosen: Configured, desired: DesiredState) -> Sequence[Diagnostic]:
-        findings = bench.findings()
-        if any(finding.is_error for finding in findings):
-            return findings
-        from reconciler.policy.judging import judged_declared
-        from reconciler.policy.model import Setting
-
-        setting = Setting(chosen.name, chosen.is_protected)
-        resources = [*desired.resources.values()]
-        found = judged_declared(resources, bench.judges, bench.engine, setting, bench.today)
-        return (*findings, *found)
-
-    return judge
-
-
 def _judged(
-    paths: Sequence[str], shard: Shard | None, chosen: Configured, judged: Judge
+    paths: Sequence[str], shard: Shard | None, chosen: Configured, policies: Judge
 ) -> Outcome:
     """Judge the manifests in the environment that was chosen, or in each of them."""
     if any(finding.is_error for finding in chosen.findings):
@@ -198,7 +173,7 @@ def _judged(
         keep_until_exit((loaded, judgement))
         unmet = unmet_needs(judgement.desired, judging_capabilities(each))
         of_manifests = with_first_step(judgement.diagnostics, paths, chosen)
-        by_policies = judged(each, judgement.desired)
+        by_policies = policies.declared(each, judgement.desired)
         found[each.name] = [*each.findings, *of_manifests, *unmet, *by_policies]
         if piped and not loaded.manifests and not any(one.is_error for one in found[each.name]):
             found[each.name] = [_NOTHING_PIPED]

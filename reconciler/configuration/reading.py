@@ -18,7 +18,7 @@ from reconciler.configuration.model import (
 from reconciler.configuration.semantics import semantic_findings
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, cut, error, name_as_text
 from reconciler.manifests.discovery import MAX_FILE, opening_finding
-from reconciler.manifests.files import OpeningError, git_root, open_folder, read_file
+from reconciler.manifests.files import OpeningError, git_root, read_path
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
 from reconciler.manifests.placeholders import VariableValue
 from reconciler.manifests.text import TextError, decode
@@ -56,15 +56,12 @@ def read_configuration(path: str) -> Reading:
 def _document(path: str, shown: str) -> tuple[Manifest | None, list[Diagnostic]]:
     """Return the one document of a file; where it cannot be used, None and the findings."""
     try:
-        folder, name = os.path.split(path)
-        with open_folder(folder or ".", follow=True) as handle:
-            data = read_file(name, handle, MAX_FILE)
-        text = decode(data)
+        text = decode(read_path(path, MAX_FILE))
     except OpeningError as fault:
         return None, [opening_finding(path, fault)]
     except TextError as fault:
         return None, [fault.finding(shown)]
-    file = SourceFile(shown, text, Root(folder), ())
+    file = SourceFile(shown, text, Root(os.path.split(path)[0]), ())
     documents = file.read()
     if documents is None:
         return None, file.trace().findings

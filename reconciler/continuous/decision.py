@@ -18,14 +18,6 @@ class Mode(StrEnum):
     APPLY = "apply"
 
 
-class Step(StrEnum):
-    """A step that a round takes."""
-
-    OBSERVE = "observe"
-    HEAL = "heal"
-    APPLY = "apply"
-
-
 class Why(StrEnum):
     """A reason why a commit is not applied."""
 
@@ -148,17 +140,17 @@ class Situation:
         return bool(self.tip) and self.tip != self.applied
 
 
-def next_step(situation: Situation) -> Step:
-    """Return what to do now."""
+def next_step(situation: Situation) -> Mode:
+    """Return what to do now, named by the mode that may do it."""
     mode = situation.allowed
     if mode is Mode.OBSERVE or situation.is_paused:
-        return Step.OBSERVE
+        return Mode.OBSERVE
     is_new = situation.is_pending and not situation.holds
     if mode is Mode.APPLY and is_new and situation.is_due:
-        return Step.APPLY
+        return Mode.APPLY
     if situation.applied and situation.applied_counts:
-        return Step.HEAL
-    return Step.OBSERVE
+        return Mode.HEAL
+    return Mode.OBSERVE
 
 
 class Condition(StrEnum):

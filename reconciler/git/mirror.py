@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from reconciler.errors import RepositoryError, cannot_write
+from reconciler.errors import RepositoryError, writing
 from reconciler.git.address import Access, Address
 from reconciler.git.program import FETCHING, MIB, Git, Limits, failed, too_large
 from reconciler.resources.files import make_folder, new_private, write_whole
@@ -34,13 +34,6 @@ _MARKER = (
     "The files beside this one were written from a commit by `reconciler run`.\n"
     "This file marks the root of their repository.\n"
 )
-
-
-class Signature(NamedTuple):
-    """The outcome of looking for a signature: whether it counts, and what was found, in words."""
-
-    counts: bool
-    words: str
 
 
 class Entry(NamedTuple):
@@ -125,11 +118,9 @@ class Mirror:
         folder = self._git.folder
         if (folder / "HEAD").is_file():
             return
-        try:
+        remedy = "Name a folder with --state that this user may write to."
+        with writing(f"make the folder {folder}", remedy):
             make_folder(folder)
-        except OSError as failure:
-            remedy = "Name a folder with --state that this user may write to."
-            raise cannot_write(f"make the folder {folder}", failure, remedy) from failure
         form = "sha256" if len(object_id) == _SHA256 else "sha1"
         self._git.ask("init", "--quiet", "--bare", "--template=", f"--object-format={form}")
 
@@ -175,8 +166,8 @@ class Mirror:
             raise failed("merge-base", done)
         return done.code == 0
 
-    def signature(self, commit: str, signers: Path) -> Signature:
-        """Return whether a commit is signed by one of the allowed signers, with an SSH key.
+    def unsigned(self, commit: str, signers: Path) -> str:
+        """Return why a commit is not signed by an allowed signer with an SSH key; empty if it is.
 
         ``signers`` is a file of the form that ``ssh-keygen`` calls ALLOWED SIGNERS. Signatures of
         other forms do not count.
@@ -192,7 +183,7 @@ class Mirror:
         words = [each for setting in settings for each in ("-c", setting)]
         done = self._git.run(*words, "verify-commit", "--raw", commit)
         said = " ".join(done.errors.split())[:200]
-        return Signature(done.code == 0, said or "it is not signed")
+        return (said or "it is not signed") if done.code else ""
 
     def entries(self, commit: str) -> Sequence[Entry]:
         """Return the files, links and submodules of a commit, with names that are safe to write.
@@ -224,7 +215,8 @@ class Mirror:
         asked = "".join(f"{each.id}\n" for each in regular).encode()
         limits = Limits(file_bytes=MOST_BYTES + _HEADERS)
         contents = _contents(self._git.ask("cat-file", "--batch", given=asked, limits=limits))
-        try:
+        remedy = "Name a folder with --state that has room and that this user may write to."
+        with writing(f"write commit {commit}", remedy):
             folder.mkdir(mode=0o700)
             made = {folder}
             for entry in regular:
@@ -232,9 +224,6 @@ class Mirror:
                 _make_parents(path.parent, made)
                 _write(path, next(contents))
             _write(folder / ".git", _MARKER.encode())
-        except OSError as failure:
-            remedy = "Name a folder with --state that has room and that this user may write to."
-            raise cannot_write(f"write commit {commit}", failure, remedy) from failure
         return [
             LeftOut(each.path, _WORDS.get(each.mode, "entry of an unknown kind"))
             for each in entries

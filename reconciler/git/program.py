@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from reconciler.errors import InterruptedRunError, RepositoryError, cannot_write
+from reconciler.errors import InterruptedRunError, RepositoryError, writing
 from reconciler.git.address import Access
 
 MIB = 1024 * 1024
@@ -132,24 +132,22 @@ class Git:
             RepositoryError: it cannot be started, or took too long.
             InterruptedRunError: the run was asked to stop meanwhile.
         """
-        try:
-            with (
-                tempfile.TemporaryFile(dir=self._scratch) as stdin,
-                tempfile.TemporaryFile(dir=self._scratch) as output,
-                tempfile.TemporaryFile(dir=self._scratch) as errors,
-            ):
-                stdin.write(given)
-                stdin.seek(0)
-                code = self._wait(words, (stdin, output, errors), limits)
-                output.seek(0)
-                errors.seek(0)
-                text = errors.read(64 * 1024).decode("utf-8", "replace")
-                if code and not text:
-                    _require_room(self._scratch)  # its message may have had none either
-                return Done(code, output.read(), text)
-        except OSError as failure:
-            remedy = f"Install git, and let {self._scratch} have room that this user may write to."
-            raise cannot_write("run git", failure, remedy) from failure
+        remedy = f"Install git, and let {self._scratch} have room that this user may write to."
+        with (
+            writing("run git", remedy),
+            tempfile.TemporaryFile(dir=self._scratch) as stdin,
+            tempfile.TemporaryFile(dir=self._scratch) as output,
+            tempfile.TemporaryFile(dir=self._scratch) as errors,
+        ):
+            stdin.write(given)
+            stdin.seek(0)
+            code = self._wait(words, (stdin, output, errors), limits)
+            output.seek(0)
+            errors.seek(0)
+            text = errors.read(64 * 1024).decode("utf-8", "replace")
+            if code and not text:
+                _require_room(self._scratch)  # its message may have had none either
+            return Done(code, output.read(), text)
 
     def _wait(
         self, words: Sequence[str], streams: tuple[IO[bytes], IO[bytes], IO[bytes]], limits: Limits

@@ -15,8 +15,16 @@ from reconciler.diagnostics import Diagnostic, SourceLocation, cut, error
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.defaults import is_defaults
 from reconciler.manifests.discovery import JSON
-from reconciler.manifests.export import declared_ref, emit, escapes, file_name
-from reconciler.manifests.manifest import SCRIPTS, Manifest, Origin, Path, Root, SourceFile
+from reconciler.manifests.export import emit, escaped_value, escapes, file_name
+from reconciler.manifests.manifest import (
+    SCRIPTS,
+    Manifest,
+    Origin,
+    Path,
+    Root,
+    SourceFile,
+    declared_ref,
+)
 from reconciler.manifests.paired import paired
 from reconciler.manifests.placeholders import Layers, escaped, left_over, names_in
 from reconciler.manifests.rewrite import GONE, Edit
@@ -172,7 +180,7 @@ class Acceptance:
         values: dict[str, YamlMapping] = {"metadata": {}, "spec": {}}
         for name, held in (fields or {}).items():
             _check_characters(name, held, place, ref)
-            _check_texts(None, _escaped(held), place, ref, in_script=name in SCRIPTS)
+            _check_texts(None, escaped_value(held), place, ref, in_script=name in SCRIPTS)
             section, field = path_of(name)
             values[section][field] = held
         names = {"organization": ref.organization, "project": ref.project}
@@ -277,7 +285,7 @@ def _kept(written: YamlValue, resolved: YamlValue, held: YamlValue) -> YamlValue
     if is_same(resolved, held):
         return written
     if isinstance(held, list) and isinstance(written, list) and isinstance(resolved, list):
-        items = [*map(_escaped, held)]
+        items = [*map(escaped_value, held)]
         for before, after in paired(resolved, held):
             items[after] = written[before]
         return items
@@ -285,17 +293,7 @@ def _kept(written: YamlValue, resolved: YamlValue, held: YamlValue) -> YamlValue
         return {
             key: _kept(written.get(key), resolved.get(key), value) for key, value in held.items()
         }
-    return _escaped(held)
-
-
-def _escaped(value: YamlValue) -> YamlValue:
-    if isinstance(value, str):
-        return escaped(value)
-    if isinstance(value, list):
-        return [_escaped(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _escaped(each) for key, each in value.items()}
-    return value
+    return escaped_value(held)
 
 
 def _at(document: YamlValue, path: Path) -> tuple[bool, YamlValue]:

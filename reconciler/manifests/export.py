@@ -13,10 +13,10 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from reconciler.kinds.fields import KINDS
-from reconciler.manifests.manifest import SCRIPTS
+from reconciler.manifests.manifest import SCRIPTS, declared_ref
 from reconciler.manifests.placeholders import escaped
 from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.manifests.yaml_source import typed
@@ -48,10 +48,7 @@ class Written(NamedTuple):
     @property
     def ref(self) -> ResourceRef:
         """Return the object that the manifest is about."""
-        metadata = self.document["metadata"]
-        kind, name = Kind(self.document["kind"]), metadata["name"]
-        organization = metadata.get("organization", name)
-        return ResourceRef(kind, organization, metadata.get("project", ""), name)
+        return cast("ResourceRef", declared_ref(self.document))
 
     def with_script_files(self) -> YamlMapping:
         """Return the manifest as it stands in its file: long scripts are named, not held."""
@@ -77,7 +74,7 @@ def escapes(document: Mapping[str, YamlValue]) -> YamlMapping:
     """
     sections = {
         part: {
-            name: value if name in SCRIPTS else _escaped_value(value)
+            name: value if name in SCRIPTS else escaped_value(value)
             for name, value in document[part].items()
         }
         for part in ("metadata", "spec")
@@ -86,27 +83,15 @@ def escapes(document: Mapping[str, YamlValue]) -> YamlMapping:
     return {**document, **sections}
 
 
-def _escaped_value(value: YamlValue) -> YamlValue:
+def escaped_value(value: YamlValue) -> YamlValue:
+    """Return a value whose texts stand for exactly these where variables are replaced."""
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, list):
-        return [_escaped_value(item) for item in value]
+        return [escaped_value(item) for item in value]
     if isinstance(value, dict):
-        return {name: _escaped_value(item) for name, item in value.items()}
+        return {name: escaped_value(item) for name, item in value.items()}
     return value
-
-
-def declared_ref(document: YamlValue) -> ResourceRef | None:
-    """Return the ref of the object that a document declares; None if it has no clear one."""
-    try:
-        metadata = document["metadata"]
-        kind, name = Kind(document["kind"]), metadata["name"]
-        names = (metadata.get("organization", name), metadata.get("project", ""), name)
-    except (TypeError, KeyError, ValueError, AttributeError):
-        return None
-    if not all(isinstance(each, str) for each in names):
-        return None
-    return ResourceRef(kind, *names)
 
 
 def manifest_of(held: ObservedObject) -> Written:

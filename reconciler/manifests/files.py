@@ -102,7 +102,7 @@ def open_folder(name: str, parent: int | None = None, *, follow: bool = False) -
 
 
 @contextmanager
-def folder_beneath(top: Path, parts: Sequence[str]) -> Iterator[int]:
+def folder_beneath(top: str | Path, parts: Sequence[str]) -> Iterator[int]:
     """Open a folder by its way from another one; no link on that way is followed.
 
     Raises:

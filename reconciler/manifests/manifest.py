@@ -10,9 +10,9 @@ from typing import NamedTuple
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.placeholders import VariableValue, names_in, value_text, written_position
-from reconciler.manifests.text import Mark, Trace, YamlValue
+from reconciler.manifests.text import Mark, Trace, YamlValue, mapping_in
 from reconciler.manifests.yaml_source import Start, read_documents, trace_documents
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef
 
 Path = tuple[str | int, ...]
 
@@ -104,6 +104,25 @@ class Manifest:
             if origin is not None:
                 return origin._replace(written=(*origin.written, *path[length:]))
         return Origin(self.file, self.index, path)
+
+
+def kind_of(document: YamlValue) -> Kind | None:
+    """Return the kind that a document says it is of, or None."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    return KIND_NAMED.get(kind) if isinstance(kind, str) else None
+
+
+def declared_ref(document: YamlValue) -> ResourceRef | None:
+    """Return the ref of the object that a document declares; None if it names none."""
+    kind, metadata = kind_of(document), mapping_in(document, "metadata")
+    if kind is None:
+        return None
+    name = metadata.get("name")
+    owners = {each.name: metadata.get(each.name) for each in KINDS[kind].owner}
+    names = {"organization": name, "project": "", **owners, "name": name}
+    if not all(isinstance(each, str) and each for each in (name, *owners.values())):
+        return None
+    return ResourceRef(kind, *(str(each) for each in names.values()))
 
 
 @dataclass(frozen=True, slots=True)

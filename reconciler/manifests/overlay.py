@@ -15,7 +15,7 @@ from dataclasses import replace
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.defaults import FolderDefaults
-from reconciler.manifests.manifest import SCRIPT_FILES, Manifest, Origin, Path
+from reconciler.manifests.manifest import SCRIPT_FILES, Manifest, Origin, Path, declared_ref
 from reconciler.manifests.text import YamlMapping, YamlValue, is_same, mapping_in
 from reconciler.resources.kinds import OVERLAID
 from reconciler.resources.nearest import NearNames, nearest
@@ -45,7 +45,7 @@ class Overlay:
             self._take(document)
 
     def _take(self, manifest: Manifest) -> None:
-        ref = _ref(manifest.document)
+        ref = declared_ref(manifest.document)
         if ref is None:
             self._others.append(manifest)
             return
@@ -70,7 +70,7 @@ class Overlay:
     def lay_over(self, base: Manifest, defaults: FolderDefaults) -> Manifest | None:
         """Return a manifest of the base as it is in this environment; None if it is taken out."""
         owned = defaults.fill(base, owner_only=True)
-        ref = _ref(owned.document)
+        ref = declared_ref(owned.document)
         patch = self._by_ref.get(ref.key) if ref is not None else None
         if ref is None or patch is None:
             return defaults.fill(owned)
@@ -91,7 +91,7 @@ class Overlay:
                 yield self._whole(manifest)
                 continue
             if near is None:
-                refs = (_ref(each.document) for each in base)
+                refs = (declared_ref(each.document) for each in base)
                 near = NearNames((each.kind, each.name) for each in refs if each is not None)
             self.patches.append(manifest)
             meant = near.name_for(ref.name, ref.kind)
@@ -191,20 +191,6 @@ def _long(value: YamlValue, short: Mapping[str, str]) -> YamlValue:
     if isinstance(value, list):
         return [_long(each, short) for each in value]
     return short.get(value, value) if isinstance(value, str) else value
-
-
-def _ref(document: YamlValue) -> ResourceRef | None:
-    """Return the ref of the object that a document declares; None if it names none."""
-    kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in KIND_NAMED:
-        return None
-    metadata, row = mapping_in(document, "metadata"), KINDS[KIND_NAMED[kind]]
-    name = metadata.get("name")
-    owners = {each.name: metadata.get(each.name) for each in row.owner}
-    names = {"organization": name, "project": "", **owners, "name": name}
-    if not all(isinstance(each, str) and each for each in (name, *owners.values())):
-        return None
-    return ResourceRef(KIND_NAMED[kind], *(str(each) for each in names.values()))
 
 
 def _flag(manifest: Manifest, name: str) -> bool:

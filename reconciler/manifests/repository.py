@@ -18,7 +18,10 @@ Without Git, the common folder of the PATHS stands for the repository.
 
 from __future__ import annotations
 
+import fnmatch
+import glob
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -42,7 +45,7 @@ from reconciler.manifests.discovery import (
 from reconciler.manifests.files import OpeningError, Reason, git_root, open_folder, read_file
 from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Growth, Manifest, Root
-from reconciler.manifests.placeholders import OPENING, tokens
+from reconciler.manifests.placeholders import LITERAL, OPENING, TOKEN
 from reconciler.manifests.text import YamlValue, holds_text
 from reconciler.resources.files import open_regular
 from reconciler.resources.kinds import VERSIONS
@@ -370,40 +373,14 @@ def _declared_ids(document: YamlValue, wanted: _Wanted) -> Iterator[str]:
 
 def _those_like(written: str, names: Collection[str]) -> Collection[str]:
     """Return the names that a text is, or can become once its variables are replaced."""
-    parts = _parts(written)
-    if len(parts) == 1:
-        return [parts[0]] if parts[0] in names else []
-    ends = parts[0], parts[-1]
-    near = (name for name in names if name.startswith(ends[0]) and name.endswith(ends[1]))
-    return [name for name in near if _fits(parts, name)]
-
-
-def _parts(written: str) -> Sequence[str]:
-    """Return what stands around the variables of a text; a text without any is one part."""
     if OPENING not in written:
-        return [written]
-    parts, end = [""], 0
-    for token in tokens(written):
-        parts[-1] += written[end : token.start]
-        end = token.end
-        if token.is_literal:
-            parts[-1] += token.text.removeprefix("$")
-        else:
-            parts.append("")
-    parts[-1] += written[end:]
-    return parts
+        return [written] if written in names else []
+    # Variables become stars. Of stars, a match of ``fnmatch`` tries the first place that fits.
+    return fnmatch.filter(names, TOKEN.sub(_star, glob.escape(written)))
 
 
-def _fits(parts: Sequence[str], name: str) -> bool:
-    """Return whether a name that begins and ends with parts has all, with any text in between."""
-    first, *inner, last = parts
-    at, end = len(first), len(name) - len(last)
-    for part in inner:  # the first place that fits leaves the most for the rest
-        found = name.find(part, at, end)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return at <= end
+def _star(token: re.Match[str]) -> str:
+    return OPENING if token[0] == LITERAL else "*"
 
 
 def _may_hold_manifests(path: Path) -> bool:

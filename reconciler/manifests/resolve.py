@@ -14,11 +14,10 @@ and sent.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.kinds.fields import KINDS
-from reconciler.manifests.files import OpeningError, Reason, open_folder, read_file
+from reconciler.manifests.files import OpeningError, Reason, folder_beneath, read_file
 from reconciler.manifests.manifest import Manifest, Origin, Path, Root
 from reconciler.manifests.placeholders import OPENING, left_over, may_have_left_over, position
 from reconciler.manifests.variables import Variables, left_over_finding, unreplaced_note
@@ -175,10 +174,7 @@ def read_script(root: Root, parts: Sequence[str]) -> str:
         ScriptFileError: it cannot be read, or is not UTF-8.
     """
     try:
-        with ExitStack() as handles:
-            folder = handles.enter_context(open_folder(root.path, follow=True))
-            for part in parts[:-1]:
-                folder = handles.enter_context(open_folder(part, folder))
+        with folder_beneath(root.path, parts[:-1]) as folder:
             data = read_file(parts[-1], folder, MAX_SCRIPT_FILE)
     except OpeningError as fault:
         raise _refusal(fault) from None

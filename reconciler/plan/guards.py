@@ -50,8 +50,6 @@ class Allowances:
             addresses (``Kind/organization[/project]/name``) folded, and as they were given.
         reasons: Why, by the folded addresses; kept with what is written to these objects.
         begun: Specs of the inactive objects that an interrupted run was about to make, by id.
-        waived: Policies that would refuse a change and their waivers, by the address of its object,
-            or by an empty text for all changes; kept with what is written.
         redo: Folded addresses of objects whose undone values may come back.
     """
 
@@ -61,20 +59,14 @@ class Allowances:
     lockouts: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     begun: Mapping[str, Spec] = field(default_factory=dict)
-    waived: Mapping[str, str] = field(default_factory=dict)
     redo: frozenset[str] = frozenset()
 
     def reason_for(self, change: Change) -> str:
         """Return the reason of ``--break-glass`` for an object, by its old or its new name."""
         if not self.reasons:
             return ""
-        told = (self.reasons[each] for each in addresses_of(change) if each in self.reasons)
-        return next(told, "")
-
-    def waived_for(self, change: Change) -> str:
-        """Return the policies that would refuse a change or the whole plan, and their waivers."""
-        keys = (ref_of(change).address, "") if self.waived else ()
-        return ", ".join(self.waived[key] for key in keys if key in self.waived)
+        found = (self.reasons[each] for each in addresses_of(change) if each in self.reasons)
+        return next(found, "")
 
 
 def blocks(

@@ -411,9 +411,15 @@ class Plan:
     left_out: Summary = NONE_LEFT_OUT
     whole: tuple[Change, ...] = ()
 
-    @property
-    def waived_in_words(self) -> Mapping[str, str]:
-        """Return the policies and their waivers that let a change pass, by its object's address."""
+    def waived_for(self, change: Change) -> str:
+        """Return the policies that would refuse a change or the whole plan, and their waivers."""
+        known = self._waived_in_words
+        keys = (ref_of(change).address, "") if known else ()
+        return ", ".join(known[key] for key in keys if key in known)
+
+    @cached_property
+    def _waived_in_words(self) -> Mapping[str, str]:
+        """Return them by the address of an object, or by an empty text for all changes."""
         found: dict[str, list[str]] = {}
         for each in self.waived:
             found.setdefault(each.ref, []).append(f"{each.policy} by {each.waiver}")
@@ -462,3 +468,6 @@ class Plan:
             owed_elsewhere=self.owed_elsewhere,
             owed_left=self.owed_left,
         )
+
+
+NO_PLAN = Plan(Scope(), "", ())

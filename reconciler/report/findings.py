@@ -47,7 +47,7 @@ def _source(location: SourceLocation | None, layout: Layout) -> list[str]:
     if location is None or not location.line or layout.line_at is None:
         return []
     line = layout.line_at(location)
-    if line is None:
+    if line is None or "\0" in line:  # a file in UTF-16 or UTF-32 is not read as text
         return []
     return [layout.style(each, "dim") for each in excerpt(line, location, layout.width)]
 

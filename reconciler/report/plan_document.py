@@ -39,6 +39,7 @@ from reconciler.plan.risk import (
     Risk,
     expected_problems,
     most_dangerous,
+    names_of,
     risks_of,
 )
 from reconciler.report.differences import value_as_text, what_differs
@@ -112,6 +113,18 @@ class Shown(NamedTuple):
         if isinstance(change, Update) and (change.kept or change.new_owner):
             return True
         return bool(self.risks or self.blocks or self.problems)
+
+    @property
+    def counted_with(self) -> Hashable:
+        """Return what it has in common with the changes that a long plan counts together.
+
+        Deletes are counted by kind and risks, so that none is behind harmless ones. Nothing is
+        returned for a change that is always shown.
+        """
+        if self.word == "delete" and not self.blocks:
+            return self.word, self.ref.kind, names_of(self.risks)
+        is_plain = self.word in {"create", "update"} and not self.needs_review
+        return self.word if is_plain else None
 
     @property
     def equal(self) -> Hashable:
@@ -307,20 +320,19 @@ class PlanDocument:
     def folded(self) -> tuple[list[Group], list[Shown]]:
         """Return the groups that a folded report shows, and the changes that it does not.
 
-        Those are creates and updates without a risk, each above ``WHOLE``; every other change is
-        always shown.
+        Those are creates and updates without a risk, and deletes of one kind with the same risks,
+        each above ``WHOLE``; every other change is always shown.
         """
         groups: list[Group] = []
         hidden: list[Shown] = []
-        plain: Counter[str] = Counter()
+        plain: Counter[Hashable] = Counter()
         for group in equal_together(self.changes):
-            first = group[0]
-            if first.word in {"create", "update"} and not first.needs_review:
-                plain[first.word] += 1
-                if plain[first.word] > WHOLE:
-                    hidden += group
-                    continue
-            groups.append(group)
+            common = group[0].counted_with
+            plain[common] += 1
+            if common is not None and plain[common] > WHOLE:
+                hidden += group
+            else:
+                groups.append(group)
         return groups, hidden
 
     @cached_property

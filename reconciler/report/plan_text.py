@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from reconciler.plan.diff import OPTIONS, OPTIONS_IN_WORDS
 from reconciler.plan.risk import names_of
@@ -43,8 +44,9 @@ SHOW_EACH = "Give --full to see each."
 def plan_as_text(document: PlanDocument, layout: Layout = BARE) -> str:
     """Return a plan in words: the service first, what decides last.
 
-    Where the layout is folded, equal changes of a long plan stand together, and creates and
-    updates without a risk above ``WHOLE`` are counted and not shown. Every other change is shown.
+    Where the layout is folded, equal changes of a long plan stand together; creates and updates
+    without a risk, and deletes of one kind with the same risks, are counted and not shown above
+    ``WHOLE``. Every other change is shown.
     """
     style = layout.style
     groups: list[Group] = [(each,) for each in document.changes]
@@ -95,14 +97,17 @@ def _refusals(document: PlanDocument, style: Style) -> Iterator[str]:
         yield f"  {visible(f'{block.location}: {block.summary}')}"
 
 
+_HIDDEN = {"create": " without a risk", "update": " without a risk", "delete": ""}
+
+
 def _hidden(changes: Sequence[Shown], layout: Layout) -> Iterator[str]:
     """Yield a line for each operation whose changes are counted and not shown."""
-    for name in ("create", "update"):
+    for name, which in _HIDDEN.items():
         kinds = Counter(each.ref.kind for each in changes if each.word == name)
         if count := kinds.total():
             counted = ", ".join(f"{kinds[kind]} {kind.value}" for kind in Kind if kind in kinds)
             noun = name if count == 1 else f"{name}s"
-            line = f"{SYMBOLS[name][0]} {count} more {noun} without a risk ({counted}). {SHOW}"
+            line = f"{SYMBOLS[name][0]} {count} more {noun}{which} ({counted}). {SHOW}"
             yield "\n".join(_fitted(line, layout, "bold"))
 
 
@@ -114,7 +119,8 @@ def _ending(document: PlanDocument, layout: Layout, in_short: int) -> Iterator[s
     count = len(document.changes)
     yield from _counts(document, layout.style)
     if count > MANY:
-        guards = findings_in_short(finding_groups(document.plan.blocks), layout)
+        within = replace(layout, width=max(layout.width - len("  "), 0))  # of the section
+        guards = findings_in_short(finding_groups(document.plan.blocks), within)
         yield from section("Guards:", guards, layout.style)
         named = ", ".join(f"{of} {name}" for name, of in document.risk_counts.items())
         if named:

@@ -124,7 +124,10 @@ LEAST = 2_000
 """The summary alone is never longer than this."""
 
 WHOLE = 50
-"""Plain creates, or objects that were made, that a folded report shows; the others are counted."""
+"""Changes without a risk, deletes alike, or objects that were made, that a folded report shows.
+
+The others are counted.
+"""
 
 _IN_USER = re.compile(r"(://[^/?#@:]*):[^/?#]*@")
 _IN_QUERY = re.compile(r"([?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)

@@ -12,10 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reconciler.errors import (
-    ServiceError,
-    ServiceUnavailableError,
-)
+from reconciler.errors import ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call, Code
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
 from reconciler.service_client.locks import Leases, LocalLock, ProcessIdentity, UntilRefused

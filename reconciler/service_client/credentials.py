@@ -11,11 +11,10 @@ import json
 import os
 import re
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 from urllib.parse import urlencode
 
 from reconciler.errors import (
@@ -189,10 +188,15 @@ def read_key(path: Path) -> ServiceUserKey:
     return ServiceUserKey(user, key_id, Secret(private))
 
 
-class ShortToken(ABC):
+NewToken: TypeAlias = Callable[[Fetch, int], tuple[Secret, float]]
+"""Asks for a token at a time; returns it and the seconds for which it counts."""
+
+
+class ShortToken:
     """Credentials that ask the service itself for a token, and for a new one before it ends."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, new_token: NewToken, clock: Callable[[], float] = time.time) -> None:
+        self._new_token = new_token
         self._clock = clock
         self._token: Secret | None = None
         self._ends = 0.0
@@ -211,29 +215,16 @@ class ShortToken(ABC):
         known, self._token = self._token, None
         return known is not None
 
-    @abstractmethod
-    def _new_token(self, fetch: Fetch, now: int) -> tuple[Secret, float]:
-        """Return a token, and the seconds for which it counts."""
 
+def by_key_file(key: ServiceUserKey, endpoint: Endpoint) -> NewToken:
+    """Return a function that asks for tokens of a service user or a machine, by its key file."""
 
-class KeyFileToken(ShortToken):
-    """Credentials of a service user or a machine, by its key file."""
-
-    def __init__(
-        self,
-        key: ServiceUserKey,
-        endpoint: Endpoint,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        super().__init__(clock)
-        self._key = key
-        self._endpoint = endpoint
-
-    def _new_token(self, fetch: Fetch, now: int) -> tuple[Secret, float]:
-        issuer, where = token_endpoint(fetch, self._endpoint)
-        assertion = signed(self._key, issuer, now)
-        form = {"grant_type": GRANT, "assertion": assertion, "scope": SCOPE}
+    def new_token(fetch: Fetch, now: int) -> tuple[Secret, float]:
+        issuer, where = token_endpoint(fetch, endpoint)
+        form = {"grant_type": GRANT, "assertion": signed(key, issuer, now), "scope": SCOPE}
         return given_token(fetch, where, form, "this key", _CHECK_KEY)
+
+    return new_token
 
 
 def given_token(
@@ -290,7 +281,8 @@ def signed(key: ServiceUserKey, audience: str, now: int) -> str:
 
     private = load_key(key.private)
     if private is None:
-        raise _refused("the key in the key file cannot be read, or is neither RSA nor of P-256")
+        problem = "the key in the key file cannot be read, or is neither RSA nor of P-256"
+        raise AccessDeniedError(problem, remedy=_CHECK_KEY)
     header = {"alg": algorithm_of(private), "typ": "JWT", "kid": key.id}
     claims = {"iss": key.user, "sub": key.user, "aud": audience, "iat": now, "exp": now + LIFE}
     body = f"{_part(json.dumps(header).encode())}.{_part(json.dumps(claims).encode())}"
@@ -334,10 +326,6 @@ _CHECK_KEY = (
     "Check that the key file is of this service, has not expired, and that the user still exists; "
     "or give a token in RECONCILER_TOKEN."
 )
-
-
-def _refused(problem: str) -> AccessDeniedError:
-    return AccessDeniedError(problem, remedy=_CHECK_KEY)
 
 
 def _no_key(path: Path) -> LocalFileError:

@@ -79,7 +79,10 @@ class Limits:
     one after the other, so each try may take as long as all tries together.
 
     Attributes:
-        connect: To reach the service.
+        first_connect: To reach a service that has not answered yet. TCP can send one lost packet
+            again in that time, so there is no other try: an address that swallows packets is
+            reported within 2 s.
+        connect: To reach a service that has answered before.
         silence: Between two pieces of an answer.
         one_try: For a try from its beginning to the end of its answer.
         total: For the calls that are sent together, besides what the rate makes them wait;
@@ -88,6 +91,7 @@ class Limits:
         per_second: Requests a second, or 0 for as many as go.
     """
 
+    first_connect: float = 1.5
     connect: float = 5.0
     silence: float = 10.0
     one_try: float = 20.0
@@ -363,7 +367,8 @@ class HttpWire:
         """Return the reply where no answer came that can be read; and if another try may help."""
         if isinstance(failure, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
             why = connection_failure(failure, self._endpoint, through_proxy=self._proxied)
-            return why, not is_untrusted(failure)
+            is_swallowed = isinstance(failure, httpx.ConnectTimeout) and not self._was_reached
+            return why, not (is_swallowed or is_untrusted(failure))
         if isinstance(failure, ValueError):  # too large or compressed, and would be so again
             problem = f"the service's answer cannot be read: {failure}"
             return lost(problem, CHECK_ADDRESS), False
@@ -385,7 +390,8 @@ class HttpWire:
             httpx.TransportError, OSError: it failed on the way.
             ValueError: the response is larger than is read, or compressed.
         """
-        timeouts = {"connect": limits.connect, "pool": limits.connect}
+        connect = limits.connect if self._was_reached else limits.first_connect
+        timeouts = {"connect": connect, "pool": limits.connect}
         timeouts |= {"read": limits.silence, "write": limits.silence}
         verb, url, body = target
         request = httpx.Request(

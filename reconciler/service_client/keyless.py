@@ -6,10 +6,9 @@ is asked for anew, or read again, each time: nothing is written anywhere.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 from urllib.parse import quote, urlsplit
 
 from reconciler.errors import (
@@ -26,7 +25,7 @@ from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.credentials import (
     MAX_FILE,
     Fetch,
-    ShortToken,
+    NewToken,
     given_token,
     token_endpoint,
     token_of,
@@ -39,69 +38,38 @@ VARIABLE = "RECONCILER_ID_TOKEN"
 REQUEST_URL, REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 
 
-class IdTokens(Protocol):
-    """A way to have a signed token of the job."""
-
-    def token(self, fetch: Fetch, origin: str) -> Secret:
-        """Return a signed token for a service.
-
-        Raises:
-            AccessDeniedError, LocalFileError, ServiceError: there is none.
-        """
-        ...
+IdTokens: TypeAlias = Callable[[Fetch, str], Secret]
+"""Returns a signed token of the job for an origin; raises where there is none."""
 
 
-class OfJob:
-    """A signed token that the job was given in a variable, for all of its time."""
-
-    def __init__(self, token: Secret) -> None:
-        self._token = token
-
-    def token(self, fetch: Fetch, origin: str) -> Secret:
-        """Return it."""
-        return self._token
-
-
-class OfFile:
-    """A signed token in a file, which another program may replace by a newer one."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def token(self, fetch: Fetch, origin: str) -> Secret:
-        """Return what the file has now."""
-        try:
-            content, _ = read_start(self._path, MAX_FILE)
-        except OSError as failure:
-            raise LocalFileError(
-                f"cannot read {self._path}: {failure.strerror or failure}",
-                remedy="Name the file of the signed token with --id-token-file.",
-            ) from failure
-        return token_of(content.decode("ascii", errors="replace"), str(self._path))
+def _in_file(path: Path) -> Secret:
+    """Return what a file has now: another program may replace the token by a newer one."""
+    try:
+        content, _ = read_start(path, MAX_FILE)
+    except OSError as failure:
+        raise LocalFileError(
+            f"cannot read {path}: {failure.strerror or failure}",
+            remedy="Name the file of the signed token with --id-token-file.",
+        ) from failure
+    return token_of(content.decode("ascii", errors="replace"), str(path))
 
 
-class OfGitHub:
-    """Signed tokens that GitHub's runner gives a job that has the permission."""
+def _of_github(request_url: str, bearer: Secret) -> IdTokens:
+    """Return a function that asks the runner of GitHub for a token of the job.
 
-    def __init__(self, url: str, bearer: Secret) -> None:
-        """Take address and token of the runner's own variables.
+    Raises:
+        UsageError: the address is not encrypted.
+    """
+    parts = urlsplit(request_url)
+    if parts.scheme != "https" and not is_loopback_host(parts.hostname or ""):
+        raise UsageError(
+            f"{REQUEST_URL} is not an https address",
+            remedy="GitHub's runner sets it: run the command in a job, without setting it.",
+        )
 
-        Raises:
-            UsageError: the address is not encrypted.
-        """
-        parts = urlsplit(url)
-        if parts.scheme != "https" and not is_loopback_host(parts.hostname or ""):
-            raise UsageError(
-                f"{REQUEST_URL} is not an https address",
-                remedy="GitHub's runner sets it: run the command in a job, without setting it.",
-            )
-        self._url = url
-        self._bearer = bearer
-
-    def token(self, fetch: Fetch, origin: str) -> Secret:
-        """Return a new one, made for this service alone."""
-        url = f"{self._url}{'&' if '?' in self._url else '?'}audience={quote(origin, safe='')}"
-        headers = {"authorization": f"bearer {self._bearer.reveal()}", "accept": "application/json"}
+    def ask(fetch: Fetch, origin: str) -> Secret:
+        url = f"{request_url}{'&' if '?' in request_url else '?'}audience={quote(origin, safe='')}"
+        headers = {"authorization": f"bearer {bearer.reveal()}", "accept": "application/json"}
         try:
             response = fetch("GET", url, headers, None)
             value = read_object(response.content).get("value") if response.status == 200 else None
@@ -117,6 +85,8 @@ class OfGitHub:
             )
         return token_of(value, "the answer of GitHub")
 
+    return ask
+
 
 def id_tokens(file: Path | None, environ: Mapping[str, str]) -> IdTokens:
     """Return where the signed token of this job comes from: a file, a variable, or GitHub.
@@ -126,12 +96,13 @@ def id_tokens(file: Path | None, environ: Mapping[str, str]) -> IdTokens:
         AccessDeniedError: what the variable holds cannot be a token.
     """
     if file is not None:
-        return OfFile(file)
+        return lambda _fetch, _origin: _in_file(file)
     if text := environ.get(VARIABLE):
-        return OfJob(token_of(text, VARIABLE))
+        of_job = token_of(text, VARIABLE)  # for all of its time
+        return lambda _fetch, _origin: of_job
     url, bearer = environ.get(REQUEST_URL), environ.get(REQUEST_TOKEN)
     if url and bearer:
-        return OfGitHub(url, token_of(bearer, REQUEST_TOKEN))
+        return _of_github(url, token_of(bearer, REQUEST_TOKEN))
     raise UsageError(
         "--keyless found no signed token of this job",
         remedy="On GitHub give the job `permissions: id-token: write`; on GitLab an entry "
@@ -139,25 +110,19 @@ def id_tokens(file: Path | None, environ: Mapping[str, str]) -> IdTokens:
     )
 
 
-class KeylessToken(ShortToken):
-    """Credentials that exchange signed tokens, and do so again before the short one ends."""
+def by_exchange(source: IdTokens, endpoint: Endpoint) -> NewToken:
+    """Return a function that exchanges signed tokens for short ones of a service."""
 
-    def __init__(
-        self, source: IdTokens, endpoint: Endpoint, clock: Callable[[], float] = time.time
-    ) -> None:
-        super().__init__(clock)
-        self._source = source
-        self._endpoint = endpoint
-
-    def _new_token(self, fetch: Fetch, now: int) -> tuple[Secret, float]:
-        origin, where = token_endpoint(fetch, self._endpoint)
-        signed = self._source.token(fetch, origin)
+    def new_token(fetch: Fetch, _now: int) -> tuple[Secret, float]:
+        origin, where = token_endpoint(fetch, endpoint)
         form = {
             "grant_type": GRANT,
-            "subject_token": signed.reveal(),
+            "subject_token": source(fetch, origin).reveal(),
             "subject_token_type": TYPE,
         }
         return given_token(fetch, where, form, "this job", _WHY_NONE)
+
+    return new_token
 
 
 _WHY_NONE = (

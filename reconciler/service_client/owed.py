@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from reconciler.errors import LockHeldError, ServiceError
-from reconciler.resources.call import Call, Code, JsonObject
+from reconciler.errors import ServiceError
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.secret import Secret
 from reconciler.service_client.answers import (
     PAGE,
@@ -23,14 +23,7 @@ from reconciler.service_client.answers import (
     unsound,
 )
 from reconciler.service_client.port import Context, CreateOrder, Order, SecretOrder, Written
-from reconciler.service_client.wire import (
-    AGAIN,
-    Wire,
-    WireRefusal,
-    answers_of,
-    no_custody,
-    service_error,
-)
+from reconciler.service_client.wire import Wire, answers_of, no_custody
 from reconciler.state import ObservedObject, OwedSecret
 
 AT_ONCE = 500  # secrets of one claim or acknowledgement
@@ -107,9 +100,8 @@ class Custody:
         for owner, mine in self._by_owner(delivered):
             named = [(each.id, each.sequence) for each in mine]
             calls.append(_custody_call("AcknowledgeSecrets", owner, named, leases))
-        for reply in self._wire.send(calls) if calls else ():
-            if isinstance(reply, WireRefusal):
-                raise _lease_lost() if reply.code == Code.ABORTED else service_error(reply)
+        lost = "another run has taken the lock of the organization, or it ran out"
+        answers_of(self._wire, calls, lost)
 
     def _by_owner(self, values: Iterable[T]) -> Iterator[tuple[_Owner, Sequence[T]]]:
         """Yield values by organization, as many at a time as one call may name."""
@@ -191,9 +183,3 @@ def _claimed(owed: OwedSecret, fields: JsonObject) -> Written | ServiceError:
     if not isinstance(secret, str) or not secret or sequence_of(fields, "madeAt") != owed.made_at:
         raise unsound(owed.id, "a claim was answered with neither its secret nor an error")
     return Written(owed.id, owed.made_at, text_of(fields, "clientId"), Secret(secret))
-
-
-def _lease_lost() -> LockHeldError:
-    return LockHeldError(
-        "another run has taken the lock of the organization, or it ran out", remedy=AGAIN
-    )

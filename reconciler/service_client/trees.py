@@ -5,21 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from reconciler.errors import LockHeldError
 from reconciler.kinds.fields import KINDS
-from reconciler.resources.call import Call, Code, JsonObject
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import KIND_NAMED, PROJECT, ResourceRef, fold
 from reconciler.resources.undone import undone_of
 from reconciler.service_client.answers import id_of, objects_of, sequence_of, text_of, unsound
 from reconciler.service_client.locks import Leases, ProcessIdentity, Terms, UntilRefused
 from reconciler.service_client.port import Context
-from reconciler.service_client.wire import (
-    AGAIN,
-    Wire,
-    WireRefusal,
-    answers_of,
-    service_error,
-)
+from reconciler.service_client.wire import Wire, answers_of
 from reconciler.state import (
     Applied,
     FeedEvent,
@@ -151,12 +144,11 @@ class Trees:
 
     def record_commit(self, commit: str, outcome: str, context: Context) -> None:
         """Record that a commit was applied, in every organization that is led."""
-        text = json.dumps(context)
         said = {"tree": self._tree, "commit": commit, "outcome": outcome}
         # A run that was stopped after it applied may have been followed by another one. Then its
         # record would be of a commit that is not the last one any more: the lock tells.
-        locks = self._locks()
-        for refusal in self._refusals(
+        locks, text = self._locks(), json.dumps(context)
+        calls = [
             Call(
                 "RecordCommit",
                 {"organization": name, "lease": lease, **said},
@@ -164,13 +156,9 @@ class Trees:
                 context=text,
             )
             for name, lease in self._leases.by_folded_name().items()
-        ):
-            raise self._not_led() if refusal.code == Code.ABORTED else service_error(refusal)
-
-    def _not_led(self) -> LockHeldError:
-        return LockHeldError(
-            f"another run leads tree {self._tree} by now, or the lease ran out", remedy=AGAIN
-        )
+        ]
+        lost = f"another run leads tree {self._tree} by now, or the lease ran out"
+        answers_of(self._wire, calls, lost)
 
     def pause(self, tree: str, organizations: Collection[str], reason: str, seconds: int) -> None:
         """Say that a tree is not to be applied, for so many seconds from now."""
@@ -182,9 +170,3 @@ class Trees:
         """End the pauses of a tree."""
         named = ({"organization": name, "tree": tree} for name in organizations)
         answers_of(self._wire, [Call("ResumeTree", fields) for fields in named])
-
-    def _refusals(self, calls: Iterable[Call]) -> Iterator[WireRefusal]:
-        """Send calls; yield those that were refused."""
-        sent = [*calls]
-        replies = self._wire.send(sent) if sent else ()
-        return (reply for reply in replies if isinstance(reply, WireRefusal))

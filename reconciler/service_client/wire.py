@@ -17,6 +17,7 @@ from reconciler.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     InvalidArgumentError,
+    LockHeldError,
     ObjectNotFoundError,
     PreconditionFailedError,
     ServiceError,
@@ -205,15 +206,18 @@ def no_custody() -> ServiceError:
     )
 
 
-def answers_of(wire: Wire, calls: Sequence[Call]) -> Sequence[JsonObject]:
+def answers_of(wire: Wire, calls: Sequence[Call], lost: str = "") -> Sequence[JsonObject]:
     """Carry out calls and return their answers, in their order.
 
     Raises:
+        LockHeldError: a call was aborted; ``lost`` says which lease the run lost.
         ServiceError: the wire failed, or a call was refused.
     """
     answers = []
     for reply in wire.send(calls) if calls else ():
         if isinstance(reply, WireRefusal):
+            if lost and reply.code == Code.ABORTED:
+                raise LockHeldError(lost, remedy=AGAIN)
             raise service_error(reply)
         answers.append(reply.fields)
     return answers

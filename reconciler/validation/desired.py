@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, cut, error, warning
-from reconciler.manifests.manifest import Loaded, Manifest
+from reconciler.manifests.manifest import Loaded, Manifest, kind_of
 from reconciler.resources.capabilities import CAPABILITIES, uses
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.nearest import NearNames, NearOwners, nearest, one_of
@@ -205,15 +205,6 @@ def resource_of(kind: Kind, manifest: Manifest) -> Resource:
 
 
 _SHAPE = "Every manifest needs apiVersion, kind and metadata, and most kinds a spec."
-
-
-def kind_of(document: Any) -> Kind | None:
-    """Return the kind a document says it is of, or None."""
-    if isinstance(document, dict):
-        kind = document.get("kind")
-        if isinstance(kind, str):
-            return KIND_NAMED.get(kind)
-    return None
 
 
 def _envelope_findings(manifest: Manifest) -> Iterator[Diagnostic]:

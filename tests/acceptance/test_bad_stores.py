@@ -217,6 +217,11 @@ DAMAGES = {
         "is not what was written",
         "Action greet (id [0-9]+) was replaced by what the log says",
     ),
+    "another name": (
+        "UPDATE {}events SET payload = replace(payload, '\"greet\"', '\"mallory\"')",
+        "is not what was written",
+        "Action greet (id [0-9]+) was replaced by what the log says",
+    ),
     "an event that cannot be read": (
         "UPDATE {}events SET payload = '{{}}' WHERE type = 'action.added'",
         "is not what was written",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Run
+from tests.acceptance.conftest import Run, write
 
 STORE = ".reconciler/identity.db"
 TLS = ("--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem")
@@ -76,6 +76,28 @@ def test_an_export_does_not_write_into_a_pipe(run: Run, small: Path) -> None:
 
     assert refused.code == 1, refused.all
     assert f"cannot write out/acme/organization.yaml: {NOT_REGULAR}" in refused.err
+
+
+@pytest.mark.parametrize("name", ["index", "config"])
+def test_git_is_not_asked_where_it_would_wait_for_a_pipe(
+    run: Run, small: Path, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    """It would wait for its time limit, to tell whether a file was edited."""
+    git = small.parent / ".git"
+    write(git / "HEAD", f"{'a' * 40}\n")
+    program = write(tmp_path_factory.mktemp("bin") / "git", "#!/bin/sh\necho asked >> asked\n")
+    program.chmod(0o755)
+    here = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+
+    asked = run("plan", **here)
+    was_asked = (git / "asked").is_file()
+    (git / "asked").unlink(missing_ok=True)
+    os.mkfifo(git / name)
+    planned = run("plan", **here)
+
+    assert (asked.code, planned.code) == (0, 0), asked.all + planned.all
+    assert was_asked
+    assert not (git / "asked").exists()
 
 
 @pytest.mark.parametrize("name", ["HEAD", "refs/heads/main", "packed-refs", "commondir"])

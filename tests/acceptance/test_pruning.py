@@ -160,6 +160,7 @@ def test_a_manifest_in_utf_16_says_how_to_save_it(run: Run, teams: Path) -> None
     assert ran.code == 1
     assert f"manifests/{GREET}:1:1: error YAML-ENCODING: the file is UTF-16" in ran.err
     assert "Out-File -Encoding utf8" in ran.err
+    assert "u{0}" not in ran.err  # its lines, read as UTF-8
     assert "iconv -f UTF-16 -t UTF-8" in ran.err
 
 

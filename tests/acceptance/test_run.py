@@ -906,6 +906,18 @@ def test_a_commit_does_not_take_its_own_policies_away(embedded: Loop) -> None:
     assert loop.held("greet")["spec"]["timeout"] == "20s"
 
 
+def test_what_a_waiver_lets_pass_stands_with_the_event(embedded: Loop) -> None:
+    loop = embedded
+    waiver = a_waiver("moving", "short", "Action/acme/greet")
+    tip = loop.push({**policed(SHORT, waiver), "manifests/greet.yaml": an_action(timeout="20s")})
+
+    done = loop.once("apply", "--trust-commit", tip)
+    shown = loop.run("history", "Action/acme/greet", "--service", loop.service, "--format", "json")
+
+    assert done.code == 0, done.all
+    assert shown.json["events"][0]["waived"] == "short by moving"
+
+
 def test_a_new_policy_of_a_commit_counts_at_once(embedded: Loop) -> None:
     """It only judges harder, so that nobody has to trust it first."""
     loop = embedded

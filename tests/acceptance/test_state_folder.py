@@ -51,6 +51,19 @@ def test_a_link_out_of_the_repository_is_refused_by_every_command(
     assert not list(outside.iterdir())
 
 
+def test_a_link_where_there_is_no_repository_is_refused_in_words_for_that(
+    run: Run, small: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """As in a container, where a volume may be meant: it can be mounted there."""
+    (small.parent / ".reconciler").symlink_to(tmp_path_factory.mktemp("volume"))
+
+    refused = run("apply", "--auto-approve")
+
+    assert refused.code == 1
+    assert "Error: .reconciler leads out of the current folder" in refused.err
+    assert "A container can mount a volume there." in refused.err
+
+
 def test_a_link_within_the_repository_is_followed(run: Run, small: Path) -> None:
     """It leads to what the same people can change."""
     write(small.parent / ".git" / "HEAD", "")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from reconciler.service_client.http_wire import Limits
 from tests.acceptance.conftest import Run, write
 from tests.certificates import DAY, a_certificate
 from tests.faults.http_client.strange import JSON, Strange
@@ -105,6 +108,34 @@ def test_a_certificate_that_is_refused_says_why_in_its_own_word(
         assert told.code == 1
         assert wrong(address, f"the certificate of {{}} {word}", remedy).search(told.err), told.err
     assert strange.asked == []
+
+
+@contextmanager
+def swallowing_packets() -> Iterator[str]:
+    """Yield an address where no connection is ever made: Linux drops them, the queue is full."""
+    with ExitStack() as opened:
+        listener = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            waiting = opened.enter_context(socket.socket())
+            waiting.settimeout(0)
+            waiting.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("command", [["plan"], ["apply", "--auto-approve"], ["doctor"]])
+def test_an_address_that_swallows_packets_is_tried_once(
+    run: Run, small: Path, command: list[str]
+) -> None:
+    """Nobody waits 15 s to learn of a wrong digit: one try, of 1.5 s at most."""
+    with swallowing_packets() as address:
+        told = run(*command, "--service", address, "--verbose", **TOKEN)
+
+    tries = re.findall(r"^GET .*: no answer, (\d+) ms$", told.err, re.MULTILINE)
+    assert told.code == 1, told.all
+    assert len(tries) == 1, told.err
+    assert int(tries[0]) < 1000 * Limits().connect
+    assert f"{address} cannot be reached (it took too long)" in told.all
+    assert "Check the address in --service, the network and any firewall" in told.all
 
 
 def test_a_service_that_fails_for_a_moment_is_asked_again_and_each_time_is_shown(

@@ -18,6 +18,7 @@ from reconciler.cli.clients import sink_for
 from reconciler.cli.connection import (
     Connection,
     is_file,
+    require_extra,
     require_seal_key,
     store_path,
 )
@@ -30,11 +31,11 @@ from reconciler.cli.run.memory import Purpose
 from reconciler.cli.run.notify import Notices
 from reconciler.cli.run.status import COMMIT
 from reconciler.cli.run.writing import Writer
-from reconciler.cli.serve import address_to_listen, require_libraries
+from reconciler.cli.serve import address_to_listen
 from reconciler.cli.signals import handle_with, heeded
 from reconciler.continuous.decision import Mode
 from reconciler.continuous.pace import TRIGGER_SECONDS
-from reconciler.errors import InterruptedRunError, LockHeldError, UsageError, cannot_write
+from reconciler.errors import InterruptedRunError, LockHeldError, UsageError, writing
 from reconciler.git.address import Access, checked_ref, parse_address
 from reconciler.git.mirror import Mirror
 from reconciler.plan.guards import Allowances
@@ -47,10 +48,11 @@ from reconciler.resources.secret import Secret
 LOG = logging.getLogger("reconciler.run")
 OURS_SECONDS = 30
 ZITADEL_SECONDS = 300
+_OTHER_STATE = "Name a folder with --state that this user may write to."
 
 
-class GitForm(NamedTuple):
-    """The settings that say where the manifests are, and how they are read."""
+class RunForm(NamedTuple):
+    """The settings of a run; files have absolute paths, because it works in its state."""
 
     repository: str
     ref: str
@@ -59,23 +61,6 @@ class GitForm(NamedTuple):
     known_hosts: Path | None
     git_ca_file: Path | None
     use_proxy: bool
-
-    def access(self) -> Access:
-        """Return the files that give access, with absolute paths."""
-        proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
-        return Access(
-            _absolute(self.git_credentials_file),
-            _absolute(self.ssh_key_file),
-            _absolute(self.known_hosts),
-            _absolute(self.git_ca_file),
-            proxy if self.use_proxy else "",
-        )
-
-
-class RunForm(NamedTuple):
-    """The settings that say what a run may do."""
-
-    git: GitForm
     mode: str
     interval: int | None
     state_folder: Path
@@ -99,40 +84,37 @@ class RunForm(NamedTuple):
     tls_key: Path | None
     behind_tls_proxy: bool
     commit_url: str
-    allow_updates: int | None
-    allow_deletes: int | None
-    no_adopt: bool
     require_secrets: bool
     log_format: str
 
     @property
-    def allowed(self) -> Allowances:
-        """Return what guards allow."""
-        return Allowances(self.allow_updates, self.allow_deletes, adopt=not self.no_adopt)
+    def access(self) -> Access:
+        """Return the files that give access to the repository."""
+        proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
+        return Access(
+            self.git_credentials_file,
+            self.ssh_key_file,
+            self.known_hosts,
+            self.git_ca_file,
+            proxy if self.use_proxy else "",
+        )
 
     @property
     def said(self) -> Said:
         """Return what is said of commits."""
         return Said(
-            _absolute(self.signed_by),
+            self.signed_by,
             self.accept or "",
             self.trust_commit or "",
             self.applied or "",
             writes=self.mode != Mode.OBSERVE,
         )
 
-    def settings(self, purpose: Purpose) -> Settings:
-        """Return what the rounds are made by."""
-        interval = self.interval or OURS_SECONDS
-        return Settings(purpose, interval, Mode(self.mode), self.heal_protected)
-
 
 def _run_form(given: Mapping[str, Any]) -> RunForm:
-    git = GitForm(**{name: given[name] for name in GitForm._fields})
-    named = {name: given[name] for name in RunForm._fields[1:]}
-    # A run works in its state: files are named from where it was started.
-    files = {name: _absolute(file) for name, file in named.items() if isinstance(file, Path)}
-    return RunForm(**{"git": git, **named, **files})
+    named = {name: given[name] for name in RunForm._fields}
+    files = {name: file.absolute() for name, file in named.items() if isinstance(file, Path)}
+    return RunForm(**{**named, **files})
 
 
 @command(
@@ -146,6 +128,7 @@ def run_command(
     paths: tuple[str, ...],
     connection: Connection,
     secrets_to: str | None,
+    allowed: Allowances,
     form: RunForm,
 ) -> int:
     """Follow a branch: watch the service, undo changes made by hand, apply new commits.
@@ -154,17 +137,18 @@ def run_command(
     manifests. SIGTERM ends it once what is being written is done; SIGHUP starts
     a round and reads the certificate of the page again.
     """
-    require_libraries("run")
+    require_extra("run", "serve")
     from reconciler.service.transport.logs import set_up_logs
 
     _check_page(form)
     _check_notices(form)
-    address, ref = parse_address(form.git.repository), checked_ref(form.git.ref)
-    access = form.git.access()
+    address, ref, access = parse_address(form.repository), checked_ref(form.ref), form.access
     access.check(address)
     connection = _absolute_connection(connection)
     require_seal_key(connection)
-    state = _state_folder(form.state_folder)
+    state = form.state_folder
+    with writing(f"make the folder {state}", _OTHER_STATE):
+        make_folder(state)
     connection = replace(connection, state=state, environment=form.run_environment)
     sink = sink_for(connection, _absolute_sink(secrets_to))
     purpose = Purpose(
@@ -178,8 +162,10 @@ def run_command(
         mirror.check()
         with closing(Commits(mirror, state, wanted)) as commits:
             lineage = Lineage(purpose, state, form.said, mirror, commits)
-            writer = Writer(connection, sink, form.allowed, signals.stops, form.require_secrets)
-            made = Controller(form.settings(purpose), mirror, commits, lineage, writer, notices)
+            writer = Writer(connection, sink, allowed, signals.stops, form.require_secrets)
+            interval = form.interval or OURS_SECONDS
+            settings = Settings(purpose, interval, Mode(form.mode), form.heal_protected)
+            made = Controller(settings, mirror, commits, lineage, writer, notices)
             with closing(made) as controller:
                 return _rounds(controller, signals, form)
 
@@ -215,16 +201,6 @@ def _absolute_sink(address: str | None) -> str | None:
     return f"{kind}:{Path(path).absolute()}" if kind in {"file", "age"} and path else address
 
 
-def _state_folder(written: Path) -> Path:
-    state = written.absolute()
-    try:
-        make_folder(state)
-    except OSError as failure:
-        remedy = "Name a folder with --state that this user may write to."
-        raise cannot_write(f"make the folder {state}", failure, remedy) from failure
-    return state
-
-
 def _wanted(paths: Sequence[str], form: RunForm, connection: Connection) -> Wanted:
     scope = Scope(tree=form.run_tree or "", prune=form.prune, environment=form.run_environment)
     return Wanted(
@@ -246,15 +222,13 @@ def _alone(state: Path) -> Iterator[None]:
         LocalFileError: the folder cannot be written to.
     """
     path = state / "run.lock"
-    try:
-        descriptor = open_locked(path, os.O_RDWR | os.O_CREAT)
-    except BlockingIOError:
-        raise LockHeldError(
-            f"another run uses {state}", remedy="Give each run a --state of its own."
-        ) from None
-    except OSError as failure:
-        remedy = "Name a folder with --state that this user may write to."
-        raise cannot_write(f"make {path}", failure, remedy) from failure
+    with writing(f"make {path}", _OTHER_STATE):
+        try:
+            descriptor = open_locked(path, os.O_RDWR | os.O_CREAT)
+        except BlockingIOError:
+            raise LockHeldError(
+                f"another run uses {state}", remedy="Give each run a --state of its own."
+            ) from None
     try:
         yield
     finally:
@@ -395,7 +369,7 @@ def _notices(state: Path, purpose: Purpose, form: RunForm) -> Iterator[Notices |
 
     key = key_of(read_private(form.notify_key_file), str(form.notify_key_file))
     hooks = [parse_hook(each) for each in form.notify]
-    proxy = form.git.access().proxy
+    proxy = form.access.proxy
     posters = [Poster(hook, parse_proxy(proxy, hook.endpoint)) for hook in hooks]
     senders = [
         Sender(poster, hook.endpoint.host, key) for poster, hook in zip(posters, hooks, strict=True)

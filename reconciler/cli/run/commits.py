@@ -10,19 +10,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from reconciler.cli.configured import NOT_CONFIGURED, Configured, other_service
+from reconciler.cli.configured import (
+    NOT_CONFIGURED,
+    Configured,
+    Need,
+    other_service,
+    read_configured,
+)
 from reconciler.cli.manifests import read_whole
 from reconciler.cli.policies import policies_of
 from reconciler.cli.process import forget_kept
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text
 from reconciler.errors import (
-    InvalidConfigurationError,
     InvalidManifestsError,
     PolicyError,
     ReconcilerError,
     RepositoryError,
     UsageError,
-    cannot_write,
+    writing,
 )
 from reconciler.git.mirror import LeftOut, Mirror
 from reconciler.manifests.files import configuration_here
@@ -92,11 +97,9 @@ class Commits:
         self._read: dict[str, Reading] = {}
         for left in state.glob("commits-*"):  # of a run that was killed
             shutil.rmtree(left, ignore_errors=True)
-        try:
+        remedy = "Name a folder with --state that this user may write to."
+        with writing(f"make a folder in {state}", remedy):
             self._folder = Path(tempfile.mkdtemp(prefix="commits-", dir=state))
-        except OSError as failure:
-            remedy = "Name a folder with --state that this user may write to."
-            raise cannot_write(f"make a folder in {state}", failure, remedy) from failure
 
     def close(self) -> None:
         """Remove what was written."""
@@ -137,7 +140,9 @@ class Commits:
         try:
             chosen = self._configured()
             configuration = chosen.configuration
-            scope = replace(scope, tree=scope.tree or _tree_of(chosen) or Scope().tree)
+            declares = chosen.environment or chosen.configuration
+            tree = scope.tree or (declares.tree if declares else "")
+            scope = replace(scope, tree=tree or Scope().tree)
             _refuse_left_out(left_out, wanted, chosen)
             if fault := other_service(chosen, wanted.service):
                 raise fault
@@ -151,33 +156,15 @@ class Commits:
         )
 
     def _configured(self) -> Configured:
-        from reconciler.configuration.reading import read_configuration
-
         wanted = self._wanted
-        path = wanted.config or configuration_here()
-        if not path:
-            if wanted.environment or wanted.given:
-                raise UsageError(
-                    "the commit has no reconciler.yaml for --env and --var",
-                    remedy="Add it to the repository, or name it with --config FILE.",
-                )
-            return NOT_CONFIGURED
-        configuration, findings = read_configuration(path)
-        if configuration is None:
-            raise InvalidConfigurationError(findings)
-        found = Configured(configuration, findings=findings, given=wanted.given)
-        if not wanted.environment and configuration.environments:
+        if path := wanted.config or configuration_here():
+            return read_configured(path, wanted.environment, wanted.given, Need.ONE)
+        if wanted.environment or wanted.given:
             raise UsageError(
-                "no environment is chosen, and reconciler.yaml has some",
-                remedy=f"Give --env NAME: {', '.join(configuration.environments)}.",
+                "the commit has no reconciler.yaml for --env and --var",
+                remedy="Add it to the repository, or name it with --config FILE.",
             )
-        return found.choose(wanted.environment) if wanted.environment else found.alone()
-
-
-def _tree_of(chosen: Configured) -> str:
-    if chosen.environment is not None:
-        return chosen.environment.tree
-    return chosen.configuration.tree if chosen.configuration is not None else ""
+        return NOT_CONFIGURED
 
 
 def _refuse_left_out(left_out: Sequence[LeftOut], wanted: Wanted, chosen: Configured) -> None:

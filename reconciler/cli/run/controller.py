@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from reconciler.apply.changes import ApplyReport
 from reconciler.apply.changes import Status as Made
@@ -36,7 +36,6 @@ from reconciler.continuous.decision import (
     Hold,
     Mode,
     Situation,
-    Step,
     Why,
     blocked,
     conditions_of,
@@ -58,12 +57,12 @@ from reconciler.errors import (
 from reconciler.git.mirror import Mirror
 from reconciler.loop import LocalFiles, drift_in, explained, preview
 from reconciler.plan.drift import Drift
-from reconciler.plan.model import Plan, Scope, ref_of
+from reconciler.plan.model import NO_PLAN, Plan, ref_of
 from reconciler.policy.model import Setting
 from reconciler.report.visible import visible
 from reconciler.resources.ref import fold
-from reconciler.service_client.port import FeedReader, HistoryReader, ServiceClient, TreeControl
-from reconciler.state import Applied, Head, Heads, ObservedState, Pause
+from reconciler.service_client.port import ReadOnlyService, ServiceClient, TreeControl
+from reconciler.state import Applied, Head, Heads, ObservedState, Pause, pauses_of
 
 LOG = logging.getLogger("reconciler.run")
 LEASE_SECONDS = 60  # at least; a longer interval has a longer lease
@@ -71,13 +70,8 @@ LEASE_ROUNDS = 3
 TIMELINE = 100  # entries
 LONGEST_LEASE_SECONDS = 3600  # that a service gives
 _UNREAD = {Why.UNSIGNED, Why.UNTRUSTED}  # such a commit is not approved, so it is not planned
-_NOTHING = Plan(Scope(), "", ())
 _Led: TypeAlias = tuple[str, tuple[str, ...]]
 """A tree and the names of its organizations."""
-
-
-class Looking(HistoryReader, FeedReader, Protocol):
-    """A service that is looked at; a client can write as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +106,7 @@ class _Look:
     reading: Reading | None = None
     base: Reading | None = None
     plan: Plan | None = None
-    healing: Plan = _NOTHING
+    healing: Plan = NO_PLAN
     observed: ObservedState | None = None
     drift: Drift | None = None
     pause: Pause | None = None
@@ -160,17 +154,13 @@ class Controller:
         self._said: frozenset[str] = frozenset()
         self._timeline: deque[Happened] = deque(maxlen=TIMELINE)
         self._stack = ExitStack()
-        self._service: Looking | None = None
+        self._service: ReadOnlyService | None = None
         self._client: ServiceClient | None = None
         self._trees: TreeControl | None = None
         self._leads: _Led | None = None
         self._watches: _Led | None = None
         self.has_feed = True
         self.status = Status(settings.purpose, asked=settings.mode, mode=settings.mode)
-
-    def close(self) -> None:
-        """Give back what is led, and close the service."""
-        self._close_service()
 
     def status_now(self) -> Status:
         """Return the state, with the notices as they are now."""
@@ -245,7 +235,7 @@ class Controller:
     # The service: opened once where that costs requests, and anew where its file may be another.
 
     @contextmanager
-    def _opened(self) -> Iterator[Looking]:
+    def _opened(self) -> Iterator[ReadOnlyService]:
         connection = self._writer.connection
         if self._service is None and self._settings.mode is Mode.OBSERVE:
             self._service = self._stack.enter_context(open_for_plan(connection))
@@ -255,12 +245,13 @@ class Controller:
         try:
             yield self._service
         except ReconcilerError:
-            self._close_service()
+            self.close()
             raise
         if is_file(connection.service):
-            self._close_service()
+            self.close()
 
-    def _close_service(self) -> None:
+    def close(self) -> None:
+        """Give back what is led, and close the service."""
         with self._stack:
             if self._trees is not None and self._leads is not None:
                 self._trees.resign()
@@ -269,7 +260,7 @@ class Controller:
 
     # One round.
 
-    def _round(self, tip: str, service: Looking, failures: list[str]) -> int:
+    def _round(self, tip: str, service: ReadOnlyService, failures: list[str]) -> int:
         heads, now = service.heads(), time.monotonic()
         self.has_feed = heads is not None
         if self._is_idle(tip, heads, now) and self._stays_idle():
@@ -277,7 +268,7 @@ class Controller:
         look = self._look(tip, heads, service)
         look.code = _as_plan(look)
         step = next_step(look.situation)
-        if step is Step.OBSERVE or self._client is None:
+        if step is Mode.OBSERVE or self._client is None:
             self._watches = None
         elif self._lead((look.tree, look.organizations)):
             self._act(step, look, self._client)
@@ -321,7 +312,7 @@ class Controller:
             return False
         return True
 
-    def _look(self, tip: str, heads: Heads | None, service: Looking) -> _Look:
+    def _look(self, tip: str, heads: Heads | None, service: ReadOnlyService) -> _Look:
         """Read the tip and what was applied, and plan both against what is held now."""
         settings, lineage = self._settings, self._lineage
         reading = self._commits.read(tip) if tip else None
@@ -351,7 +342,7 @@ class Controller:
         self._plan(look, reading, base, service)
         return look
 
-    def _plan(self, look: _Look, reading: Reading, base: Reading, service: Looking) -> None:
+    def _plan(self, look: _Look, reading: Reading, base: Reading, service: ReadOnlyService) -> None:
         if base.desired is not None:
             scope = replace(base.scope, prune=False)
             allowed = self._writer.allowed
@@ -373,7 +364,7 @@ class Controller:
         needs_sink = None if self._client is None else self._writer.no_sink(look.plan)
         look.hold(blocked(look.plan) or needs_sink)
 
-    def _preview(self, reading: Reading, service: Looking) -> tuple[Plan, ObservedState]:
+    def _preview(self, reading: Reading, service: ReadOnlyService) -> tuple[Plan, ObservedState]:
         """Plan a commit as ``plan`` does. Files of the commit are looked at in its folder."""
         if reading.desired is None:
             raise AssertionError("only a valid commit is planned")
@@ -425,10 +416,10 @@ class Controller:
 
     # Writing.
 
-    def _act(self, step: Step, look: _Look, service: ServiceClient) -> None:
+    def _act(self, step: Mode, look: _Look, service: ServiceClient) -> None:
         """Apply the tip, or heal what was applied."""
         try:
-            if step is Step.APPLY and look.reading is not None:
+            if step is Mode.APPLY and look.reading is not None:
                 self._apply(look, look.reading, service)
             elif look.base is not None:
                 self._heal(look, look.base, service)
@@ -468,7 +459,7 @@ class Controller:
             return ApplyReport((), remaining=0)
         with self._locked(service, reading.desired.organizations):
             plan, observed = self._preview(reading, service)
-            if _is_paused(observed, look.tree):
+            if any(pauses_of(observed, look.tree)):  # since the round began
                 return None
             plan = self._judged(look, plan)
             if hold := blocked(plan) or self._writer.no_sink(plan):
@@ -522,7 +513,7 @@ class Controller:
             heal = heal_of(plan, drift_in(plan, observed, service), contested)
             healing = self._judged(look, heal.plan, heals=True)
             is_held = blocked(healing) or self._writer.no_sink(healing)
-            if is_held or _is_paused(observed, look.tree):
+            if is_held or any(pauses_of(observed, look.tree)):
                 return  # it was looked at again, and the next round says why
             report = self._writer.carry_out(base.commit, healing, observed, base.desired, service)
         made = [each for each in report.outcomes if each.status is Made.MADE]
@@ -582,11 +573,6 @@ def _as_plan(look: _Look) -> int:
 def _organizations_of(reading: Reading | None) -> tuple[str, ...]:
     desired = reading.desired if reading is not None else None
     return desired.organizations if desired is not None else ()
-
-
-def _is_paused(observed: ObservedState, tree: str) -> bool:
-    """Return whether a tree was paused since the round began."""
-    return any(pause.tree == tree for found in observed.pauses.values() for pause in found)
 
 
 def _record_of(heads: Heads | None, tree: str, commit: str) -> Applied | None:

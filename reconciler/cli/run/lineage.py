@@ -164,10 +164,8 @@ class Lineage:
 
     def _unsigned(self, commit: str) -> str:
         """Return why the signature of a commit does not count, in words."""
-        if self._said.signed_by is None:
-            return ""
-        signature = self._mirror.signature(commit, self._said.signed_by)
-        return "" if signature.counts else signature.words
+        signers = self._said.signed_by
+        return self._mirror.unsigned(commit, signers) if signers is not None else ""
 
     def judges(self, tip: Reading, applied: str) -> Judges:
         """Return the policies that count: those of the trusted commit, and new ones of the tip.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reconciler.continuous.decision import Condition
 from reconciler.continuous.notices import Known
-from reconciler.errors import LocalFileError, UsageError, cannot_write
+from reconciler.errors import LocalFileError, UsageError, writing
 from reconciler.git.mirror import COMMIT
 from reconciler.resources.files import read_start, write_private
 
@@ -84,11 +84,9 @@ def write_memory(state: Path, purpose: Purpose, memory: Memory) -> None:
         LocalFileError: the disk does not take it.
     """
     fields = {"purpose": asdict(purpose), "memory": asdict(memory)}
-    try:
+    remedy = "Name a folder with --state that has room and that this user may write to."
+    with writing(f"write {state / _FILE}", remedy):
         write_private(state / _FILE, json.dumps(fields, indent=1).encode())
-    except OSError as failure:
-        remedy = "Name a folder with --state that has room and that this user may write to."
-        raise cannot_write(f"write {state / _FILE}", failure, remedy) from failure
 
 
 def read_noticed(state: Path) -> Known | None:

@@ -102,7 +102,7 @@ def _of_one_name_each(
 
 def _loss(object_id: str, before: ObjectRow | None, now: ObjectRow | None, why: str) -> str:
     """Return what a rebuild did to an object, as a sentence; nothing where it is as it was."""
-    row = now or before
+    row = before or now
     about = f"{row.kind} {row.name} (id {object_id})" if row else f"an object (id {object_id})"
     if why:
         done = "was left as it is" if now else "is gone" if before else "cannot be made"

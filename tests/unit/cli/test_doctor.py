@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from reconciler.cli.connection import Connection
-from reconciler.cli.doctor import Check, Setup, Status, Told, examine, look_at_clock, not_checked
+from reconciler.cli.doctor import Check, Result, Setup, Status, examine, look_at_clock, not_checked
 from reconciler.errors import UsageError
 from reconciler.service_client.http_wire import Reached
 from tests.rows import each_row
@@ -38,11 +38,11 @@ def test_the_clock_is_held_against_that_of_the_service(
         connection=Connection("https://id.example.com"), reached=Reached(date=date())
     )
 
-    told = look_at_clock(cast("Setup", setup))
+    result = look_at_clock(cast("Setup", setup))
 
-    assert told.status is status
-    assert words in told.text
-    assert bool(told.remedy) is (status is Status.FAILED)
+    assert result.status is status
+    assert words in result.text
+    assert bool(result.remedy) is (status is Status.FAILED)
 
 
 def test_what_needs_a_check_that_failed_is_not_made_and_all_others_are() -> None:
@@ -51,17 +51,17 @@ def test_what_needs_a_check_that_failed_is_not_made_and_all_others_are() -> None
     def fail(failure: Exception) -> Any:
         raise failure
 
-    checks: list[Check[None]] = [
+    checks: list[Check] = [
         Check("a", lambda _: fail(UsageError("it is wrong", remedy="Correct it."))),
-        Check("b", lambda _: Told("b"), ("a",)),
-        Check("c", lambda _: Told("c"), ("b",)),
+        Check("b", lambda _: Result("b"), ("a",)),
+        Check("c", lambda _: Result("c"), ("b",)),
         Check("d", lambda _: fail(PermissionError(13, "Permission denied", "d.yaml"))),
-        Check("e", lambda _: Told("e", status=Status.WARNING, remedy="Soon.")),
+        Check("e", lambda _: Result("e", status=Status.WARNING, remedy="Soon.")),
         Check("f", lambda _: not_checked("there is none"), ("e",)),
-        Check("g", lambda _: Told("g"), ("f",)),
+        Check("g", lambda _: Result("g"), ("f",)),
     ]
 
-    lines = [(name, told.status, told.text) for name, told in examine(checks, None).items()]
+    lines = [(name, each.status, each.text) for name, each in examine(checks, None).items()]
 
     assert lines == [
         ("a", Status.FAILED, "it is wrong"),

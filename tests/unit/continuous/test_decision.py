@@ -14,7 +14,6 @@ from reconciler.continuous.decision import (
     Hold,
     Mode,
     Situation,
-    Step,
     Why,
     blocked,
     conditions_of,
@@ -37,28 +36,28 @@ def situation(mode: Mode, **more: Any) -> Situation:
 @each_row(
     ("mode", "more", "step"),
     [
-        (Mode.OBSERVE, {}, Step.OBSERVE),
-        (Mode.HEAL, {}, Step.HEAL),
-        (Mode.APPLY, {}, Step.APPLY),
-        (Mode.APPLY, {"applied": ""}, Step.APPLY),
-        (Mode.APPLY, {"tip": OLD}, Step.HEAL),
-        (Mode.APPLY, {"tip": ""}, Step.HEAL),
-        (Mode.APPLY, {"holds": HELD}, Step.HEAL),
-        (Mode.APPLY, {"holds": HELD, "applied": ""}, Step.OBSERVE),
-        (Mode.APPLY, {"is_due": False}, Step.HEAL),
-        (Mode.APPLY, {"is_paused": True}, Step.OBSERVE),
-        (Mode.APPLY, {"applied_counts": False}, Step.APPLY),
-        (Mode.APPLY, {"applied_counts": False, "holds": HELD}, Step.OBSERVE),
-        (Mode.APPLY, {"is_protected": True}, Step.OBSERVE),
-        (Mode.APPLY, {"is_protected": True, "heals_protected": True}, Step.HEAL),
-        (Mode.HEAL, {"applied": ""}, Step.OBSERVE),
-        (Mode.HEAL, {"applied_counts": False}, Step.OBSERVE),
-        (Mode.HEAL, {"is_paused": True}, Step.OBSERVE),
-        (Mode.HEAL, {"is_protected": True}, Step.OBSERVE),
-        (Mode.OBSERVE, {"is_protected": True, "heals_protected": True}, Step.OBSERVE),
+        (Mode.OBSERVE, {}, Mode.OBSERVE),
+        (Mode.HEAL, {}, Mode.HEAL),
+        (Mode.APPLY, {}, Mode.APPLY),
+        (Mode.APPLY, {"applied": ""}, Mode.APPLY),
+        (Mode.APPLY, {"tip": OLD}, Mode.HEAL),
+        (Mode.APPLY, {"tip": ""}, Mode.HEAL),
+        (Mode.APPLY, {"holds": HELD}, Mode.HEAL),
+        (Mode.APPLY, {"holds": HELD, "applied": ""}, Mode.OBSERVE),
+        (Mode.APPLY, {"is_due": False}, Mode.HEAL),
+        (Mode.APPLY, {"is_paused": True}, Mode.OBSERVE),
+        (Mode.APPLY, {"applied_counts": False}, Mode.APPLY),
+        (Mode.APPLY, {"applied_counts": False, "holds": HELD}, Mode.OBSERVE),
+        (Mode.APPLY, {"is_protected": True}, Mode.OBSERVE),
+        (Mode.APPLY, {"is_protected": True, "heals_protected": True}, Mode.HEAL),
+        (Mode.HEAL, {"applied": ""}, Mode.OBSERVE),
+        (Mode.HEAL, {"applied_counts": False}, Mode.OBSERVE),
+        (Mode.HEAL, {"is_paused": True}, Mode.OBSERVE),
+        (Mode.HEAL, {"is_protected": True}, Mode.OBSERVE),
+        (Mode.OBSERVE, {"is_protected": True, "heals_protected": True}, Mode.OBSERVE),
     ],
 )
-def test_the_step_of_a_situation(mode: Mode, more: dict[str, Any], step: Step) -> None:
+def test_the_step_of_a_situation(mode: Mode, more: dict[str, Any], step: Mode) -> None:
     assert next_step(situation(mode, **more)) is step
 
 
@@ -82,16 +81,16 @@ def test_nothing_is_written_that_is_not_allowed(found: Situation) -> None:
     step = next_step(found)
 
     if found.is_paused or found.mode is Mode.OBSERVE:
-        assert step is Step.OBSERVE
+        assert step is Mode.OBSERVE
     if found.is_protected:
-        assert step is not Step.APPLY
-        assert step is Step.OBSERVE or found.heals_protected
-    if step is Step.APPLY:
+        assert step is not Mode.APPLY
+        assert step is Mode.OBSERVE or found.heals_protected
+    if step is Mode.APPLY:
         assert found.mode is Mode.APPLY
         assert not found.holds
         assert found.tip not in {"", found.applied}
         assert found.is_due
-    if step is Step.HEAL:
+    if step is Mode.HEAL:
         assert found.applied
         assert found.applied_counts
 

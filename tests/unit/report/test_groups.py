@@ -226,6 +226,39 @@ Risks: 20 credential-weaker, 12 redirect-host-added, 20 dev-mode-on, 12 redirect
     ]
 
 
+def test_of_many_deletes_of_one_kind_fifty_are_shown() -> None:
+    """Those of another kind, with another risk or a block are always shown."""
+    actions = [Delete(held(a_ref(Kind.ACTION, f"a{at:02}"))) for at in range(60)]
+    apps = [Delete(held(app(at))) for at in range(3)]
+    blocked = error("GUARD-CRITICAL", "a critical object", "Allow it.", ref=ref_of(actions[59]))
+    plan = a_plan(*actions, *apps, blocks=(blocked,))
+
+    text = plan_as_text(plan, "sqlite:x.db", folded=True)
+
+    assert text.count("\n- Action ") == 51
+    assert "\n- Action acme/a59 " in text
+    assert text.count("\n- OidcApplication ") == 3
+    assert "\n- 9 more deletes (9 Action). Show them with --full.\n" in text
+    assert "Shown in short: 9 of 63 changes. Give --full to see each." in text
+    assert plan_as_text(plan, "sqlite:x.db").count("\n- Action ") == 60
+
+
+def test_a_guard_at_the_end_is_broken_once() -> None:
+    """Its first line is indented, which left one word of it on a line of its own."""
+    summary = "too many applications would be changed or removed"
+    block = error("GUARD-MANY-UPDATES", summary, "Look again.")
+
+    lines = plan_as_text(
+        a_plan(*MOVED, blocks=(block,)), "sqlite:x.db", folded=True, width=64
+    ).splitlines()
+
+    at = lines.index("Guards:")
+    assert lines[at + 1 : at + 3] == [
+        "  error GUARD-MANY-UPDATES: too many applications would be",
+        "    changed or removed",
+    ]
+
+
 def test_a_narrow_terminal_breaks_lines_between_words_only() -> None:
     """And never between a flag and its value."""
     lines = plan_as_text(LONG, "sqlite:x.db", folded=True, width=60).splitlines()

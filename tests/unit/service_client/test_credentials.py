@@ -25,10 +25,11 @@ from reconciler.errors import (
 from reconciler.resources.secret import Secret
 from reconciler.service_client.credentials import (
     FixedToken,
-    KeyFileToken,
     NoToken,
     Response,
     ServiceUserKey,
+    ShortToken,
+    by_key_file,
     read_key,
     read_private,
     token_of,
@@ -178,7 +179,7 @@ def test_a_key_signs_who_its_user_is_and_gets_a_token() -> None:
     """The grant of RFC 7523: discovery, then one form with a signed statement."""
     issuer, clock = Issuer(), Clock()
 
-    token = KeyFileToken(user(), HERE, clock).bearer(issuer)
+    token = ShortToken(by_key_file(user(), HERE), clock).bearer(issuer)
 
     assert token.reveal() == "t-1"
     (_, discovery, _), (_, endpoint, body) = issuer.asked
@@ -204,7 +205,7 @@ def test_a_key_signs_who_its_user_is_and_gets_a_token() -> None:
 def test_a_token_is_used_until_shortly_before_it_ends() -> None:
     """A write must not meet a token that has just run out."""
     issuer, clock = Issuer(), Clock()
-    credentials = KeyFileToken(user(), HERE, clock)
+    credentials = ShortToken(by_key_file(user(), HERE), clock)
 
     credentials.bearer(issuer)
     clock.now += 800
@@ -219,7 +220,7 @@ def test_a_token_is_used_until_shortly_before_it_ends() -> None:
 def test_a_token_that_is_refused_is_replaced_once() -> None:
     """A key can have been used on a service that was set up anew."""
     issuer = Issuer()
-    credentials = KeyFileToken(user(), HERE, Clock())
+    credentials = ShortToken(by_key_file(user(), HERE), Clock())
 
     assert not credentials.renew()
     credentials.bearer(issuer)
@@ -239,7 +240,7 @@ def test_a_key_signs_in_nowhere_else(elsewhere: str) -> None:
     issuer.found["token_endpoint"] = elsewhere
 
     with pytest.raises(AccessDeniedError, match="own address"):
-        KeyFileToken(user(), HERE).bearer(issuer)
+        ShortToken(by_key_file(user(), HERE)).bearer(issuer)
 
     assert [verb for verb, _, _ in issuer.asked] == ["GET"]
 
@@ -262,7 +263,7 @@ def test_a_service_that_gives_no_token_denies_access(found: Any, given: Any, sta
     issuer.found = issuer.found if found is None else found
 
     with pytest.raises(AccessDeniedError) as refused:
-        KeyFileToken(user(), HERE).bearer(issuer)
+        ShortToken(by_key_file(user(), HERE)).bearer(issuer)
 
     assert any(words in refused.value.remedy for words in ("key file", "serve --origin"))
     assert "BEGIN" not in refused.value.problem
@@ -272,7 +273,7 @@ def test_a_service_that_does_not_answer_is_not_one_that_says_no() -> None:
     """Another key would not help."""
     for fetch in (nobody, Issuer(status=503)):
         with pytest.raises(ServiceUnavailableError, match="did not answer"):
-            KeyFileToken(user(), HERE).bearer(fetch)
+            ShortToken(by_key_file(user(), HERE)).bearer(fetch)
 
 
 @pytest.mark.parametrize("key", ["nonsense", "elliptic"])
@@ -286,7 +287,7 @@ def test_a_key_that_cannot_sign_is_told(key: str) -> None:
         ).decode()  # fmt: skip
 
     with pytest.raises(AccessDeniedError, match="key"):
-        KeyFileToken(user(key), HERE).bearer(Issuer())
+        ShortToken(by_key_file(user(key), HERE)).bearer(Issuer())
 
 
 def test_without_the_library_that_signs_its_name_is_told(
@@ -311,5 +312,5 @@ def test_no_statement_is_made_for_another_service(issuer: str) -> None:
     found.found = {**found.found, "issuer": issuer}
 
     with pytest.raises(AccessDeniedError, match="calls itself"):
-        KeyFileToken(user(), HERE).bearer(found)
+        ShortToken(by_key_file(user(), HERE)).bearer(found)
     assert [verb for verb, *_ in found.asked] == ["GET"]

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.manifest import Manifest
+from reconciler.manifests.manifest import Manifest, kind_of
 from reconciler.resources.nearest import MOST_HINTS
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, project_ref
 from reconciler.validation.desired import (
-    kind_of,
     resource_of,
     undeclared_owners,
     undeclared_references,
