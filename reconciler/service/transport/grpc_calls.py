@@ -13,6 +13,7 @@ from contextlib import ExitStack
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Received
 from reconciler.service.operations.request import Headers, bearer_token
@@ -52,16 +53,11 @@ ALLOWED_HEADERS = (
     "grpc-accept-encoding",
     "grpc-encoding",
     "grpc-timeout",
-    "idempotency-key",
-    "if-match",
     "origin",
     "x-grpc-web",
-    "x-reconciler-context",
-    "x-reconciler-custody",
-    "x-reconciler-lease",
-    "x-service-orgid",
     "x-user-agent",
-    "x-zitadel-orgid",
+    *HEADERS.values(),
+    ORGANIZATION_OF_ZITADEL,
 )
 EXPOSED_HEADERS = ("grpc-status", "grpc-message", "grpc-status-details-bin")
 _ANY_ORIGIN = {"access-control-allow-origin": "*"}
