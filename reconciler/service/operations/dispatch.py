@@ -29,11 +29,11 @@ from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.callers import Caller, Role, caller_of
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import (
-    ORGANIZATION,
     Headers,
     Request,
     bearer_token,
     caller_key,
+    organization_named,
     read_call,
     request_of,
 )
@@ -192,8 +192,7 @@ class Dispatcher:
 
         It may be wrong: nothing may depend on it but speed.
         """
-        named = next((values[0] for name in ORGANIZATION if (values := call.headers.get(name))), "")
-        return named or self._own.get(caller_key(call.headers), "")
+        return organization_named(call.headers) or self._own.get(caller_key(call.headers), "")
 
     def is_ready(self) -> bool:
         """Return whether the store can be read, and takes writes of this program."""

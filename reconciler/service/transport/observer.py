@@ -31,7 +31,7 @@ from starlette.routing import Route
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.batch import ANSWERS, DONE
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.operations.request import ORGANIZATION, Headers, shown
+from reconciler.service.operations.request import Headers, organization_named, shown
 
 LOG = logging.getLogger("reconciler.requests")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -152,11 +152,7 @@ class Observer:
 
 def organization_of(headers: Headers) -> str:
     """Return the organization that a call names, safe to show: its caller may have no token."""
-    for name in ORGANIZATION:
-        values = headers.get(name)
-        if values:
-            return shown(values[0])
-    return ""
+    return shown(organization_named(headers))
 
 
 class StoreFigures(NamedTuple):
