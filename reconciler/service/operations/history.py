@@ -164,11 +164,9 @@ class _Changes:
         self._gone: dict[str, Answer] = {}
 
     def wants(self, event_type: str) -> bool:
-        """Return whether events of a type are listed."""
         return True
 
     def views(self, notes: Sequence[EventNote]) -> Iterator[Answer]:
-        """Yield a view of each event."""
         ids = {main_stream(note.stream) for note in notes}
         named = {row.id: row for row in self._call.view.object_names(ids)}
         for note in notes:
@@ -203,11 +201,9 @@ class _Removals:
         self._call = call
 
     def wants(self, event_type: str) -> bool:
-        """Return whether events of a type are listed."""
         return event_type.endswith(_REMOVED)
 
     def views(self, notes: Sequence[EventNote]) -> Iterator[Answer]:
-        """Yield a view of each removal."""
         for note in notes:
             gone, trees, events = _removed(self._call, note.stream, note.version)
             self.replayed += events

@@ -96,7 +96,6 @@ def list_objects(call: Reading, fields: Fields) -> Answer:
 
 
 def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> Answer:
-    """Answer a page as JSON text."""
     page = call.view.page_keys(organization.id, after=after, limit=limit + 1)
     keys = page[:limit]
     if not after:

@@ -183,7 +183,6 @@ def _found(call: Reading, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]
 
 
 def _tested(call: Reading, query: ObjectQuery, filters: Filters) -> tuple[int, Sequence[ObjectKey]]:
-    """Return what a query finds that passes every test."""
     _, keys = call.view.list_objects(query._replace(offset=0, limit=0))
     rows = call.view.get_objects([object_id for object_id, _ in keys])
     passing = {row.id for row in rows if all(test(row) for test in filters.tests)}

@@ -883,7 +883,6 @@ class Stream:
 
 
 def _scope(event: RequestReceived, transport: asyncio.Transport) -> Scope:
-    """Return the ASGI scope of a request."""
     pseudo: dict[bytes, bytes] = {}
     headers: list[tuple[bytes, bytes]] = []
     for name, value in event.headers:

@@ -217,7 +217,6 @@ def _write(field: FieldDescriptor) -> Convert:
 
 
 def _conversion(field: FieldDescriptor) -> Convert:
-    """Return what makes a value of its JSON form."""
     if field.message_type is not None:
         return _OF_TEXT.get(field.message_type.full_name) or partial(_members, field.message_type)
     if field.enum_type is not None:
