@@ -216,7 +216,7 @@ def postgres_holds_store(address: str) -> bool:
 
 
 def _postgres() -> ModuleType:
-    """Return the store's module, which needs a driver that not everybody installs."""
+    """Return the store's module, which needs a driver that is an extra."""
     try:
         from reconciler.service.eventstore import postgres
     except ImportError as error:

@@ -42,7 +42,7 @@ class SealingKey:
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells this key from others, and nothing about it."""
+        """Return a text that identifies this key, and gives nothing of it away."""
         return sha256(str(self._recipient).encode()).hexdigest()[:32]
 
     def seal(self, secrets: Sequence[Secret | None]) -> bytes:

@@ -132,7 +132,7 @@ def _framed(stream: bytes, size: int) -> tuple[bytes, Part, int, int] | None:
 
 
 def _check(error: FramingError) -> None:
-    assert error.status in {400, 413, 414, 431}
+    assert error.http_status in {400, 413, 414, 431}
 
 
 def replies(data: bytes) -> bool:

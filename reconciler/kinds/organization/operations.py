@@ -14,7 +14,7 @@ from reconciler.service.operations.operation import (
     ADMIN,
     MANAGEMENT,
     Effect,
-    light_operation,
+    Operation,
     operation,
 )
 from reconciler.service.operations.request import Fields
@@ -64,5 +64,5 @@ ROWS = (
         service=ADMIN,
         about="List the organizations that the caller may see.",
     ),
-    light_operation("GetMyOrg", "org.read", Effect.READS, get_my_org, MANAGEMENT),
+    Operation("GetMyOrg", "org.read", Effect.READS, get_my_org, grpc=(f"{MANAGEMENT}/GetMyOrg",)),
 )

@@ -80,12 +80,8 @@ def _by_key(filters: Filters, query: Fields) -> None:
 def _by_display_name(filters: Filters, query: Fields) -> None:
     text = query.text("displayName")
     match, folded = METHODS[query.choice("method", tuple(METHODS))]
-
-    def test(row: ObjectRow) -> bool:
-        name = spec_of(row)["displayName"]
-        return _MATCHES[match](*((fold(name), fold(text)) if folded else (name, text)))
-
-    filters.tests.append(test)
+    form = fold if folded else str
+    filters.tests.append(lambda row: _MATCHES[match](form(spec_of(row)["displayName"]), form(text)))
 
 
 _ROLE = _ByKey()

@@ -22,7 +22,7 @@ class Event:
     Attributes:
         VERB: The rest of its type.
         GIVES_OWNER: Whether it makes the tree of its context the owner of the object.
-        kind: Of the object. Its type tells it, so that it is no stored field.
+        kind: Of the object. Its type has it, so that it is no stored field.
     """
 
     VERB: ClassVar[str]
@@ -155,7 +155,7 @@ class OwnEvent(Event):
 class MarkEvent(Event):
     """An event of one kind that leaves a mark on an object, and the object as it is.
 
-    Its sequence, its last writer and their context stay as well: nobody wrote to it.
+    Its sequence, its last writer and their context stay as well: it was not written to.
     """
 
     GIVES_OWNER = False
@@ -178,7 +178,7 @@ class KindEvents:
 
     Attributes:
         own: Events that only this kind has.
-        side: Events that tell of an object and leave it, and its sequence, as they are.
+        side: Events that are about an object and change neither it nor its sequence.
         ends_secret: Whether an update ends the client secret, by the fields before and after.
     """
 

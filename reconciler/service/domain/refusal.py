@@ -1,6 +1,6 @@
 """Refusals of the service: one table of codes, and every reason.
 
-A refusal crosses every wire as code, message and details. It tells nothing of the inside, and
+A refusal crosses every wire as code, message and details. It says nothing of the inside, and
 never repeats a value that the caller sent.
 """
 

@@ -1,6 +1,6 @@
 """Trust rules: which claims a signed token must have, and what it is given for them.
 
-A rule is made by an admin, and says what it accepts by values that whoever runs a job cannot
+A rule is made by an admin, and says what it accepts by values that the owner of a job cannot
 choose. For the forges that are known, a preset says which claims those are.
 """
 

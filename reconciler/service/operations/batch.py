@@ -31,15 +31,8 @@ _IN_LIST = re.compile(r"(\w+)\[(0|[1-9][0-9]{0,2})\]", re.ASCII)
 _KEY_OF: Mapping[str, str] = {header: ORDER_KEYS[name] for name, header in HEADERS.items()}
 """Keys of an order by the header that says the same for a single call."""
 _KEYS: Mapping[str, tuple[type, str]] = {
-    "operation": (str, "a string"),
-    "fields": (dict, "an object"),
-    "organizationId": (str, "a string"),
-    "ifMatch": (str, "a string"),
-    "idempotencyKey": (str, "a string"),
-    "lease": (str, "a string"),
-    "context": (dict, "an object"),
-    "custody": (str, "a string"),
-    "from": (dict, "an object"),
+    **dict.fromkeys(("operation", *ORDER_KEYS.values()), (str, "a string")),
+    **dict.fromkeys(("fields", "context", "from"), (dict, "an object")),
 }
 
 

@@ -223,8 +223,8 @@ def _made_before(
         Refusal: the object is gone, or was renamed since it was made.
     """
     made = made_id(answer)
-    told = operation.made(request.fields) if operation.made else ""
-    object_id = made or told or (request.fields.get(OWED_BY) if has_secret else "")
+    named = operation.made(request.fields) if operation.made else ""
+    object_id = made or named or (request.fields.get(OWED_BY) if has_secret else "")
     if not object_id:
         return None
     held = tx.get_object(object_id)
@@ -232,6 +232,6 @@ def _made_before(
         raise object_gone()
     if made and held.name != request.fields.get("name"):
         raise object_gone()
-    if told and str(held.created) != answer["details"]["sequence"]:
+    if named and str(held.created) != answer["details"]["sequence"]:
         raise object_gone()  # one of the same id was made since
     return held

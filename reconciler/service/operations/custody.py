@@ -27,7 +27,7 @@ from reconciler.service.eventstore.errors import SealingError, StoreError
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import ObjectRow, OwedRow, SealRow
 from reconciler.service.operations.answers import MICROSECONDS, Answer, timestamp
-from reconciler.service.operations.operation import Effect, light_operation
+from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.request import Fields, Request
 from reconciler.service.operations.runtime import Batch, Runtime, SealDraft
 from reconciler.service.operations.session import Reading, Writing
@@ -314,7 +314,7 @@ def _applications(call: Reading, rows: Collection[OwedRow]) -> Mapping[str, Obje
 
 _WRITE = "project.app.write"
 ROWS = (
-    light_operation("ListOwedSecrets", "project.app.read", Effect.READS, list_owed_secrets),
-    light_operation("ClaimSecrets", _WRITE, Effect.COORDINATES, claim_secrets),
-    light_operation("AcknowledgeSecrets", _WRITE, Effect.COORDINATES, acknowledge_secrets),
+    Operation("ListOwedSecrets", "project.app.read", Effect.READS, list_owed_secrets),
+    Operation("ClaimSecrets", _WRITE, Effect.COORDINATES, claim_secrets),
+    Operation("AcknowledgeSecrets", _WRITE, Effect.COORDINATES, acknowledge_secrets),
 )

@@ -29,11 +29,11 @@ from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.callers import Caller, Role, caller_of
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import (
-    ORGANIZATION,
     Headers,
     Request,
     bearer_token,
     caller_key,
+    organization_named,
     read_call,
     request_of,
 )
@@ -50,14 +50,6 @@ TURN_BYTES = 1 << 20  # of answers to reads; then the rest of the calls waits fo
 OUT_OF_RESOURCES = Refusal(
     Code.UNAVAILABLE, "the service is short of memory or files", "service.exhausted"
 )
-
-
-def _never() -> bool:
-    return False
-
-
-def _nothing() -> None:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +73,9 @@ class Incoming:
     headers: Headers
     encode: Callable[[Answer], bytes] | None = None
     as_text: bool = False
-    has_left: Callable[[], bool] = _never
+    has_left: Callable[[], bool] = lambda: False
     delivery: ExitStack | None = None
-    drop: Callable[[], None] = _nothing
+    drop: Callable[[], None] = lambda: None
 
 
 class Received(NamedTuple):
@@ -196,12 +188,11 @@ class Dispatcher:
         return FAILED
 
     def organization_of(self, call: Incoming) -> str:
-        """Return the organization a call is made for, as far as one can tell without the store.
+        """Return the organization a call is made for, as far as that is known without the store.
 
         It may be wrong: nothing may depend on it but speed.
         """
-        named = next((values[0] for name in ORGANIZATION if (values := call.headers.get(name))), "")
-        return named or self._own.get(caller_key(call.headers), "")
+        return organization_named(call.headers) or self._own.get(caller_key(call.headers), "")
 
     def is_ready(self) -> bool:
         """Return whether the store can be read, and takes writes of this program."""

@@ -28,7 +28,7 @@ from reconciler.service.eventstore.rows import (
 )
 from reconciler.service.operations.answers import Answer, context_view, timestamp
 from reconciler.service.operations.inventory import object_view
-from reconciler.service.operations.operation import Effect, light_operation
+from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.request import LARGEST, Fields
 from reconciler.service.operations.session import Reading
 from reconciler.service.operations.texts import READ_AT_ONCE, Page
@@ -126,19 +126,18 @@ def _newest(call: Reading, fields: Fields) -> Answer:
     organization = call.organization(fields.text("organizationId"))
     before, limit = fields.number("cursor") or LARGEST, fields.limit(PAGE)
     fields.end()
-    listing = _Changes(call)
+    listing, is_last = _Changes(call), False
     page, last = Page(limit, as_text=call.request.as_text), 0
     keys = call.view.last_event_keys(organization.id, before, limit + 1)
-    for first in range(0, limit, NOTES_AT_ONCE):
-        part = [key.sequence for key in keys[first : min(first + NOTES_AT_ONCE, limit)]]
-        notes = sorted(call.view.event_notes(organization.id, part), reverse=True) if part else ()
-        for sequence, view in zip(part, listing.views(notes), strict=True):
-            if not page.takes(view):
-                return {"changes": page.members(), "next": str(last)}
-            last = sequence
-            if listing.replayed >= AT_ONCE:  # to name removed objects
-                return {"changes": page.members(), "next": str(last)}
-    return {"changes": page.members(), "next": str(last) if len(keys) > limit else ""}
+    for key, view in _viewed(call, organization.id, iter(keys[:limit]), listing):
+        if view is None or not page.takes(view):
+            break
+        last = key.sequence
+        if listing.replayed >= AT_ONCE:  # to name removed objects
+            break
+    else:
+        is_last = len(keys) <= limit
+    return {"changes": page.members(), "next": "" if is_last else str(last)}
 
 
 def list_removals(call: Reading, fields: Fields) -> Answer:
@@ -165,11 +164,9 @@ class _Changes:
         self._gone: dict[str, Answer] = {}
 
     def wants(self, event_type: str) -> bool:
-        """Return whether events of a type are listed."""
         return True
 
     def views(self, notes: Sequence[EventNote]) -> Iterator[Answer]:
-        """Yield a view of each event."""
         ids = {main_stream(note.stream) for note in notes}
         named = {row.id: row for row in self._call.view.object_names(ids)}
         for note in notes:
@@ -204,11 +201,9 @@ class _Removals:
         self._call = call
 
     def wants(self, event_type: str) -> bool:
-        """Return whether events of a type are listed."""
         return event_type.endswith(_REMOVED)
 
     def views(self, notes: Sequence[EventNote]) -> Iterator[Answer]:
-        """Yield a view of each removal."""
         for note in notes:
             gone, trees, events = _removed(self._call, note.stream, note.version)
             self.replayed += events
@@ -224,7 +219,8 @@ def _listed(
     fields.end()
     page = Page(most, as_text=call.request.as_text)
     passed = 0
-    for key, view in _viewed(call, organization.id, sequence, limit, listing):
+    keys = _keys(call, organization.id, sequence, limit)
+    for key, view in _viewed(call, organization.id, keys, listing):
         if view is not None and not page.takes(view):
             break
         sequence, passed = key.sequence, passed + 1
@@ -237,19 +233,16 @@ def _listed(
 
 
 def _viewed(
-    call: Reading, organization: str, sequence: int, limit: int, listing: _Changes | _Removals
+    call: Reading, organization: str, keys: Iterator[EventKey], listing: _Changes | _Removals
 ) -> Iterator[tuple[EventKey, Answer | None]]:
-    """Yield the keys of an organization's events past a sequence, with a view of those listed."""
-    keys = _keys(call, organization, sequence, limit)
+    """Yield keys of an organization's events, with a view of those listed."""
     while part := [*islice(keys, NOTES_AT_ONCE)]:
         asked = [key.sequence for key in part if listing.wants(key.type)]
         notes = call.view.event_notes(organization, asked) if asked else ()
-        views = listing.views(sorted(notes))
+        found = {note.sequence: note for note in notes}
+        views = listing.views([found[sequence] for sequence in asked])
         for key in part:
-            view = None
-            if listing.wants(key.type):
-                view = next(views)
-            yield key, view
+            yield key, next(views) if listing.wants(key.type) else None
 
 
 def _keys(call: Reading, organization: str, sequence: int, limit: int) -> Iterator[EventKey]:
@@ -358,8 +351,8 @@ def _as_of(
 
 
 ROWS = (
-    light_operation("GetObjectHistory", "org.read", Effect.READS, get_object_history),
-    light_operation("ListChanges", "org.read", Effect.READS, list_changes),
-    light_operation("ListRemovals", "org.read", Effect.READS, list_removals),
-    light_operation("ListObjectsAt", "org.read", Effect.READS, list_objects_at),
+    Operation("GetObjectHistory", "org.read", Effect.READS, get_object_history),
+    Operation("ListChanges", "org.read", Effect.READS, list_changes),
+    Operation("ListRemovals", "org.read", Effect.READS, list_removals),
+    Operation("ListObjectsAt", "org.read", Effect.READS, list_objects_at),
 )

@@ -22,7 +22,6 @@ from reconciler.service.operations.operation import (
     MANAGEMENT,
     Effect,
     Operation,
-    light_operation,
 )
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading, Writing
@@ -97,7 +96,6 @@ def list_objects(call: Reading, fields: Fields) -> Answer:
 
 
 def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> Answer:
-    """Answer a page as JSON text."""
     page = call.view.page_keys(organization.id, after=after, limit=limit + 1)
     keys = page[:limit]
     if not after:
@@ -228,11 +226,11 @@ def _owed_by_tree(kept: Sequence[OwedRow], now: int) -> list[Answer]:
 
 _HEALTHZ = (f"{MANAGEMENT}/Healthz", f"{ADMIN}/Healthz")
 ROWS = (
-    Operation("Healthz", "", Effect.READS, healthz, Fields, _HEALTHZ, needs_token=False),
-    light_operation("GetIAM", "", Effect.READS, get_iam, MANAGEMENT),
-    light_operation("GetServiceInfo", "", Effect.READS, get_service_info),
-    light_operation("ListObjects", "org.read", Effect.READS, list_objects),
-    light_operation("ListTokens", "token.list", Effect.READS, list_tokens),
-    light_operation("ListTrees", "org.read", Effect.READS, list_trees),
-    light_operation("RecordContext", "org.context.write", Effect.CHANGES, record_context),
+    Operation("Healthz", "", Effect.READS, healthz, grpc=_HEALTHZ, needs_token=False),
+    Operation("GetIAM", "", Effect.READS, get_iam, grpc=(f"{MANAGEMENT}/GetIAM",)),
+    Operation("GetServiceInfo", "", Effect.READS, get_service_info),
+    Operation("ListObjects", "org.read", Effect.READS, list_objects),
+    Operation("ListTokens", "token.list", Effect.READS, list_tokens),
+    Operation("ListTrees", "org.read", Effect.READS, list_trees),
+    Operation("RecordContext", "org.context.write", Effect.CHANGES, record_context),
 )

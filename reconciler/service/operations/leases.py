@@ -1,7 +1,7 @@
 """Leases: one writer at a time per organization, and one leader per tree in it, by its name.
 
-A call that names a tree is about the leadership of that tree, which is a lease of its own: who
-leads keeps nobody else from writing.
+A call that names a tree is about the leadership of that tree, which is a lease of its own: the
+leader keeps no other run from writing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.refusal import Code, Refusal, leadership_lost, lease_lost, not_found
 from reconciler.service.eventstore.rows import LeaseRow
 from reconciler.service.operations.answers import MICROSECONDS, Answer, timestamp
-from reconciler.service.operations.operation import Effect, light_operation
+from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.request import MAX_TEXTS, Fields
 from reconciler.service.operations.session import Writing
 
@@ -138,7 +138,7 @@ def _view(lease: LeaseRow) -> Answer:
 
 
 ROWS = (
-    light_operation("AcquireLease", "org.lease", Effect.COORDINATES, acquire_lease),
-    light_operation("RenewLease", "org.lease", Effect.COORDINATES, renew_lease),
-    light_operation("ReleaseLease", "org.lease", Effect.COORDINATES, release_lease),
+    Operation("AcquireLease", "org.lease", Effect.COORDINATES, acquire_lease),
+    Operation("RenewLease", "org.lease", Effect.COORDINATES, renew_lease),
+    Operation("ReleaseLease", "org.lease", Effect.COORDINATES, release_lease),
 )

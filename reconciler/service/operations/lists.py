@@ -10,7 +10,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery, ObjectRow
 from reconciler.service.operations.answers import Answer, timestamp
-from reconciler.service.operations.operation import MANAGEMENT, Effect, Operation, light_operation
+from reconciler.service.operations.operation import MANAGEMENT, Effect, Operation
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading
 from reconciler.service.operations.texts import View
@@ -166,7 +166,9 @@ def listed(
     row = KINDS[listing.kind]
     owner = "a project" if row.is_in_project else "the organization of the call"
     about = about or f"List the {row.plural} of {owner}."
-    return light_operation(name, permission, Effect.READS, listing, service, about=about)
+    return Operation(
+        name, permission, Effect.READS, listing, grpc=(f"{service}/{name}",), about=about
+    )
 
 
 def _found(call: Reading, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]:
@@ -181,7 +183,6 @@ def _found(call: Reading, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]
 
 
 def _tested(call: Reading, query: ObjectQuery, filters: Filters) -> tuple[int, Sequence[ObjectKey]]:
-    """Return what a query finds that passes every test."""
     _, keys = call.view.list_objects(query._replace(offset=0, limit=0))
     rows = call.view.get_objects([object_id for object_id, _ in keys])
     passing = {row.id for row in rows if all(test(row) for test in filters.tests)}

@@ -53,7 +53,8 @@ class Operation:
         permission: What the caller's role must include; empty where any caller may.
         handler: The function that carries it out.
         request: The form of its request, or ``Fields``, which its handler reads.
-        grpc: Full names of its methods, ``service/method``; empty for those that only JSON has.
+        grpc: Full names of its methods, ``service/method``; empty for those that only JSON has,
+            such as those of our own that ZITADEL does not have.
         about: Its summary in the description of the API; by default that of its handler.
         successor: Name of the operation that replaces it; empty unless it is deprecated.
         is_core: Whether it is an operation of the source document; the others support those.
@@ -64,7 +65,7 @@ class Operation:
     permission: str
     effect: Effect
     handler: Callable[[Any, Any], Any]
-    request: type[Fields] | Form
+    request: type[Fields] | Form = Fields
     grpc: tuple[str, ...] = ()
     about: str = ""
     successor: str = ""
@@ -104,22 +105,6 @@ class Operation:
         from reconciler.service.operations.models import checked
 
         return checked(self.request, fields)
-
-
-def light_operation(
-    name: str,
-    permission: str,
-    effect: Effect,
-    handler: Callable[[Writing, Fields], Answer],
-    *services: str,
-    about: str = "",
-) -> Operation:
-    """Return an operation whose handler reads the fields, with the services that gRPC calls it by.
-
-    Operations of our own, which ZITADEL does not have, are called over JSON only.
-    """
-    methods = tuple(f"{service}/{name}" for service in services)
-    return Operation(name, permission, effect, handler, Fields, methods, about)
 
 
 def operation(

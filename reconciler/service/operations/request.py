@@ -107,6 +107,11 @@ def caller_key(headers: Headers) -> bytes:
         return b""
 
 
+def organization_named(headers: Headers) -> str:
+    """Return the first organization that headers name, unchecked; empty where none does."""
+    return next((values[0] for name in ORGANIZATION if (values := headers.get(name))), "")
+
+
 def read_call(operation: str, fields: Mapping[str, object], headers: Headers) -> Call:
     """Return a call of an operation, with the values of the headers that operations know.
 

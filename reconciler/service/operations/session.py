@@ -264,7 +264,7 @@ class Writing(Reading):
             self.batch.reduced.add(owed.seal)
 
     def record_side_event(self, row: ObjectRow, event: Event) -> None:
-        """Write an event that tells of an object and leaves it, and its sequence, as they are."""
+        """Write an event that is about an object and changes neither it nor its sequence."""
         name = side_stream(row.id)
         stream = StreamAt(row.organization, name, self.tx.stream_version(name))
         self.tx.append(stream, (encode(event).event,), self._author)

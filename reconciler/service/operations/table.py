@@ -16,7 +16,6 @@ from reconciler.service.operations import custody, history, inventory, leases, t
 from reconciler.service.operations.batch import write_batch
 from reconciler.service.operations.form import Form
 from reconciler.service.operations.operation import Effect, Operation
-from reconciler.service.operations.request import Fields
 
 _ROWS = (
     *(row for rows in OPERATIONS.values() for row in rows),
@@ -27,7 +26,7 @@ _ROWS = (
     *trees.ROWS,
     *trust.ROWS,
     # The engine carries out its orders, in as many commits as they take.
-    Operation(WRITE_BATCH, "org.batch.write", Effect.COORDINATES, write_batch, Fields),
+    Operation(WRITE_BATCH, "org.batch.write", Effect.COORDINATES, write_batch),
 )
 _KNOWN = {row.name: row for row in _ROWS}
 _OPERATIONS: Mapping[str, Operation] = {name: _KNOWN[name] for name in ADDRESSES if name in _KNOWN}

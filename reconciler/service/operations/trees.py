@@ -24,7 +24,7 @@ from reconciler.service.domain.refusal import not_found, too_many_trees
 from reconciler.service.eventstore.rows import ObjectQuery, ObjectRow
 from reconciler.service.operations.answers import MICROSECONDS, Answer, details_at, timestamp
 from reconciler.service.operations.leases import check_leadership
-from reconciler.service.operations.operation import Effect, light_operation
+from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.request import MAX_TEXTS, Fields
 from reconciler.service.operations.session import MAX_TREES, Reading, Writing
 from reconciler.service.operations.texts import Page
@@ -180,8 +180,8 @@ def _tree(fields: Fields) -> str:
 
 
 ROWS = (
-    light_operation("ListHeads", "org.read", Effect.READS, list_heads),
-    light_operation("PauseTree", "org.tree.write", Effect.COORDINATES, pause_tree),
-    light_operation("ResumeTree", "org.tree.write", Effect.COORDINATES, resume_tree),
-    light_operation("RecordCommit", "org.tree.write", Effect.COORDINATES, record_commit),
+    Operation("ListHeads", "org.read", Effect.READS, list_heads),
+    Operation("PauseTree", "org.tree.write", Effect.COORDINATES, pause_tree),
+    Operation("ResumeTree", "org.tree.write", Effect.COORDINATES, resume_tree),
+    Operation("RecordCommit", "org.tree.write", Effect.COORDINATES, record_commit),
 )

@@ -1,4 +1,4 @@
-"""Trust rules and machines: who is given short tokens for tokens that somebody else signed.
+"""Trust rules and machines: callers who are given short tokens for tokens that others signed.
 
 A machine is a rule of its own: its service made an id for it, and has the public half of its key.
 Rules are never changed. One is removed, and another one made.
@@ -34,7 +34,7 @@ from reconciler.service.domain.trust import (
 from reconciler.service.eventstore.rows import TrustRow
 from reconciler.service.operations.answers import Answer, timestamp
 from reconciler.service.operations.callers import organizations_of
-from reconciler.service.operations.operation import Effect, light_operation
+from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.request import Fields, shown
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.projections.objects import canonical
@@ -225,8 +225,8 @@ def _view(call: Reading, rule: TrustRow) -> Answer:
 
 
 ROWS = (
-    light_operation("ListTrust", "trust.manage", Effect.READS, list_trust),
-    light_operation("GetTrust", "trust.manage", Effect.READS, get_trust),
-    light_operation("GrantTrust", "trust.manage", Effect.COORDINATES, grant_trust),
-    light_operation("RevokeTrust", "trust.manage", Effect.COORDINATES, revoke_trust),
+    Operation("ListTrust", "trust.manage", Effect.READS, list_trust),
+    Operation("GetTrust", "trust.manage", Effect.READS, get_trust),
+    Operation("GrantTrust", "trust.manage", Effect.COORDINATES, grant_trust),
+    Operation("RevokeTrust", "trust.manage", Effect.COORDINATES, revoke_trust),
 )

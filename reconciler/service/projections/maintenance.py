@@ -1,7 +1,7 @@
 """Maintenance of a store: verify it, copy it, rebuild its objects from the log.
 
-The log is the truth. Where it is damaged, objects can be right that it no longer tells, so nothing
-is rebuilt from it unless that is asked for.
+The log is the truth. Where it is damaged, objects can be right that it no longer has, so nothing is
+rebuilt from it unless that is asked for.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def rebuild(store: EventStore) -> int:
         StoreError: the log cannot be replayed, or the store cannot be written to. In any case the
             store was left as it is.
     """
-    if findings := _log_findings(store):
+    if findings := _findings(store, _chain_findings):
         raise StoreDamagedError(
             f"the log of this store is damaged: {len(findings)} finding(s)",
             "Restore a backup. If there is none, keep a copy, then give --damaged: objects become "
@@ -74,7 +74,7 @@ def rebuild_damaged(store: EventStore) -> Rebuilt:
     Raises:
         StoreError: the log cannot be read, or the store cannot be written to; it was left as it is.
     """
-    findings, stuck = _log_findings(store), dict[str, str]()
+    findings, stuck = _findings(store, _chain_findings), dict[str, str]()
     with _replay_errors(), store.transaction() as tx:
         rows = replayed(tx, stuck)
         before = {row.id: row for row in tx.all_objects()}
@@ -203,11 +203,6 @@ def backup(store: EventStore, target: Path) -> None:
 def verify(store: EventStore) -> Sequence[str]:
     """Return every finding as a sentence; nothing where the store is sound."""
     return _findings(store, _chain_findings, _object_findings)
-
-
-def _log_findings(store: EventStore) -> Sequence[str]:
-    """Return what is found but for objects that are not what the log says."""
-    return _findings(store, _chain_findings)
 
 
 def _findings(store: EventStore, *looks: Callable[[Snapshot], Iterable[str]]) -> Sequence[str]:

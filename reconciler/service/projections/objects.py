@@ -50,7 +50,7 @@ _EVENTS: Mapping[str, tuple[Kind, type[Event]]] = {
 SIDE_EVENTS = frozenset(
     type_of(kind, side.VERB) for kind, row in EVENTS.items() for side in row.side
 )
-"""Types of the events that tell of an object and leave it, and its sequence, as they are."""
+"""Types of the events that are about an object and change neither it nor its sequence."""
 
 _INACTIVE = "inactive"
 NO_MARKS = '{"owner":"","preventDelete":null,"trees":[]}'
@@ -69,7 +69,7 @@ def next_row(
 ) -> ObjectRow | None:
     """Return an object's row after one more event; None once it is removed.
 
-    ``spec`` is the canonical text of the event's spec, where somebody has it already.
+    ``spec`` is the canonical text of the event's spec, where it is known already.
     """
     before: State = state_of(row) if row else Unborn(stored.stream, stored.organization)
     held = evolve(before, event)
@@ -125,13 +125,13 @@ def trees_of(marks: str) -> tuple[str, ...]:
 
 
 def is_active(marks: str) -> bool:
-    """Return whether an object with these marks is active: only those of an inactive one tell."""
+    """Return whether an object with these marks is active: those of an inactive one have a mark."""
     return INACTIVE_MARK not in marks
 
 
 @lru_cache(maxsize=64)
 def _with_state(marks: str, *, active: bool) -> str:
-    """Return the marks of an object in a state; those of an active one do not tell it."""
+    """Return the marks of an object in a state; those of an active one have no mark of it."""
     if is_active(marks) == active:
         return marks
     known: dict[str, object] = {**json.loads(marks), _INACTIVE: True}
@@ -160,7 +160,7 @@ def _next_marks(marks: str, context: str, *, gives: bool) -> str:
             known[mark] = said[mark]
     if isinstance(said.get("ignore"), str):
         known["ignore"] = sorted({*said["ignore"].split(",")} - {""})
-        if not known["ignore"]:  # most objects have none: their marks do not tell it
+        if not known["ignore"]:  # most objects have none: their marks leave it out
             del known["ignore"]
     _mark_undone(known, said.get("undone"))
     return canonical(known)

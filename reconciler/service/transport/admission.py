@@ -12,7 +12,6 @@ from reconciler.service.domain.refusal import Code, Refusal, always
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.request import Headers, bearer_token, caller_key
 from reconciler.service.scheduling.shares import Tally
-from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Answer
 
 # A token that is revoked meanwhile can have a message read, but no call carried out.
@@ -29,12 +28,12 @@ _ADMITTED = Refusal(Code.INTERNAL, "no request was read", "request.unread")
 class Admission:
     """Judges callers by their tokens, before anything large of theirs is taken in.
 
-    The service tells a caller why its request cannot be read, and anybody else that it is no
-    caller. So a call whose request "cannot be read" asks just that, and many share one look.
+    The service answers a caller why its request cannot be read, and others that they are no
+    callers. So a call whose request "cannot be read" asks just that, and many share one look.
     """
 
     def __init__(self, answer: Answer, now: Callable[[], float] = time.monotonic) -> None:
-        """Judge tokens by ``answer``, which tells what is wrong with a call only to its caller."""
+        """Judge tokens by ``answer``, which says what is wrong with a call only to its caller."""
         self._answer = answer
         self._now = now
         self._valid_until: dict[bytes, float] = {}  # by hash, the oldest verdict first
@@ -100,11 +99,6 @@ class Budget:
         self._wait_seconds = wait_seconds
         self._held = Tally()
         self._queue: list[_Waiting] = []
-
-    @classmethod
-    def of(cls, limits: Limits) -> Budget:
-        """Return the budget of a server."""
-        return cls(limits.large_bytes, limits.large_share_bytes, limits.large_seconds)
 
     @property
     def held(self) -> int:

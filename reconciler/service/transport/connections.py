@@ -41,10 +41,6 @@ NO_FILES = "the server has no file descriptor left"
 _OUT_OF_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
-def nothing() -> None:
-    """Do nothing: what ends a connection that is gone."""
-
-
 @dataclass(eq=False, slots=True)
 class Place:
     """The place of one connection.
@@ -96,7 +92,7 @@ class Place:
     def leave(self) -> None:
         """Free the place: the connection is gone, and so is what would have ended it."""
         self.free()
-        self.end = nothing
+        self.end = lambda: None
 
 
 class Room:
@@ -126,7 +122,7 @@ class Room:
 
     @property
     def can_refuse(self) -> bool:
-        """Return whether there is room to tell one more caller why it is refused."""
+        """Return whether one more caller can be answered why it is refused."""
         return len(self.lingering) < LINGERING
 
     def enter(self, address: str, end: Callable[[], None]) -> Place:
@@ -296,7 +292,7 @@ MakeProtocol = Callable[[Place], asyncio.Protocol]
 class Acceptor:
     """One listening socket.
 
-    Connections are accepted here and not by the event loop, because its server tells nothing of a
+    Connections are accepted here and not by the event loop, because its server does not know of a
     connection before TLS is agreed on, and gives that a minute.
     """
 

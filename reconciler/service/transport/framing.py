@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
+from reconciler.service.domain.refusal import Code
+from reconciler.service.transport.http_messages import HttpRefusal
 from reconciler.service.transport.limits import Limits
 
 # A token of RFC 9110, 5.6.2; and a path with a query, of characters that need no escape.
@@ -36,18 +38,21 @@ def is_target(target: bytes) -> bool:
     return _WHOLE_TARGET.fullmatch(target) is not None
 
 
-class FramingError(Exception):
-    """A request whose bounds are not beyond doubt, or beyond the limits.
-
-    Attributes:
-        status: The HTTP status to answer before the connection is closed.
-        rule: What was broken, in words.
-    """
+class FramingError(HttpRefusal):
+    """A request whose bounds are not beyond doubt, or beyond the limits: the connection ends."""
 
     def __init__(self, status: int, rule: str) -> None:
-        super().__init__(rule)
-        self.status = status
-        self.rule = rule
+        super().__init__(status, _CODES[status], rule, "framing.invalid")
+
+
+_CODES = {
+    400: Code.INVALID_ARGUMENT,
+    408: Code.ABORTED,
+    413: Code.RESOURCE_EXHAUSTED,
+    414: Code.INVALID_ARGUMENT,
+    429: Code.RESOURCE_EXHAUSTED,
+    431: Code.RESOURCE_EXHAUSTED,
+}
 
 
 class Part(Enum):
@@ -180,7 +185,7 @@ class Framing:
             raise FramingError(400, "content-length: must be one whole number")
         length = int(found[1])
         if length > self._limits.body_bytes:
-            raise _too_large()
+            raise FramingError(413, "the body is too large")
         return length
 
     def _content(self, data: bytes) -> tuple[bytes, bytes]:
@@ -226,7 +231,7 @@ class Framing:
             or self._chunks > self._limits.chunks
             or self._chunks > _FREE_CHUNKS + self.received // self._limits.chunk_bytes
         ):
-            raise _too_large()
+            raise FramingError(413, "the body is too large")
         self.part = Part.BODY if self._left else Part.LAST_END
         return found.end()
 
@@ -239,7 +244,3 @@ class Framing:
             return at
         self.part = Part.CHUNK_SIZE if self.part is Part.CHUNK_END else Part.NOTHING
         return at + 2
-
-
-def _too_large() -> FramingError:
-    return FramingError(413, "the body is too large")

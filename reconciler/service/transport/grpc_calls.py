@@ -13,6 +13,7 @@ from contextlib import ExitStack
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Received
 from reconciler.service.operations.request import Headers, bearer_token
@@ -52,16 +53,11 @@ ALLOWED_HEADERS = (
     "grpc-accept-encoding",
     "grpc-encoding",
     "grpc-timeout",
-    "idempotency-key",
-    "if-match",
     "origin",
     "x-grpc-web",
-    "x-reconciler-context",
-    "x-reconciler-custody",
-    "x-reconciler-lease",
-    "x-service-orgid",
     "x-user-agent",
-    "x-zitadel-orgid",
+    *HEADERS.values(),
+    ORGANIZATION_OF_ZITADEL,
 )
 EXPOSED_HEADERS = ("grpc-status", "grpc-message", "grpc-status-details-bin")
 _ANY_ORIGIN = {"access-control-allow-origin": "*"}
@@ -133,14 +129,14 @@ class GrpcCalls:
             except CallerLeftError:
                 return
             except TimeoutError:
-                await write(send, kind, None, method.told)
+                await write(send, kind, None, method.metadata)
                 return
             seen.note(received)
             if received.caller:
                 connection.judged(is_known=True)
             answer = received.answer
             answered = answer if isinstance(answer, Refusal) else received.body
-            await write(send, kind, answered, method.told)
+            await write(send, kind, answered, method.metadata)
 
     async def _received(
         self,
@@ -150,7 +146,7 @@ class GrpcCalls:
         connection: Connection,
         delivery: ExitStack,
     ) -> Received:
-        """Return the answer. What headers tell is judged before the message is read.
+        """Return the answer. Headers are judged before the message is read.
 
         Raises:
             CallerLeftError: the request has no end.
@@ -215,10 +211,10 @@ async def send_grpc(
     send: Send,
     kind: str,
     answered: bytes | Refusal | None,
-    told: Sequence[tuple[str, str]] = (),
+    metadata: Sequence[tuple[str, str]] = (),
 ) -> None:
     """Write an answer of gRPC: a message and trailers, or trailers alone."""
-    ends = trailers(answered, told)
+    ends = trailers(answered, metadata)
     if not isinstance(answered, bytes):
         await send(start_of_grpc(kind, ends))
         await send({"type": "http.response.body", "body": b""})
@@ -232,11 +228,11 @@ async def send_grpc_web(
     send: Send,
     kind: str,
     answered: bytes | Refusal | None,
-    told: Sequence[tuple[str, str]] = (),
+    metadata: Sequence[tuple[str, str]] = (),
 ) -> None:
     """Write an answer of gRPC-web, whose trailers are a frame of the body."""
     message = frame(PLAIN, answered) if isinstance(answered, bytes) else b""
-    lines = "".join(f"{name}:{value}\r\n" for name, value in trailers(answered, told))
+    lines = "".join(f"{name}:{value}\r\n" for name, value in trailers(answered, metadata))
     content = message + frame(TRAILERS, lines.encode())
     await _respond(send, 200, {**_WEB_ANSWER, "content-type": kind}, content)
 

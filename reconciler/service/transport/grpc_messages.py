@@ -153,7 +153,7 @@ def _decompressed(message: bytes, encoding: str, longest: int) -> bytes:
         )
     reader = zlib.decompressobj(ENCODINGS[encoding])
     try:
-        # One byte more than allowed tells a message that is too large from one at the limit. No
+        # By one byte more than allowed, a message at the limit is not taken for a larger one. No
         # more is held, however much a few compressed bytes stand for.
         plain = reader.decompress(message, longest + 1)
     except zlib.error:
@@ -174,19 +174,19 @@ def frame(flag: int, content: bytes) -> bytes:
     return HEAD.pack(flag, len(content)) + content
 
 
-def trailers(answer: bytes | Refusal | None, told: Sequence[tuple[str, str]] = ()) -> Pairs:
+def trailers(answer: bytes | Refusal | None, metadata: Sequence[tuple[str, str]] = ()) -> Pairs:
     """Return the trailers of an answer, of a refusal, or of a call whose time ran out (None).
 
-    ``told`` is further metadata.
+    ``metadata`` goes with it.
     """
     if isinstance(answer, bytes):
-        return [("grpc-status", str(OK)), *told]
+        return [("grpc-status", str(OK)), *metadata]
     if answer is None:
-        return [*_status(DEADLINE_EXCEEDED, "the deadline of the call has passed"), *told]
+        return [*_status(DEADLINE_EXCEEDED, "the deadline of the call has passed"), *metadata]
     # gRPC sends headers whose names end in ``-bin`` in base64, without padding.
     details = b64encode(status_bytes(answer)).decode().rstrip("=")
     status = _status(int(answer.code), answer.message)
-    return [*status, ("grpc-status-details-bin", details), *told]
+    return [*status, ("grpc-status-details-bin", details), *metadata]
 
 
 def _status(code: int, message: str) -> Pairs:

@@ -196,7 +196,6 @@ class _Call:
                 yield message
 
     async def write(self, message: Message) -> None:
-        """Send a message of the answer."""
         if not self._has_begun:
             self._has_begun = True
             await self._send(start_of_grpc(self._kind))

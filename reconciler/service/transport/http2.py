@@ -54,7 +54,7 @@ from reconciler.service.transport.turns import OF_KNOWN, OF_STRANGER, Turns
 LOG = logging.getLogger("reconciler.service")
 
 STREAMS = 100  # of one connection at one time
-CLOSED_STREAMS = 256  # that are remembered, to tell late frames from wrong ones
+CLOSED_STREAMS = 256  # that are remembered: a frame may come late, without being wrong
 CONTENT_FRAME = 16 * KIB  # the longest frame that every peer takes, in both directions
 HEADER_TABLE = 4 * KIB  # of the compression of headers, in both directions
 MOST_PENDING = CONTENT_FRAME + 9  # bytes that came and are not read; what is more the network holds
@@ -90,7 +90,7 @@ LINGER_SECONDS = 0.5  # in which a peer can read why its connection or its call 
 FAREWELL_SECONDS = 1.0  # which a peer over TLS has to say that it closes, too
 
 
-# A client of gRPC would tell its caller nothing of a status of HTTP.
+# A client of gRPC does not show its caller a status of HTTP.
 TOO_LONG_FOR_GRPC = [
     (b":status", b"200"),
     (b"content-type", b"application/grpc"),
@@ -363,8 +363,8 @@ class Http2Protocol(asyncio.Protocol):
 
         It may offer any, and what is in that table is held here. So is an unknown setting, of
         which there can be 65,536: the library would keep each of them. The size is only
-        set if it must be: set to what it is already, the encoder forgets to tell the peer that it
-        has changed.
+        set if it must be: set to what it is already, the encoder no longer says to the peer that
+        it has changed.
         """
         encoder = self._engine.encoder
         is_too_large = encoder.header_table_size > HEADER_TABLE
@@ -883,7 +883,6 @@ class Stream:
 
 
 def _scope(event: RequestReceived, transport: asyncio.Transport) -> Scope:
-    """Return the ASGI scope of a request."""
     pseudo: dict[bytes, bytes] = {}
     headers: list[tuple[bytes, bytes]] = []
     for name, value in event.headers:

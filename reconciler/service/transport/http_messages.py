@@ -10,10 +10,9 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Scope, Send
 
-from reconciler.resources.call import JsonObject
+from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.answers import error_body
-from reconciler.service.operations.request import CUSTODY, ORGANIZATION
 from reconciler.service.operations.texts import answer_bytes, json_bytes
 from reconciler.service.scheduling.shares import UNCOUNTED
 
@@ -21,8 +20,7 @@ CONNECTION = "reconciler.connection"
 """Extension of an ASGI scope: the connection of the request; see ``intake.Connection``."""
 
 _KNOWN = (
-    *("authorization", "if-match", "idempotency-key", CUSTODY, *ORGANIZATION),
-    *("x-reconciler-lease", "x-reconciler-context", "x-request-id"),
+    *(*HEADERS.values(), ORGANIZATION_OF_ZITADEL, "authorization", "x-request-id"),
     *("content-type", "content-encoding", "content-length", "grpc-encoding", "grpc-timeout"),
 )
 _HEADER_NAMES = {name.encode(): name for name in _KNOWN}

@@ -116,7 +116,7 @@ class Intake:
         """``answer`` judges tokens; see ``Admission``."""
         self.admission = Admission(answer)
         self.limits = limits
-        self._budget = Budget.of(limits)
+        self._budget = Budget(limits.large_bytes, limits.large_share_bytes, limits.large_seconds)
         self._known = Shares(limits.http2_known, limits.http2_known_of_one)
         self._open = Shares(limits.http2_open, limits.http2_open_of_one)
         self._forms = Shares(limits.http2_open, limits.http2_open_of_one)

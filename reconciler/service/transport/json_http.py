@@ -85,7 +85,7 @@ class JsonHttp:
         headers: Headers,
         delivery: ExitStack,
     ) -> Received:
-        """Return the answer. What address and headers tell is judged before the body is read.
+        """Return the answer. Address and headers are judged before the body is read.
 
         Raises:
             CallerLeftError: the request has no end.

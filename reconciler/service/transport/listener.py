@@ -37,12 +37,13 @@ from reconciler.service.transport.connections import (
 )
 from reconciler.service.transport.http2 import Http2Protocol, Http2Server
 from reconciler.service.transport.intake import Intake
+from reconciler.service.transport.json_http import JsonHttp
 from reconciler.service.transport.limits import MIB, Limits, most_memory
 from reconciler.service.transport.observer import Observer, StoreFigures, metrics_app
-from reconciler.service.transport.pages import State, build_app
+from reconciler.service.transport.pages import Pages, build_app
 from reconciler.service.transport.protocol import StrictProtocol
 from reconciler.service.transport.turns import Turns
-from reconciler.service.transport.ui import Drawing
+from reconciler.service.transport.ui import Drawing, Ui
 
 if TYPE_CHECKING:
     from reconciler.service.keyless.exchange import Exchange
@@ -88,7 +89,7 @@ class Serving:
         listening: See ``bind``; ``metrics`` is another, for the figures alone.
         exchange: Gives short tokens; None where there is no token endpoint.
         figures: Asks the store for its figures, on a thread; None where it cannot be read.
-        is_open: Says, on a thread, whether there is a token, so that anybody could call; None
+        is_open: Says, on a thread, whether there is a token, so that calls are possible; None
             where the store gives no answer.
         abandon: Lets what waits for the store fail.
         on_ready: Called with the address once calls are answered.
@@ -142,9 +143,18 @@ async def serve(serving: Serving) -> None:
     intake = Intake(batcher.answer, limits)
     streams = GrpcStreams(intake)
     grpc = GrpcCalls(batcher.answer, observer, intake, streams.apps)
-    tokens = _token_endpoint(serving, intake)
-    state = State(is_ready, is_open.answer, serving.drawing)
-    app = build_app(batcher.answer, observer, state, intake, grpc, tokens)
+    tokens: ASGIApp | None = None
+    if serving.exchange is not None:
+        from reconciler.service.transport.token_endpoint import TokenEndpoint  # loads joserfc
+
+        tokens = TokenEndpoint(serving.exchange, observer, intake)
+    app = build_app(
+        JsonHttp(batcher.answer, observer, intake),
+        Pages(observer, is_ready, is_open.answer),
+        Ui(batcher.answer, observer, serving.drawing),
+        grpc,
+        tokens,
+    )
     server = _Server(_config(app, observer, limits), serving, draining, streams.end)
     async with _figures_served(serving, server):
         try:
@@ -154,15 +164,6 @@ async def serve(serving: Serving) -> None:
             await batcher.close()
             if serving.exchange is not None:
                 serving.exchange.close()
-
-
-def _token_endpoint(serving: Serving, intake: Intake) -> ASGIApp | None:
-    """Return what gives short tokens, if this server does; its libraries are loaded only then."""
-    if serving.exchange is None:
-        return None
-    from reconciler.service.transport.token_endpoint import TokenEndpoint
-
-    return TokenEndpoint(serving.exchange, serving.observer, intake)
 
 
 def _config(app: ASGIApp, observer: Observer, limits: Limits) -> uvicorn.Config:

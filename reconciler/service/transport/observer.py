@@ -31,7 +31,7 @@ from starlette.routing import Route
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.batch import ANSWERS, DONE
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.operations.request import ORGANIZATION, Headers, shown
+from reconciler.service.operations.request import Headers, organization_named, shown
 
 LOG = logging.getLogger("reconciler.requests")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -149,25 +149,10 @@ class Observer:
             self._quiet_until = now + QUIET_SECONDS
             LOG.warning("connections refused since the last such line: %d: %s", count, why)
 
-    def watch(self, answer: Answer, transport: str) -> Answer:
-        """Return a way to have calls of a transport answered that sees each of them."""
-
-        async def watched(call: Incoming) -> Received:
-            with self.call(transport, call.operation, call.headers) as seen:
-                received = await answer(call)
-                seen.note(received)
-                return received
-
-        return watched
-
 
 def organization_of(headers: Headers) -> str:
     """Return the organization that a call names, safe to show: its caller may have no token."""
-    for name in ORGANIZATION:
-        values = headers.get(name)
-        if values:
-            return shown(values[0])
-    return ""
+    return shown(organization_named(headers))
 
 
 class StoreFigures(NamedTuple):

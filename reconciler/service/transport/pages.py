@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -27,11 +26,9 @@ from reconciler.service.transport.http_messages import (
     send_answer,
     wrong_verb,
 )
-from reconciler.service.transport.intake import Intake
-from reconciler.service.transport.json_http import JsonHttp
-from reconciler.service.transport.observer import Answer, Observer
+from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.protobuf import SERVICES
-from reconciler.service.transport.ui import Drawing, Ui, is_of_ui
+from reconciler.service.transport.ui import is_of_ui
 
 LIVE = frozenset({"/healthz", "/debug/healthz"})
 READY = frozenset({"/readyz", "/debug/ready"})
@@ -53,28 +50,23 @@ NO_TOKEN_YET = Refusal(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """State of the server that the pages show, and what draws those for people.
-
-    Attributes:
-        is_ready: Whether the store can be used and the server is not about to end.
-        is_open: Whether any caller may call at all; until the first token there is nothing to read.
-            None where the store gives no answer.
-        drawing: Draws the pages at ``/ui``.
-    """
-
-    is_ready: Callable[[], Awaitable[bool]]
-    is_open: Callable[[], Awaitable[bool | None]]
-    drawing: Drawing
-
-
 class Pages:
     """The application that answers ``PATHS``."""
 
-    def __init__(self, state: State, observer: Observer) -> None:
-        self._state = state
+    def __init__(
+        self,
+        observer: Observer,
+        is_ready: Callable[[], Awaitable[bool]],
+        is_open: Callable[[], Awaitable[bool | None]],
+    ) -> None:
+        """``is_ready`` says whether the store can be used and the server is not about to end.
+
+        ``is_open`` says whether any caller may call at all; until the first token there is nothing
+        to read. It is None where the store gives no answer.
+        """
         self._observer = observer
+        self._is_ready = is_ready
+        self._is_open = is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -93,8 +85,8 @@ class Pages:
         if path in LIVE:
             return {"status": "ok"}
         if path in READY:
-            return {"status": "ready"} if await self._state.is_ready() else NOT_READY
-        is_open = await self._state.is_open()
+            return {"status": "ready"} if await self._is_ready() else NOT_READY
+        is_open = await self._is_open()
         if not is_open:
             return NOT_READY if is_open is None else NO_TOKEN_YET
         if path == OPENAPI:
@@ -123,21 +115,13 @@ def _policy(page: bytes) -> bytes:
 
 
 def build_app(
-    answer: Answer,
-    observer: Observer,
-    state: State,
-    intake: Intake,
-    grpc: ASGIApp,
-    tokens: ASGIApp | None = None,
+    rest: ASGIApp, pages: ASGIApp, ui: ASGIApp, grpc: ASGIApp, tokens: ASGIApp | None = None
 ) -> ASGIApp:
-    """Return the application; ``grpc`` answers at the addresses of its services.
+    """Return the application that hands each request to one of these, by its address.
 
-    Over HTTP/2 it also answers what says that it is gRPC, so that it is refused in its words.
-    ``tokens``, if any, answers at ``TOKEN_PATHS``.
+    Over HTTP/2, ``grpc`` also answers what says that it is gRPC, so that it is refused in its
+    words. ``tokens``, if any, answers at ``TOKEN_PATHS``.
     """
-    rest = JsonHttp(answer, observer, intake)
-    pages = Pages(state, observer)
-    ui = Ui(answer, observer, state.drawing)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["raw_path"].decode("latin-1")

@@ -48,13 +48,13 @@ class Method(NamedTuple):
     """One method: the operation it is, and what goes in and comes out.
 
     Attributes:
-        told: Metadata of each of its answers.
+        metadata: Of each of its answers.
     """
 
     operation: str
     request: type[Message]
     answer: type[Message]
-    told: tuple[tuple[str, str], ...]
+    metadata: tuple[tuple[str, str], ...]
 
 
 def load_pool() -> DescriptorPool:
@@ -76,12 +76,12 @@ def message_class(name: str) -> type[Message]:
 def _methods() -> Iterator[tuple[str, Method]]:
     for operation in operations().values():
         successor = operation.successor
-        told = deprecation(f"/{MANAGEMENT}/{successor}") if successor else ()
+        metadata = deprecation(f"/{MANAGEMENT}/{successor}") if successor else ()
         for path in operation.grpc:
             service, name = path.split("/")
             found = POOL.FindServiceByName(service).FindMethodByName(name)
             request, answer = map(GetMessageClass, (found.input_type, found.output_type))
-            yield f"/{path}", Method(operation.name, request, answer, told)
+            yield f"/{path}", Method(operation.name, request, answer, metadata)
 
 
 METHODS: Mapping[str, Method] = dict(_methods())
@@ -217,7 +217,6 @@ def _write(field: FieldDescriptor) -> Convert:
 
 
 def _conversion(field: FieldDescriptor) -> Convert:
-    """Return what makes a value of its JSON form."""
     if field.message_type is not None:
         return _OF_TEXT.get(field.message_type.full_name) or partial(_members, field.message_type)
     if field.enum_type is not None:
@@ -253,7 +252,7 @@ async def answer_call(
 ) -> Received:
     """Carry out a call; return its answer with a message as its body, or its refusal.
 
-    Nothing is raised. ``asked`` is a refusal where the message could not be read; that is told
+    Nothing is raised. ``asked`` is a refusal where the message could not be read; that is answered
     only to callers who may know. ``delivery`` ends once the network has taken the answer; ``drop``
     ends it before that.
     """
@@ -281,7 +280,7 @@ def status_bytes(refusal: Refusal) -> bytes:
     """Return a refusal as ``google.rpc.Status``, which ``grpc-status-details-bin`` carries.
 
     Its first detail is the one that JSON answers. The facts that stand among its members there
-    have a second one here, because a message has only the fields that everybody gave it.
+    have a second one here, because a message has only the fields of its definition.
     """
     status = _STATUS(code=int(refusal.code), message=refusal.message)
     status.details.add().Pack(_ERROR_DETAIL(id=refusal.reason, message=refusal.message))

@@ -14,18 +14,9 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.scheduling.shares import UNCOUNTED
 from reconciler.service.transport.connections import Place
 from reconciler.service.transport.framing import Framing, FramingError, Part
-from reconciler.service.transport.http_messages import CONNECTION, HttpRefusal, raw_refusal
+from reconciler.service.transport.http_messages import CONNECTION, raw_refusal
 from reconciler.service.transport.limits import SMALL_BODY, Limits
 from reconciler.service.transport.observer import Observer
-
-_CODES = {
-    400: Code.INVALID_ARGUMENT,
-    408: Code.ABORTED,
-    413: Code.RESOURCE_EXHAUSTED,
-    414: Code.INVALID_ARGUMENT,
-    429: Code.RESOURCE_EXHAUSTED,
-    431: Code.RESOURCE_EXHAUSTED,
-}
 
 
 class StrictProtocol(HttpToolsProtocol):
@@ -112,7 +103,7 @@ class StrictProtocol(HttpToolsProtocol):
         try:
             ready = self._framing.feed(data)
         except FramingError as error:
-            self._refuse(_refusal(error.status, error.rule))
+            self._refuse(error)
             return
         if ready:
             super().data_received(ready)
@@ -126,11 +117,11 @@ class StrictProtocol(HttpToolsProtocol):
         """Refuse requests that are sent long before they can be answered: each takes memory."""
         if len(self.pipeline) > self._limits.pipelined:
             self.pipeline.clear()
-            self._refuse(_refusal(429, "there are too many requests at once on one connection"))
+            self._refuse(FramingError(429, "there are too many requests at once on one connection"))
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what the parser does not accept though the framing does."""
-        self._refuse(_refusal(400, "the request is not well-formed"))
+        self._refuse(FramingError(400, "the request is not well-formed"))
 
     def on_headers_complete(self) -> None:
         """Begin a request. An answer that comes before its body is whole ends the connection."""
@@ -244,7 +235,7 @@ class StrictProtocol(HttpToolsProtocol):
         if self._framing.requests == 0:
             self.transport.close()  # nothing was asked, so nothing is answered
         else:
-            self._refuse(_refusal(408, "the request took too long to arrive"))
+            self._refuse(FramingError(408, "the request took too long to arrive"))
 
     def _refuse(self, refusal: Refusal) -> None:
         """Refuse the connection, once what was asked before is answered."""
@@ -292,7 +283,7 @@ class StrictProtocol(HttpToolsProtocol):
     def eof_received(self) -> Any:
         """Answer what was asked in full, though the caller will not ask more.
 
-        It has probably left, but the network cannot tell that from a caller that still reads.
+        It has probably left, but on the network it looks like a caller that still reads.
         """
         self._has_left = True
         cycle = self._cycle
@@ -317,10 +308,6 @@ class _EarlyEnd(asyncio.Transport):
     def close(self) -> None:
         """Close later: what the caller still sends is in the way of the answer."""
         self._protocol.linger()
-
-
-def _refusal(status: int, rule: str) -> Refusal:
-    return HttpRefusal(status, _CODES[status], rule, "framing.invalid")
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:

@@ -74,7 +74,7 @@ def test_many_chunks_are_not_all_small(size: int, count: int, *, is_taken: bool)
     else:
         with pytest.raises(FramingError) as refused:
             framing.feed(start + chunk * count)
-        assert refused.value.status == 413
+        assert refused.value.http_status == 413
 
 
 def test_many_small_chunks_cost_no_more_than_their_bytes() -> None:
@@ -110,7 +110,7 @@ def test_whatever_comes_in_is_passed_on_or_refused(seed: int) -> None:
             for byte in data:
                 passed += framing.feed(bytes((byte,)))
         except FramingError as error:
-            status = error.status
+            status = error.http_status
 
         assert status in {400, 413, 414, 431}
         assert data.startswith(passed)
@@ -157,4 +157,4 @@ def test_limits_are_kept(limits: Limits, data: bytes, status: int) -> None:
     with pytest.raises(FramingError) as caught:
         Framing(limits).feed(data)
 
-    assert caught.value.status == status
+    assert caught.value.http_status == status

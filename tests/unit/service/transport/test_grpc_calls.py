@@ -198,7 +198,7 @@ def asked(
 WIRES = {"grpc": "application/grpc", "grpc-web": "application/grpc-web+proto"}
 TOKEN = {"authorization": "Bearer good"}
 EMPTY = message_class("zitadel.management.v1.ListActionsRequest")().SerializeToString()
-DEPRECATED = [path for path, method in sorted(METHODS.items()) if method.told]
+DEPRECATED = [path for path, method in sorted(METHODS.items()) if method.metadata]
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -263,7 +263,7 @@ def test_a_call_whose_time_runs_out_says_so(wire: str) -> None:
 def test_a_method_that_has_a_successor_tells_it_with_every_answer(wire: str) -> None:
     for body in (frame(b""), b""):
         answer = asked({"content-type": WIRES[wire], **TOKEN}, body, DEPRECATED[0])
-        assert {name for name, _ in METHODS[DEPRECATED[0]].told} <= answer.trailers.keys()
+        assert {name for name, _ in METHODS[DEPRECATED[0]].metadata} <= answer.trailers.keys()
 
 
 @each_row("kind", sorted([*GRPC_TYPES, *WEB_TYPES, "application/grpc-web; x=y"]))

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.dispatch import Incoming, Received
+from reconciler.service.operations.dispatch import Received
 from reconciler.service.transport import observer as observer_module
 from reconciler.service.transport.logs import set_up_logs
 from reconciler.service.transport.observer import (
@@ -103,17 +103,15 @@ def test_calls_are_counted_however_they_end() -> None:
     """Also one that is cancelled: nothing stays in flight."""
     observer = Observer()
 
-    async def refuse(_: Incoming) -> Received:
-        return Received("ci", Refusal(Code.ABORTED, "no", "x"))
-
-    async def hang(_: Incoming) -> Received:
-        await asyncio.sleep(60)
-        raise AssertionError
+    async def hang() -> None:
+        with observer.call("grpc", "B"):
+            await asyncio.sleep(60)
 
     async def calls() -> None:
-        await observer.watch(refuse, "grpc")(Incoming("A", {}, {}))
+        with observer.call("grpc", "A") as seen:
+            seen.note(Received("ci", Refusal(Code.ABORTED, "no", "x")))
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(observer.watch(hang, "grpc")(Incoming("B", {}, {})), 0.01)
+            await asyncio.wait_for(hang(), 0.01)
 
     asyncio.run(calls())
 

@@ -10,9 +10,11 @@ import pytest
 
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.intake import Intake
+from reconciler.service.transport.json_http import JsonHttp
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Observer
-from reconciler.service.transport.pages import PATHS, State, build_app
+from reconciler.service.transport.pages import PATHS, Pages, build_app
+from reconciler.service.transport.ui import Ui
 from tests.examples import NAMES_ALONE
 from tests.rows import each_row
 
@@ -37,8 +39,9 @@ def asked(
         await send({"type": "http.response.body", "body": b""})
 
     async def ask() -> httpx.Response:
-        intake = Intake(answer, Limits())
-        app = build_app(answer, observer, State(ready, may_call, NAMES_ALONE), intake, grpc)
+        rest = JsonHttp(answer, observer, Intake(answer, Limits()))
+        pages = Pages(observer, ready, may_call)
+        app = build_app(rest, pages, Ui(answer, observer, NAMES_ALONE), grpc)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
             return await client.request(verb, path)
@@ -138,8 +141,10 @@ def test_grpc_is_answered_at_its_services_and_over_http_2_by_its_type(
         "query_string": b"",
         "headers": [(b"content-type", content_type)],
     }
-    intake = Intake(answer, Limits())
-    built = build_app(answer, Observer(), State(yes, yes, NAMES_ALONE), intake, grpc)
+    observer = Observer()
+    rest = JsonHttp(answer, observer, Intake(answer, Limits()))
+    pages = Pages(observer, yes, yes)
+    built = build_app(rest, pages, Ui(answer, observer, NAMES_ALONE), grpc)
     asyncio.run(_call(built, scope, send))
 
     assert (answered or ["page"]) == [app]
