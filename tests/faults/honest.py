@@ -1,9 +1,10 @@
 """Honest callers of a server that is attacked, as a process: ``python -m tests.faults.honest``.
 
-It takes two orders in turns (see ``workers``): whom to call, and to end; to the latter it answers
-with each call. There is a caller for every wire on a connection that is kept, and one that makes a
-new connection for each call. They send bytes that were made beforehand, and read no more than it
-takes to tell an answer from a refusal, so that the server is measured and not they.
+It takes two orders in turns (see ``workers``): whom to call, which it answers once each caller has
+called, and to end, which it answers with each call, after one more of each caller. There is a
+caller for every wire on a connection that is kept, and one that makes a new connection for each
+call. They send bytes that were made beforehand, and read no more than it takes to tell an answer
+from a refusal, so that the server is measured and not they.
 """
 
 from __future__ import annotations
@@ -164,11 +165,12 @@ def lines(called: Called) -> Mapping[str, Callable[[], Line]]:
 
 
 class Caller(threading.Thread):
-    """Makes one call after the other until it is told to end."""
+    """Makes one call after the other, and one more after ``over`` is set."""
 
     def __init__(self, name: str, connect: Callable[[], Line], *, keeps: bool) -> None:
         super().__init__(daemon=True)
         self.calls: list[Call] = []
+        self.has_called = threading.Event()
         self.over = threading.Event()
         self._caller = f"{name}, {'kept' if keeps else 'fresh'}"
         self._connect = connect
@@ -176,11 +178,14 @@ class Caller(threading.Thread):
         self._line: Line | None = None
 
     def run(self) -> None:
-        while not self.over.wait(random.uniform(*PAUSES)):
+        is_last = False
+        while not is_last:
+            is_last = self.over.wait(random.uniform(*PAUSES))
             began = time.monotonic()
             refused = self._ask()
             took = time.monotonic() - began
             self.calls.append(Call(self._caller, began, took, refused))
+            self.has_called.set()
             if refused or not self._keeps:
                 self._hang_up()
         self._hang_up()
@@ -201,8 +206,8 @@ class Caller(threading.Thread):
         self._line = None
 
 
-def sittings() -> Iterator[list[Call]]:
-    """Yield the calls of each sitting: the order of whom to call, and the one to end."""
+def sittings() -> Iterator[object]:
+    """Yield the answers of each sitting: that all have called, and at its end their calls."""
     for order in sys.stdin:
         callers = [
             Caller(name, connect, keeps=keeps)
@@ -211,6 +216,9 @@ def sittings() -> Iterator[list[Call]]:
         ]
         for caller in callers:
             caller.start()
+        for caller in callers:
+            caller.has_called.wait()
+        yield "all have called"
         sys.stdin.readline()
         for caller in callers:
             caller.over.set()
@@ -220,5 +228,5 @@ def sittings() -> Iterator[list[Call]]:
 
 
 if __name__ == "__main__":
-    for made in sittings():
-        say(made)
+    for answer in sittings():
+        say(answer)
