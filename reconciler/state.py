@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from reconciler.diagnostics import Diagnostic, Source, SourceLocation, error
 from reconciler.resources import undone as marks
@@ -47,40 +46,6 @@ class Resource:
     ignored: frozenset[str] = frozenset()
     undone: Undone | None = None
     owner: str | None = None
-
-
-class Declared(Protocol):
-    """Everything that is said of one object: by a resource, or by an order that makes it."""
-
-    @property
-    def ref(self) -> ResourceRef:
-        """Return kind and names."""
-        ...
-
-    @property
-    def spec(self) -> Spec:
-        """Return the fields in normal form."""
-        ...
-
-    @property
-    def prevent_delete(self) -> bool:
-        """Return ``metadata.preventDelete``."""
-        ...
-
-    @property
-    def critical(self) -> bool:
-        """Return ``metadata.critical``."""
-        ...
-
-    @property
-    def active(self) -> bool | None:
-        """Return ``metadata.active``; None where it is not said."""
-        ...
-
-    @property
-    def ignored(self) -> frozenset[str]:
-        """Return ``metadata.ignore``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +163,7 @@ class ObservedObject:
     undone: Undone | None = None
 
 
-def is_in_step(declared: Declared, held: ObservedObject) -> bool:
+def is_in_step(declared: Resource, held: ObservedObject) -> bool:
     """Return whether the service holds exactly what is declared.
 
     A mark that the service cannot remember (None) is no difference, and neither is a state that

@@ -455,17 +455,17 @@ class FakeService:
             ref=order.ref,
             id=new,
             sequence=sequence,
-            spec=order.spec,
+            spec=order.resource.spec,
             organization_id=order.organization_id or new,
             project_id=order.project_id,
             client_id=f"{new}@shop" if order.ref.kind is Kind.OIDC_APPLICATION else "",
             trees=frozenset({tree}),
-            prevent_delete=order.prevent_delete,
-            critical=order.critical,
+            prevent_delete=order.resource.prevent_delete,
+            critical=order.resource.critical,
         )
         self.objects[new] = found
         secret = None
-        if found.client_id and has_client_secret(order.spec):
+        if found.client_id and has_client_secret(order.resource.spec):
             secret = Secret(f"secret-{self._next()}")
             self.secrets[new] = secret.reveal()
             self._keep(found, tree)

@@ -224,22 +224,9 @@ def order_of(change: Change, ids: Ids, removed: Collection[tuple[Kind, str]] = (
     named_ids = {ref.key.name: ids[ref.key] for ref, _ in named}
     if not isinstance(change, Create):
         return UpdateOrder(change.resource, change.held, named_ids=named_ids, is_moved=is_moved)
-    resource = change.resource
-    organization_id, project_id = _owner_ids(resource.ref, ids)
-    return CreateOrder(
-        ref=resource.ref,
-        spec=resource.spec,
-        # No later run needs it: what this one has made is listed then, and its name is taken.
-        key=uuid.uuid4().hex,
-        organization_id=organization_id,
-        project_id=project_id,
-        prevent_delete=resource.prevent_delete,
-        critical=resource.critical,
-        ignored=resource.ignored,
-        undone=resource.undone,
-        owner=resource.owner,
-        named_ids=named_ids,
-    )
+    # No later run needs the key: what this one has made is listed then, and its name is taken.
+    key, owners = uuid.uuid4().hex, _owner_ids(change.resource.ref, ids)
+    return CreateOrder(change.resource, key, *owners, named_ids=named_ids)
 
 
 def deactivation_of(change: Create, made: Written, ids: Ids) -> UpdateOrder:

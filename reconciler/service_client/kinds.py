@@ -86,7 +86,8 @@ class KindCalls:
 
     def creates(self, order: CreateOrder) -> Iterator[OneCall]:
         """Yield the calls that make an object."""
-        yield self.create, {self.name_field: order.ref.name, **order.spec, **project_of(order)}
+        named = {self.name_field: order.ref.name}
+        yield self.create, {**named, **order.resource.spec, **project_of(order)}
 
     def rewrites(self, order: UpdateOrder) -> Iterator[OneCall]:
         """Yield the calls for name and spec; none if they stay."""

@@ -53,7 +53,7 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     sequence: int | None = None
     match order:
         case CreateOrder():
-            context = _with_marks(context, order)
+            context = _with_marks(context, order.resource)
             if CALLS[order.ref.kind].create:
                 key, custody = order.key, run
             else:
@@ -86,9 +86,7 @@ def _of_held(context: Context, order: UpdateOrder | DeleteOrder) -> Context:
     return {**context, "undone": undone_text(order.undone)} if order.undone else context
 
 
-def _with_marks(
-    context: Context, wanted: CreateOrder | Resource, held: ObservedObject | None = None
-) -> Context:
+def _with_marks(context: Context, wanted: Resource, held: ObservedObject | None = None) -> Context:
     marks = {"preventDelete": wanted.prevent_delete, "critical": wanted.critical}
     # A context is flat, so a list is one text.
     is_said = wanted.ignored or (held is not None and held.ignored)

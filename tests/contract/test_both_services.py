@@ -86,7 +86,7 @@ def test_what_was_written_is_observed_as_it_was_written(house: House) -> None:
         held = house.held(order.ref)
         assert isinstance(result, Written)
         assert (held.ref, held.id) == (order.ref, result.id)
-        assert holds(held, order.spec)
+        assert holds(held, order.resource.spec)
         assert held.client_id == result.client_id
         assert held.sequence >= result.sequence
         assert held.trees == (frozenset({"default"}) if house.remembers else frozenset())
@@ -217,8 +217,7 @@ def test_a_field_that_is_left_to_others_is_sent_back_as_they_wrote_it(
 def test_a_refused_order_keeps_no_other_from_being_carried_out(house: House) -> None:
     """A name that is taken is no reason to leave the rest undone, nor is a wrong value."""
     house.made(house.create(Kind.ACTION, "Greet", an_action(timeout="1s")))
-    order = house.create(Kind.ACTION, "b")
-    order = replace(order, spec={**order.spec, "timeout": "21s"})
+    order = house.create(Kind.ACTION, "b", an_action(timeout="21s"))
 
     taken, wrong, fine = house.write(
         house.create(Kind.ACTION, "greet"), order, house.create(Kind.ACTION, "c")

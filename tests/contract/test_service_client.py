@@ -74,7 +74,7 @@ def test_what_was_written_is_observed_as_it_was_written(house: House) -> None:
     for order, result in zip(orders, results, strict=True):
         held = house.held(order.ref)
         assert isinstance(result, Written)
-        assert (held.ref, held.id, held.spec) == (order.ref, result.id, order.spec)
+        assert (held.ref, held.id, held.spec) == (order.ref, result.id, order.resource.spec)
         assert (held.sequence, held.client_id) == (result.sequence, result.client_id)
         assert (held.trees, held.carried, held.uncarried) == (frozenset({"default"}), {}, ())
     assert isinstance(results[0], Written)
@@ -89,7 +89,7 @@ def test_the_same_key_gives_the_first_answer_again(house: House) -> None:
     first, again = house.write(order), house.write(order)
 
     assert first == again
-    (other,) = house.write(replace(order, spec=declared(order.ref, a_public_application()).spec))
+    (other,) = house.write(replace(order, resource=declared(order.ref, a_public_application())))
     assert isinstance(other, ServiceError)
 
 
@@ -137,9 +137,9 @@ def test_a_refused_order_keeps_no_other_from_being_carried_out(house: House) -> 
 
 def test_what_the_service_does_not_accept_names_its_field(house: House) -> None:
     """Whoever reads it must find the line of the manifest."""
-    order = house.create(Kind.ACTION, "greet")
+    order = house.create(Kind.ACTION, "greet", an_action(timeout="21s"))
 
-    (refused,) = house.write(replace(order, spec={**order.spec, "timeout": "21s"}))
+    (refused,) = house.write(order)
 
     assert isinstance(refused, InvalidArgumentError)
     assert "timeout" in refused.problem
@@ -224,10 +224,7 @@ def test_a_run_against_a_server_converges(server: Server, tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["viewer", "stranger"])
 def test_who_may_not_write_is_told_so(server: Server, name: str) -> None:
     """Exit code 7 hangs on this, and what to do about it."""
-    order = CreateOrder(
-        a_ref(Kind.ACTION, "hello"), declared(a_ref(Kind.ACTION, "hello")).spec, "k",
-        server.known.organization,
-    )  # fmt: skip
+    order = CreateOrder(declared(a_ref(Kind.ACTION, "hello")), "k", server.known.organization)
     with http_client(server.address, server.token(name)) as client:
         (refused,) = client.write([order], CONTEXT)
 

@@ -42,10 +42,10 @@ HELD = held(WEB)
         (Update(declared(), HELD), UpdateOrder(declared(), HELD)),
         (Adopt(declared(), HELD), UpdateOrder(declared(), HELD)),
         (Delete(HELD), DeleteOrder(HELD)),
-        (Create(declared(ACME)), CreateOrder(ACME, declared(ACME).spec, "")),
-        (Create(declared(SHOP)), CreateOrder(SHOP, declared(SHOP).spec, "", id_of(ACME))),
-        (Create(declared(GREET)), CreateOrder(GREET, declared(GREET).spec, "", id_of(ACME))),
-        (Create(declared()), CreateOrder(WEB, declared().spec, "", id_of(ACME), id_of(SHOP))),
+        (Create(declared(ACME)), CreateOrder(declared(ACME), "")),
+        (Create(declared(SHOP)), CreateOrder(declared(SHOP), "", id_of(ACME))),
+        (Create(declared(GREET)), CreateOrder(declared(GREET), "", id_of(ACME))),
+        (Create(declared()), CreateOrder(declared(), "", id_of(ACME), id_of(SHOP))),
     ],
 )
 def test_a_change_is_one_order_that_names_its_owners(change: Change, order: Order) -> None:
@@ -62,7 +62,7 @@ def test_a_create_is_sent_under_a_key_of_its_own_with_its_marks() -> None:
     assert len({order.key for order in orders if isinstance(order, CreateOrder) if order.key}) == 3
     for order in orders:
         assert isinstance(order, CreateOrder)
-        assert (order.prevent_delete, order.critical) == (True, True)
+        assert (order.resource.prevent_delete, order.resource.critical) == (True, True)
 
 
 OFF = Create(replace(declared(GREET), active=False))

@@ -47,12 +47,12 @@ def done(sequence: int = 10) -> Answer:
 @each_row(
     ("order", "key"),
     [
-        (CreateOrder(ACME, {}, "k"), "new 3"),
-        (CreateOrder(SHOP, {}, "k", "1"), "new 3"),
-        (CreateOrder(GREET, {}, "k", "1"), "new 3"),
-        (CreateOrder(WEB, {}, "k", "1", "2"), "2"),
-        (CreateOrder(PARTNER, {}, "k", "1"), "1"),
-        (CreateOrder(TOKEN, {}, "k", "1"), "1"),
+        (CreateOrder(declared(ACME), "k"), "new 3"),
+        (CreateOrder(declared(SHOP), "k", "1"), "new 3"),
+        (CreateOrder(declared(GREET), "k", "1"), "new 3"),
+        (CreateOrder(declared(WEB), "k", "1", "2"), "2"),
+        (CreateOrder(declared(PARTNER), "k", "1"), "1"),
+        (CreateOrder(declared(TOKEN), "k", "1"), "1"),
         (SecretOrder(WEB, "7", "1", "2", "c"), "2"),
         (DeleteOrder(HELD), "7"),
         (DeleteOrder(held(SHOP, **MINE)), "7"),
