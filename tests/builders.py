@@ -571,16 +571,10 @@ class FakeSink:
         """Return for each application whether its secret is here."""
         return [self._holds(*application) for application in applications]
 
-    def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
-        """Keep secrets under the new names of their applications."""
+    def follow(self, moves: Sequence[Move]) -> Sequence[Followed]:
+        """Keep secrets under the new names of their applications; forget those of deleted ones."""
         for move in moves:
             secret = self.kept.pop((move.old.key, move.client_id), None)
-            if secret is not None:
+            if secret is not None and move.ref is not None:
                 self.kept[move.ref.key, move.client_id] = secret
         return [() for _ in moves]
-
-    def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
-        """Forget the secrets of applications."""
-        for application in applications:
-            self.kept.pop((application.ref.key, application.client_id), None)
-        return [() for _ in applications]

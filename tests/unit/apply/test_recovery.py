@@ -82,7 +82,7 @@ def test_without_open_intents_nothing_is_asked(
     journal: Journal, sink: FakeSink, found: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every usual apply."""
-    for method in ("held", "moved", "removed"):
+    for method in ("held", "follow"):
         monkeypatch.delattr(FakeSink, method)
 
     assert recover(journal, sink, observed(*HOUSE, *[WITH_SECRET] * bool(found)), ["acme"]) == (
@@ -319,8 +319,7 @@ def test_a_sink_is_left_alone_where_nothing_was_renamed_or_deleted(
     """A sink may be a program, which is not started for nothing."""
     run = begun(journal, stocked, RENAME)
     run.result = REFUSED
-    for method in ("moved", "removed"):
-        monkeypatch.delattr(FakeSink, method)
+    monkeypatch.delattr(FakeSink, "follow")
 
     assert follow(stocked, [run]) == []
 
@@ -332,8 +331,9 @@ def test_each_of_several_changes_is_followed_and_told(
     second = held(a_ref(name="second"), object_id="8")
     changes: list[Change] = [Create(declared(a_ref(name="new"))), RENAME, Delete(second)]
     told = [warning("MOVED", "s", "r"), warning("REMOVED", "s", "r")]
-    monkeypatch.setattr(stocked, "moved", lambda moves: [[told[0]] for _ in moves])
-    monkeypatch.setattr(stocked, "removed", lambda gone: [[told[1]] for _ in gone])
+    monkeypatch.setattr(
+        stocked, "follow", lambda moves: [[told[move.ref is None]] for move in moves]
+    )
     runs = [begun(journal, stocked, change) for change in changes]
     for run in runs:
         run.result = DONE
@@ -364,8 +364,7 @@ def test_a_sink_that_cannot_follow_is_told_and_tried_again(
     run = begun(journal, stocked, change)
     run.result = DONE
     with monkeypatch.context() as patched:
-        for method in ("moved", "removed"):
-            patched.setattr(stocked, method, lambda followed: [failure for _ in followed])
+        patched.setattr(stocked, "follow", lambda moves: [failure for _ in moves])
 
         told = follow(stocked, [run])
 
