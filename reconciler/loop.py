@@ -23,7 +23,7 @@ from reconciler.plan.diff import empties_a_list, field_changes, kept_notes
 from reconciler.plan.guards import Allowances
 from reconciler.plan.history import lacks_names, names_by_id, names_of_removed, with_specs
 from reconciler.plan.matching import match
-from reconciler.plan.model import Adopt, Cause, Plan, Scope, Update, ref_of
+from reconciler.plan.model import Cause, Plan, Rewrite, Scope, ref_of
 from reconciler.plan.ownership import divided
 from reconciler.plan.planner import build_plan
 from reconciler.plan.references import needs_referring
@@ -311,7 +311,7 @@ def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
 
     made = {outcome.id for outcome in report.outcomes if outcome.status is Status.MADE}
     for change in again.changes:
-        if isinstance(change, Update | Adopt) and change.held.id in made:
+        if isinstance(change, Rewrite) and change.held.id in made:
             ref = change.resource.ref
             names = [field.name for field in field_changes(change) if not field.kept]
             if not names:

@@ -38,11 +38,10 @@ from reconciler.errors import (
 )
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import (
-    Adopt,
     Create,
     Delete,
     Plan,
-    Update,
+    Rewrite,
     held_of,
     makes_secret,
     ref_of,
@@ -161,7 +160,7 @@ def owed_for(sink: SecretSink | None, plan: Plan) -> Sequence[OwedSecret]:
     refs = {
         change.held.id: change.resource.ref
         for change in plan.changes
-        if isinstance(change, Update | Adopt)
+        if isinstance(change, Rewrite)
     }
     return [replace(each, ref=refs.get(each.id, each.ref)) for each in plan.deliverable]
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from reconciler.plan.diff import CREDENTIAL, OWNER, FieldChange, field_changes
 from reconciler.plan.history import AT_FIRST, since_applied
 from reconciler.plan.model import (
-    Adopt,
     Cause,
     CauseKind,
     Change,
     Create,
     Delete,
     Plan,
+    Rewrite,
     Update,
     is_secret_alone,
     only_takes_over,
@@ -57,7 +57,7 @@ def cause_of(change: Change, tree: str) -> Cause:
     return _secret_cause(change) if is_secret_alone(change) else _by_last_event(change, tree)
 
 
-def _by_last_event(change: Update | Adopt | Delete, tree: str) -> Cause:
+def _by_last_event(change: Rewrite | Delete, tree: str) -> Cause:
     """Return the cause of a change that alters fields or deletes, by the last writer."""
     held = change.held
     if not held.changed_by:
@@ -75,7 +75,7 @@ def _take_over(held: ObservedObject) -> Cause:
 
 def _secret_cause(change: Change) -> Cause:
     """Return the cause of a new client secret: no event is behind it."""
-    asked = isinstance(change, Update | Adopt) and change.new_secret
+    asked = isinstance(change, Rewrite) and change.new_secret
     return Cause(CauseKind.ROTATE_MISSING if asked else CauseKind.LACKING)
 
 
@@ -215,7 +215,7 @@ def causes_in_words(plan: Plan, change: Change, *, dated: bool = True) -> Iterat
         words = cause_in_words(_as_told(cause_in_plan(plan, change), dated=dated))
         if words:
             yield words
-        is_asked = isinstance(change, Update | Adopt) and change.new_secret
+        is_asked = isinstance(change, Rewrite) and change.new_secret
         if is_asked and not is_secret_alone(change):
             yield f"{CREDENTIAL}: {cause_in_words(_secret_cause(change))}"
     for cause, names in fields.items():

@@ -14,12 +14,11 @@ from typing import NamedTuple
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.kinds.rules import RULES
 from reconciler.plan.model import (
-    Adopt,
     Change,
     Create,
     Delete,
     Pair,
-    Update,
+    Rewrite,
     gives_back,
     lacks_secret,
     makes_secret,
@@ -148,7 +147,7 @@ def carried_fields(change: Change) -> tuple[str, ...]:
     return tuple(sorted(change.held.carried))
 
 
-def _metadata_changes(change: Update | Adopt) -> Iterator[FieldChange]:
+def _metadata_changes(change: Rewrite) -> Iterator[FieldChange]:
     resource, held = change.resource, change.held
     differences = (
         (NAME, held.ref.name, resource.ref.name),
@@ -167,7 +166,7 @@ def _metadata_changes(change: Update | Adopt) -> Iterator[FieldChange]:
         yield FieldChange(OWNER, held.owner or None, change.new_owner)
 
 
-def _secret_change(change: Update | Adopt) -> tuple[FieldChange, ...]:
+def _secret_change(change: Rewrite) -> tuple[FieldChange, ...]:
     """Return that an object gets a new secret: before and after are whether it has one.
 
     Where it moves to a client secret, its fields say so already.
@@ -212,14 +211,14 @@ def kept_lists(resource: Resource, held: ObservedObject, generation: int | None)
 
 def is_not_sent(change: Change) -> bool:
     """Return whether everything that a change would do is to empty lists that are kept."""
-    if not isinstance(change, Update | Adopt) or not change.kept:
+    if not isinstance(change, Rewrite) or not change.kept:
         return False
     if change.new_owner or makes_secret(change):
         return False
     return is_in_step(replace(change.resource, spec=spec_after(change)), change.held)
 
 
-def spec_after(change: Create | Update | Adopt) -> Spec:
+def spec_after(change: Create | Rewrite) -> Spec:
     """Return the fields that an object has after a change: those declared, and kept lists."""
     spec = change.resource.spec
     if isinstance(change, Create) or not change.kept:
@@ -230,7 +229,7 @@ def spec_after(change: Create | Update | Adopt) -> Spec:
 def kept_notes(changes: Sequence[Change], code: str) -> Iterator[Diagnostic]:
     """Yield a warning with this code for each change with lists that the server keeps."""
     for change in changes:
-        if isinstance(change, Update | Adopt) and change.kept:
+        if isinstance(change, Rewrite) and change.kept:
             names = ", ".join(sorted(change.kept))
             sends = "; nothing else differs, so nothing is sent" if is_not_sent(change) else ""
             yield warning(

@@ -12,7 +12,7 @@ import hashlib
 import json
 from typing import NamedTuple, TypeGuard
 
-from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Update, held_of, ref_of, word
+from reconciler.plan.model import Change, Create, Delete, Plan, Rewrite, held_of, ref_of, word
 from reconciler.resources.normal import without_idle
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.state import DesiredState, ObservedObject, Resource, without
@@ -79,15 +79,13 @@ def essence(change: Change) -> Essence:
     )
 
 
-def _is_shared(change: Change) -> TypeGuard[Update | Adopt]:
+def _is_shared(change: Change) -> TypeGuard[Rewrite]:
     """Return whether others may write to the object between plan and apply.
 
     Only the sequence tells whether the secret that a change replaces is still the one that the
     plan was about.
     """
-    return isinstance(change, Update | Adopt) and bool(
-        change.resource.ignored and not change.new_secret
-    )
+    return isinstance(change, Rewrite) and bool(change.resource.ignored and not change.new_secret)
 
 
 def _hash_before(change: Change, held: ObservedObject) -> str:
@@ -101,14 +99,14 @@ def _hash_before(change: Change, held: ObservedObject) -> str:
     return hash_of(before if held.active or not is_declared else [*before, "inactive"])
 
 
-def _hash_after(change: Create | Update | Adopt) -> str:
+def _hash_after(change: Create | Rewrite) -> str:
     """Return the hash of what is declared; that a secret is replaced is part of it."""
     resource = change.resource
     spec = without_idle(resource.ref.kind, resource.spec)
     if _is_shared(change):
         spec = without(resource.ignored, spec)
     after = [spec, resource.prevent_delete, resource.critical, *_state(resource)]
-    is_replaced = isinstance(change, Update | Adopt) and change.new_secret
+    is_replaced = isinstance(change, Rewrite) and change.new_secret
     return hash_of([*after, "new secret"] if is_replaced else after)
 
 

@@ -30,6 +30,7 @@ from reconciler.plan.model import (
     IgnoredField,
     Plan,
     Scope,
+    Update,
 )
 from reconciler.plan.selection import Selection
 from reconciler.resources.fields import SpecValue
@@ -225,7 +226,7 @@ def _drifted(
 ) -> DriftedObject | None:
     if isinstance(change, Create):
         return _gone(change, *gone)
-    if isinstance(change, Delete | Adopt):
+    if not isinstance(change, Update):
         return None
     cause = cause_of(change, tree)
     events = histories.get(change.held.id, ())

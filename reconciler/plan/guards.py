@@ -19,11 +19,12 @@ from reconciler.plan.model import (
     Adopt,
     Change,
     Delete,
-    Update,
+    Rewrite,
     empties,
     held_of,
     only_takes_over,
     ref_of,
+    refs_of,
 )
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
 from reconciler.plan.shared_names import same_names
@@ -149,7 +150,7 @@ def _declared_elsewhere(ref: ResourceRef, place: SourceLocation) -> Diagnostic:
 
 def _uncarried(changes: Sequence[Change]) -> Iterator[Diagnostic]:
     for change in changes:
-        if not isinstance(change, Update | Adopt) or only_takes_over(change):
+        if not isinstance(change, Rewrite) or only_takes_over(change):
             continue
         if change.held.uncarried:
             names = ", ".join(sorted(change.held.uncarried))
@@ -211,7 +212,7 @@ def _blast_radius(
 ) -> Iterator[Diagnostic]:
     held = Counter(held.ref.kind for held in observed.everything)
     updates = Counter(
-        ref_of(c).kind for c in changes if isinstance(c, Update | Adopt) and not only_takes_over(c)
+        ref_of(c).kind for c in changes if isinstance(c, Rewrite) and not only_takes_over(c)
     )
     deletes = Counter(ref_of(c).kind for c in changes if isinstance(c, Delete))
     for kind in Kind:
@@ -289,9 +290,7 @@ def by_kind(changes: Sequence[Change]) -> Mapping[Kind, Planned]:
 
 def addresses_of(change: Change) -> tuple[str, ...]:
     """Return the addresses to look up an object by: after a change, and before it."""
-    held = held_of(change)
-    refs = [ref_of(change), *([held.ref] if held else [])]
-    return tuple(ref.folded for ref in refs)
+    return tuple(ref.folded for ref in refs_of(change))
 
 
 def _critical(change: Change, held: ObservedObject, harm: str) -> Diagnostic:

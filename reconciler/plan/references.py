@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.guards import addresses_of
-from reconciler.plan.model import Change, Create, Delete, Pair, Scope, ref_of
+from reconciler.plan.model import Change, Create, Delete, Pair, Scope, ref_of, refs_of
 from reconciler.plan.risk import names_of, risks_of
 from reconciler.resources.fields import Spec
 from reconciler.resources.nearest import NearNames
@@ -182,7 +182,7 @@ def named_by_critical(
     critical = _named_by_critical(desired, observed) if found else {}
     for change in found:
         ref = ref_of(change)
-        keys = {ref.key} if isinstance(change, Create) else {ref.key, change.held.ref.key}
+        keys = {each.key for each in refs_of(change)}
         by = next((critical[key] for key in sorted(keys) if key in critical), None)
         if by is None or not set(addresses_of(change)).isdisjoint(named):
             continue

@@ -10,15 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reconciler.kinds.rules import RULES
-from reconciler.plan.diff import (
-    ACTIVE,
-    CREDENTIAL,
-    CRITICAL,
-    IGNORE,
-    PREVENT_DELETE,
-    spec_after,
-)
-from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
+from reconciler.plan.diff import ACTIVE, CREDENTIAL, CRITICAL, IGNORE, PREVENT_DELETE, spec_after
+from reconciler.plan.model import Change, Create, Delete, Rewrite, lacks_secret
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
@@ -138,7 +131,7 @@ def _found(asked: Iterable[_Asked], before: Spec, after: Spec) -> tuple[Risk, ..
     )
 
 
-def _beside_the_spec(change: Update | Adopt) -> Iterator[Risk]:
+def _beside_the_spec(change: Rewrite) -> Iterator[Risk]:
     resource, held = change.resource, change.held
     marks = (
         (PREVENT_DELETE, held.prevent_delete, resource.prevent_delete),

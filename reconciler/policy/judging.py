@@ -14,7 +14,17 @@ from typing import NamedTuple, TypeVar
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, by_place, note
 from reconciler.plan.diff import field_changes, spec_after
 from reconciler.plan.digest import hash_of
-from reconciler.plan.model import Change, Create, Delete, JudgedBy, Plan, Waived, ref_of, word
+from reconciler.plan.model import (
+    Change,
+    Create,
+    Delete,
+    JudgedBy,
+    Plan,
+    Waived,
+    place_of,
+    ref_of,
+    word,
+)
 from reconciler.plan.risk import risks_of
 from reconciler.policy.engine import Engine
 from reconciler.policy.model import Case, Outcome, Over, Policy, Setting, Subject, Verdict
@@ -206,7 +216,8 @@ def _told(
         if found is not None and verdict.outcome is Outcome.FAILED:
             waived.append((_waived(found, ref), found))
         else:
-            findings.append(_finding(policy, verdict, ref, _place(policy, change)))
+            place = place_of(change) if change else policy.source.place("metadata", "name")
+            findings.append(_finding(policy, verdict, ref, place))
     return findings, waived
 
 
@@ -222,15 +233,6 @@ def _waived(waiver: Waiver, ref: ResourceRef | None) -> Waived:
     address = ref.address if ref else ""
     until = waiver.until.isoformat()
     return Waived(waiver.policy, address, waiver.name, waiver.reason, waiver.owner, until)
-
-
-def _place(policy: Policy, change: Change | None) -> SourceLocation | None:
-    """Return where a finding stands: at the manifest; of a whole plan, at the policy."""
-    if change is None:
-        return policy.source.place("metadata", "name")
-    if isinstance(change, Delete):
-        return None
-    return change.resource.source.place("metadata", "name")
 
 
 def _finding(
