@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reconciler.diagnostics import SourceLocation
+from reconciler.plan.causes import event_as_cause
 from reconciler.plan.diff import CREDENTIAL, OWNER, field_changes
 from reconciler.plan.history import altered_between, gives_secret
 from reconciler.plan.model import (
@@ -29,13 +30,7 @@ from reconciler.plan.model import (
 from reconciler.plan.ordering import in_order
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import ResourceRef
-from reconciler.state import (
-    FeedEvent,
-    ObjectEvent,
-    ObservedObject,
-    ObservedState,
-    Resource,
-)
+from reconciler.state import FeedEvent, ObjectEvent, ObservedObject, ObservedState, Resource
 
 _SAID = {
     "run": "run",
@@ -182,8 +177,7 @@ def _cause(event: ObjectEvent | FeedEvent) -> Cause:
     why = ", ".join(
         f"{words} {said[name]}" for name, words in _SAID.items() if _is_text(said, name)
     )
-    tree = str(said["tree"]) if _is_text(said, "tree") else ""
-    return Cause(CauseKind.EVENT, event.writer, event.at, event.sequence, tree, why)
+    return event_as_cause(event)._replace(kind=CauseKind.EVENT, why=why)
 
 
 def _is_text(said: JsonObject, name: str) -> bool:

@@ -105,7 +105,7 @@ def _hash_after(change: Create | Rewrite) -> str:
     spec = without_idle(resource.ref.kind, resource.spec)
     if _is_shared(change):
         spec = without(resource.ignored, spec)
-    after = [spec, resource.prevent_delete, resource.critical, *_state(resource)]
+    after = [spec, *_marks(resource)]
     is_replaced = isinstance(change, Rewrite) and change.new_secret
     return hash_of([*after, "new secret"] if is_replaced else after)
 
@@ -113,18 +113,14 @@ def _hash_after(change: Create | Rewrite) -> str:
 def declared_digest(desired: DesiredState) -> str:
     """Return the digest of what the manifests declare, however their files are laid out."""
     declared = [
-        [*key, *resource.ref, resource.pinned_id, *_after(resource)]
+        [*key, *resource.ref, resource.pinned_id, hash_of(resource.spec), *_marks(resource)]
         for key, resource in sorted(desired.resources.items(), key=lambda item: item[0])
     ]
     return "sha256:" + hash_of(declared)
 
 
-def _after(resource: Resource) -> list[object]:
-    spec = hash_of(resource.spec)
-    return [spec, resource.prevent_delete, resource.critical, *_state(resource)]
-
-
-def _state(resource: Resource) -> list[object]:
-    """Return the declared state and the ignored fields, if any."""
-    state: list[object] = [] if resource.active is None else [{"active": resource.active}]
-    return [*state, {"ignore": sorted(resource.ignored)}] if resource.ignored else state
+def _marks(resource: Resource) -> list[object]:
+    """Return the marks, and the declared state and the ignored fields, if any."""
+    marks: list[object] = [resource.prevent_delete, resource.critical]
+    marks += [] if resource.active is None else [{"active": resource.active}]
+    return [*marks, {"ignore": sorted(resource.ignored)}] if resource.ignored else marks

@@ -216,36 +216,27 @@ def _blast_radius(
     )
     deletes = Counter(ref_of(c).kind for c in changes if isinstance(c, Delete))
     for kind in Kind:
-        if _too_many(updates[kind], held[kind]) and _over(updates[kind], allowed.updates):
-            yield _too_much("GUARD-MANY-UPDATES", "updated", kind, updates, held)
-        everything = deletes[kind] > 0 and deletes[kind] == held[kind]
-        if (everything or _too_many(deletes[kind], held[kind])) and _over(
-            deletes[kind], allowed.deletes
+        total = held[kind]
+        for code, word, count, most in (
+            ("GUARD-MANY-UPDATES", "update", updates[kind], allowed.updates),
+            ("GUARD-MANY-DELETES", "delete", deletes[kind], allowed.deletes),
         ):
-            yield _too_much("GUARD-MANY-DELETES", "deleted", kind, deletes, held)
+            is_all = word == "delete" and 0 < count == total
+            is_many = total >= FEW_OBJECTS and count > total * MANY
+            if (is_all or is_many) and (most is None or count > most):
+                yield _too_many(code, word, kind, count, total)
 
 
-def _too_many(touched: int, held: int) -> bool:
-    return held >= FEW_OBJECTS and touched > held * MANY
-
-
-def _over(touched: int, allowed: int | None) -> bool:
-    return allowed is None or touched > allowed
-
-
-def _too_much(
-    code: str, done: str, kind: Kind, touched: Counter[Kind], held: Counter[Kind]
-) -> Diagnostic:
+def _too_many(code: str, word: str, kind: Kind, count: int, total: int) -> Diagnostic:
     plural = KINDS[kind].plural
-    count, total = touched[kind], held[kind]
     limit = f"{MANY:.0%} where there are {FEW_OBJECTS} or more"
-    if done == "deleted":
+    if word == "delete":
         limit += ", and never all"
     return error(
         code,
-        f"too many {plural} would be {done}",
-        f"{count} of {total} {plural} ({count / total:.0%}) would be {done}; the limit is "
-        f"{limit}. If that is meant, allow just that: --allow-{done[:-1]}s {count}.",
+        f"too many {plural} would be {word}d",
+        f"{count} of {total} {plural} ({count / total:.0%}) would be {word}d; the limit is "
+        f"{limit}. If that is meant, allow just that: --allow-{word}s {count}.",
     )
 
 

@@ -41,12 +41,14 @@ class Step:
 
     Attributes:
         fields: By the names that manifests use; the first event has every field.
+        after: All fields after the event.
         secret: Whether the application was given another client secret.
         removed: Whether the object is no more.
     """
 
     event: ObjectEvent
     fields: tuple[FieldChange, ...]
+    after: Spec
     secret: bool = False
     removed: bool = False
 
@@ -63,6 +65,7 @@ def steps_of(events: Sequence[ObjectEvent]) -> Iterator[Step]:
                 for name, value in after.items()
                 if name not in before or before[name] != value
             ),
+            after,
             secret="secret_hash" in event.payload or gives_secret(event),
             removed=event.type.endswith(".removed"),
         )
@@ -83,17 +86,14 @@ class SinceApplied(NamedTuple):
 
 def since_applied(events: Sequence[ObjectEvent], tree: str) -> SinceApplied | None:
     """Return what a tree applied last and what happened since; None if it applied nothing."""
-    fields: Spec = {}
     altered: dict[str, ObjectEvent] = {}
     applied = None
-    for event in events:
-        before, fields = fields, _fields_after(fields, event)
+    for step in steps_of(events):
+        event = step.event
         if event.context.get("tree") == tree and not event.type.endswith(_OF_SECRETS):
-            applied, altered = fields, {}
-            continue
-        for name, value in fields.items():
-            if before.get(name) != value:
-                altered[name] = event
+            applied, altered = step.after, {}
+        else:
+            altered |= {field.name: event for field in step.fields}
     return None if applied is None else SinceApplied(applied, altered)
 
 
@@ -104,14 +104,12 @@ def altered_between(
 
     Only those from the sequence ``first`` to ``last`` count; ``events`` are all of the object.
     """
-    fields: Spec = {}
-    altered: dict[str, ObjectEvent] = {}
-    for event in events:
-        before, fields = fields, _fields_after(fields, event)
-        if first <= event.sequence <= last:
-            named = (name for name, value in fields.items() if before.get(name) != value)
-            altered |= dict.fromkeys(named, event)
-    return altered
+    return {
+        field.name: step.event
+        for step in steps_of(events)
+        if first <= step.event.sequence <= last
+        for field in step.fields
+    }
 
 
 def gives_secret(event: ObjectEvent | FeedEvent) -> bool:

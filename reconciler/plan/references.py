@@ -49,18 +49,15 @@ def compared_by_names(pairs: Sequence[Pair], leftover: Iterable[ObservedObject])
         return pairs
     named = [pair for pair in pairs if pair[0].ref.kind in _NAMED]
     others = [held for held in leftover if held.ref.kind in _NAMED]
-    held_names, wanted_names = _held_names(named, others), _wanted_names(named, others)
+    held_names = _held_names(named, others)
+    wanted_names = {held.ref.key: held.ref.name for held in others}
+    wanted_names |= {resource.ref.key: resource.ref.name for resource, _ in named}
     return [
         (_named(resource, wanted_names), _named(found, held_names) if found else None)
         if resource.ref.kind in REFERRED
         else (resource, found)
         for resource, found in pairs
     ]
-
-
-def _wanted_names(named: Sequence[Pair], others: Sequence[ObservedObject]) -> Names:
-    undeclared = {held.ref.key: held.ref.name for held in others}
-    return undeclared | {resource.ref.key: resource.ref.name for resource, _ in named}
 
 
 def _held_names(named: Sequence[Pair], others: Sequence[ObservedObject]) -> Names:
