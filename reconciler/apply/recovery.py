@@ -10,7 +10,7 @@ change, or in the next run where this one was killed in between.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from reconciler.apply.changes import ChangeRun
 from reconciler.apply.delivery import not_in_sink
@@ -27,19 +27,6 @@ _Followed: TypeAlias = tuple[Intent, ResourceRef | None]
 """A change that the sink has to follow, and the new name; None after a delete."""
 
 _Found: TypeAlias = tuple[Intent, ObservedObject | None]
-
-
-class Recovered(NamedTuple):
-    """What became of what an earlier run left open.
-
-    Attributes:
-        notes: What was done, and what a person must know.
-        left: What ends with this run and not before, as this run may be killed as well: a person
-            is yet to be told of it, or the plan has the rest of it.
-    """
-
-    notes: Sequence[Diagnostic]
-    left: Sequence[Intent]
 
 
 def follow(sink: SecretSink | None, runs: Sequence[ChangeRun]) -> list[Diagnostic]:
@@ -64,8 +51,12 @@ def recover(
     sink: SecretSink | None,
     observed: ObservedState,
     organizations: Collection[str],
-) -> Recovered:
+) -> tuple[list[Diagnostic], list[Intent]]:
     """End what an earlier run left open in these organizations, or keep it for a run that can.
+
+    Returned are what was done and what a person must know, and the intents that end with this run
+    and not before, as this run may be killed as well: their findings are yet to be shown, or the
+    plan has the rest of them.
 
     Raises:
         LocalFileError: the journal cannot be written.
@@ -82,7 +73,7 @@ def recover(
     journal.end([intent.key for intent, _ in found if intent.key not in stays])
     if sink is None:  # a run with a sink is to ask it
         left = [intent for intent in left if intent.purpose != "secret"]
-    return Recovered([*followed, *notes], left)
+    return [*followed, *notes], left
 
 
 def _unfinished(
