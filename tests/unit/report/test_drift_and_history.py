@@ -128,7 +128,7 @@ CONTEXT = {"tree": "default", "revision": "abc", "plan": "sha256:1", "reason": "
 
 def a_step(context: dict[str, Any] | None = None, **more: Any) -> Step:
     event = ObjectEvent("action.changed", 43, "2026-01-01T00:00:00Z", "ana", context or {}, {})
-    return Step(event, **{"fields": (FieldChange("timeout", "20s", "3s"),), **more})
+    return Step(event, **{"fields": (FieldChange("timeout", "20s", "3s"),), "after": {}, **more})
 
 
 def test_an_event_is_told_with_its_writer_its_reason_and_its_fields() -> None:
