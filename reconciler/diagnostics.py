@@ -110,6 +110,17 @@ class Source(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class OnePlace:
+    """A source that knows one place, which stands for those of all values."""
+
+    location: SourceLocation
+
+    def place(self, *path: str | int) -> SourceLocation:
+        """Return the place."""
+        return self.location
+
+
 error = partial(Diagnostic, Severity.ERROR)
 """Make a finding that stops the run, of code, summary, remedy, location and ref."""
 

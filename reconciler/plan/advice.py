@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
-from reconciler.plan.guards import addresses_of, by_kind
-from reconciler.plan.model import Change, Create, Scope
+from reconciler.plan.guards import by_kind
+from reconciler.plan.model import Change, Create, Scope, addresses_of
 from reconciler.resources.capabilities import SOURCE
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.rules.alike import HeldAlike

@@ -7,10 +7,10 @@ again is two changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
-from reconciler.diagnostics import SourceLocation
+from reconciler.diagnostics import OnePlace, SourceLocation
 from reconciler.plan.causes import event_as_cause
 from reconciler.plan.diff import CREDENTIAL, OWNER, field_changes
 from reconciler.plan.history import altered_between, gives_secret
@@ -57,13 +57,8 @@ class Moments(NamedTuple):
         return self.begins[organization] < sequence <= self.ends[organization]
 
 
-@dataclass(frozen=True, slots=True)
-class _OfTheService:
-    """The source of what was read from a service: it has no place in a file."""
-
-    def place(self, *path: str | int) -> SourceLocation:
-        """Return the place of every value."""
-        return SourceLocation("(service)")
+_OF_THE_SERVICE = OnePlace(SourceLocation("(service)"))
+"""The source of what was read from a service: it has no place in a file."""
 
 
 def changed_between(
@@ -123,7 +118,7 @@ def as_declared(held: ObservedObject) -> Resource:
         held.ref,
         held.spec,
         frozenset(held.spec),
-        _OfTheService(),
+        _OF_THE_SERVICE,
         prevent_delete=bool(held.prevent_delete),
         critical=bool(held.critical),
         active=held.active,

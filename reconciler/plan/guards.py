@@ -20,15 +20,19 @@ from reconciler.plan.model import (
     Change,
     Delete,
     Rewrite,
+    Scope,
+    addresses_of,
     empties,
     held_of,
     only_takes_over,
     ref_of,
-    refs_of,
 )
+from reconciler.plan.ownership import cannot_take_over
+from reconciler.plan.references import named_by_critical
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
 from reconciler.plan.shared_names import same_names
 from reconciler.plan.undone import undone_blocks
+from reconciler.plan.unfinished import guarded
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.references import REFERRED
@@ -82,9 +86,11 @@ def blocks(
     changes: Sequence[Change],
     desired: DesiredState,
     observed: ObservedState,
+    scope: Scope,
     allowed: Allowances,
 ) -> tuple[Diagnostic, ...]:
     """Return every reason why these changes must not be applied."""
+    changes = guarded(changes, allowed.begun, scope.tree)
     return (
         *_incomplete(observed),
         *same_names(desired, observed),
@@ -97,6 +103,8 @@ def blocks(
         *_adopted(changes, allowed),
         *_blast_radius(changes, observed, allowed),
         *_emptied(changes),
+        *named_by_critical(changes, desired, observed, allowed.lockouts),
+        *cannot_take_over(desired, observed, scope),
     )
 
 
@@ -277,11 +285,6 @@ def by_kind(changes: Sequence[Change]) -> Mapping[Kind, Planned]:
             pair = change.resource, held_of(change)
             found[change.resource.ref.kind].written.append(pair)
     return found
-
-
-def addresses_of(change: Change) -> tuple[str, ...]:
-    """Return the addresses to look up an object by: after a change, and before it."""
-    return tuple(ref.folded for ref in refs_of(change))
 
 
 def _critical(change: Change, held: ObservedObject, harm: str) -> Diagnostic:

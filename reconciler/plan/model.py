@@ -120,6 +120,11 @@ def refs_of(change: Change) -> tuple[ResourceRef, ...]:
     return (ref_of(change), held.ref) if held else (ref_of(change),)
 
 
+def addresses_of(change: Change) -> tuple[str, ...]:
+    """Return the folded addresses to look up an object by: after a change, and before it."""
+    return tuple(ref.folded for ref in refs_of(change))
+
+
 def place_of(change: Change) -> SourceLocation | None:
     """Return the place of the name in the manifest; None for a delete, which has none."""
     if isinstance(change, Delete):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self, TypeAlias
 
-from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
+from reconciler.diagnostics import Diagnostic, OnePlace, Severity, SourceLocation
 from reconciler.plan.diff import emptied
 from reconciler.plan.digest import essence, plan_digest
 from reconciler.plan.integrity import Document, SavedFileError, check_spec, like, sealed, unsealed
@@ -226,15 +226,6 @@ class SavedFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class _SavedSource:
-    location: SourceLocation
-
-    def place(self, *path: str | int) -> SourceLocation:
-        """Return the place of the manifest: those of its values were not kept."""
-        return self.location
-
-
-@dataclass(frozen=True, slots=True)
 class SavedResource:
     """A resource and the place where its manifest begins, as a plan file has them."""
 
@@ -260,7 +251,7 @@ class SavedResource:
             SavedFileError: its spec is not one of its kind.
         """
         check_spec(self.ref.kind, self.spec, whole=True)
-        return like(Resource, self, source=_SavedSource(self.place))
+        return like(Resource, self, source=OnePlace(self.place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

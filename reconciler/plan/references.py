@@ -12,8 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.kinds.fields import KINDS
-from reconciler.plan.guards import addresses_of
-from reconciler.plan.model import Change, Create, Delete, Pair, Scope, ref_of, refs_of
+from reconciler.plan.model import Change, Create, Delete, Pair, Scope, addresses_of, ref_of, refs_of
 from reconciler.plan.risk import names_of, risks_of
 from reconciler.resources.fields import Spec
 from reconciler.resources.nearest import NearNames

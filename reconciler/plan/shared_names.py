@@ -7,20 +7,16 @@ actions and everything to its owner, has only the name: there an id does not hel
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.resources.ref import ResourceRef, owner_of
 from reconciler.resources.references import references
 from reconciler.state import DesiredState, ObservedState, Resource
 
-
-class _Mention(NamedTuple):
-    """A resource that refers to another object, and the path of that name in its manifest."""
-
-    resource: Resource
-    ref: ResourceRef
-    path: tuple[str | int, ...]
+_Path: TypeAlias = tuple[str | int, ...]
+_Mention: TypeAlias = tuple[Resource, ResourceRef, _Path]
+"""A resource that refers to another object, and the path of that name in its manifest."""
 
 
 def same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
@@ -44,7 +40,7 @@ def same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diagn
                 resource.ref,
             )
         elif key in mentions:
-            yield _mentioned(mentions[key], ids)
+            yield _mentioned(*mentions[key], ids)
 
 
 def _mentions(
@@ -53,22 +49,20 @@ def _mentions(
     """Return the first mention of each shared name, by its key."""
     found: dict[ResourceRef, _Mention] = {}
     for resource in desired.resources.values():
-        for mention in _of(resource):
-            if mention.ref.key in shared:
-                found.setdefault(mention.ref.key, mention)
+        for ref, path in _named_by(resource):
+            if ref.key in shared:
+                found.setdefault(ref.key, (resource, ref, path))
     return found
 
 
-def _of(resource: Resource) -> Iterator[_Mention]:
+def _named_by(resource: Resource) -> Iterator[tuple[ResourceRef, _Path]]:
     owner = owner_of(resource.ref)
     if owner is not None:
-        yield _Mention(resource, owner, ("metadata", owner.kind.value.lower()))
-    for ref, path in references(resource.ref, resource.spec):
-        yield _Mention(resource, ref, path)
+        yield owner, ("metadata", owner.kind.value.lower())
+    yield from references(resource.ref, resource.spec)
 
 
-def _mentioned(mention: _Mention, ids: Sequence[str]) -> Diagnostic:
-    resource, ref, path = mention
+def _mentioned(resource: Resource, ref: ResourceRef, path: _Path, ids: Sequence[str]) -> Diagnostic:
     return error(
         "GUARD-SAME-NAME",
         "the service holds several objects of one name",
