@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -38,6 +38,12 @@ def cut(value: object) -> str:
     start = text[: MAX_SHOWN - 3]
     whole_words = start.rpartition(" ")[0]
     return f"{whole_words if len(whole_words) > MAX_SHOWN // 2 else start}..."
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Return names for a sentence: the first ones, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 class SourceLocation(NamedTuple):

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconciler.cli.configured import Configured
-from reconciler.diagnostics import Diagnostic, by_place
+from reconciler.diagnostics import Diagnostic, by_place, listed
 from reconciler.errors import InvalidPoliciesError, StalePlanError
 
 if TYPE_CHECKING:
@@ -179,12 +179,7 @@ def check_judged(approved: Plan | None, plan: Plan) -> None:
     missing = [each.name for each in approved.policies if each.name not in judging_now]
     if missing:
         raise StalePlanError(
-            f"the plan was judged by policies that are not given: {_first(missing)}",
+            f"the plan was judged by policies that are not given: {listed(missing, 5)}",
             remedy="Give the same --policies (and --trusted-policies) as to `reconciler plan`. "
             "Nothing was written.",
         )
-
-
-def _first(names: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"

@@ -6,7 +6,7 @@ What a guard finds in a whole plan blocks apply, and not the showing of the plan
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -271,13 +271,12 @@ def _of_kinds(
 ) -> Iterator[Diagnostic]:
     planned = by_kind(changes)
     for kind, row in RULES.items():
-        if row.guards is not None and kind in planned:
-            yield from row.guards(planned[kind], observed, named)
+        yield from row.guards(planned[kind], observed, named)
 
 
 def by_kind(changes: Sequence[Change]) -> Mapping[Kind, Planned]:
     """Return what changes do to the objects of each kind, for rules of its own."""
-    found: defaultdict[Kind, Planned] = defaultdict(lambda: Planned([], []))
+    found = {kind: Planned([], []) for kind in Kind}
     for change in changes:
         if isinstance(change, Delete):
             found[change.held.ref.kind].deleted.append(change.held)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeGuard
 
-from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.diagnostics import Diagnostic, SourceLocation, listed
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import DEFAULT_TREE, ResourceRef, Shard
@@ -432,11 +432,7 @@ class Plan:
         found: dict[str, list[str]] = {}
         for each in self.waived:
             found.setdefault(each.ref, []).append(f"{each.policy} by {each.waiver}")
-        return {
-            ref: ", ".join(said[:MOST_WAIVED])
-            + (f" and {len(said) - MOST_WAIVED} more" if len(said) > MOST_WAIVED else "")
-            for ref, said in found.items()
-        }
+        return {ref: listed(said, MOST_WAIVED) for ref, said in found.items()}
 
     @cached_property
     def declared_elsewhere(self) -> Mapping[ResourceRef, SourceLocation]:

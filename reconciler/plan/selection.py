@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from reconciler.diagnostics import Diagnostic, error
+from reconciler.diagnostics import Diagnostic, error, listed
 from reconciler.errors import UsageError
 from reconciler.plan.model import (
     Change,
@@ -163,10 +163,8 @@ def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:
     for flag, wanted in (("--target", targets), ("--exclude", excluded)):
         unknown = [each for each in wanted.without(known) if _is_of_shard(each, plan.scope)]
         if unknown:
-            named = ", ".join(unknown[:NAMED])
-            more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
             raise UsageError(
-                f"{flag} names nothing that is declared or held: {named}{more}",
+                f"{flag} names nothing that is declared or held: {listed(unknown, NAMED)}",
                 remedy="Correct the names, or leave them out. * stands for any part of one name: "
                 "'Project/acme/*'. Nothing was written.",
             )

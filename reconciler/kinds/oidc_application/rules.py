@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from reconciler.diagnostics import Diagnostic, error, note, warning
+from reconciler.diagnostics import Diagnostic, error, listed, note, warning
 from reconciler.kinds.oidc_application.compliance import (
     MESSAGES,
     PREFIX,
@@ -17,15 +17,7 @@ from reconciler.resources.fields import Spec
 from reconciler.resources.normal import SETS, wire_spelling
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.rules.alike import MadeAlike
-from reconciler.rules.form import (
-    Compile,
-    Found,
-    KindRules,
-    Planned,
-    break_glass,
-    listed,
-    place_of,
-)
+from reconciler.rules.form import Compile, Found, KindRules, Planned, break_glass, place_of
 from reconciler.rules.risks import (
     Removal,
     Rule,
