@@ -20,7 +20,7 @@ from reconciler.errors import (
 )
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import empties_a_list, field_changes, kept_notes
-from reconciler.plan.guards import Allowances
+from reconciler.plan.guards import Allowances, deactivates
 from reconciler.plan.history import lacks_names, names_by_id, names_of_removed, with_specs
 from reconciler.plan.matching import match
 from reconciler.plan.model import Cause, Plan, Rewrite, Scope, ref_of
@@ -28,7 +28,6 @@ from reconciler.plan.ownership import divided
 from reconciler.plan.planner import build_plan
 from reconciler.plan.references import needs_referring
 from reconciler.plan.selection import narrowed
-from reconciler.plan.unfinished import deactivates
 from reconciler.resources.capabilities import capabilities_of
 from reconciler.resources.fields import Spec
 from reconciler.resources.process import collector_paused

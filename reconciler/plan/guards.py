@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
-from reconciler.plan.diff import is_not_sent
+from reconciler.plan.diff import ACTIVE, field_changes, is_not_sent
 from reconciler.plan.model import (
     PARTIAL_TREE,
     Adopt,
     Change,
+    Create,
     Delete,
+    Pair,
     Rewrite,
     Scope,
     addresses_of,
@@ -30,14 +33,12 @@ from reconciler.plan.model import (
 from reconciler.plan.ownership import cannot_take_over
 from reconciler.plan.references import named_by_critical
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
-from reconciler.plan.shared_names import same_names
 from reconciler.plan.undone import undone_blocks
-from reconciler.plan.unfinished import guarded
 from reconciler.resources.fields import Spec
-from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.resources.references import REFERRED
+from reconciler.resources.ref import Kind, ResourceRef, owner_of
+from reconciler.resources.references import REFERRED, references
 from reconciler.rules.form import Planned, break_glass
-from reconciler.state import UPGRADE, DesiredState, ObservedObject, ObservedState
+from reconciler.state import UPGRADE, DesiredState, ObservedObject, ObservedState, Resource, holds
 
 MANY = 0.3
 FEW_OBJECTS = 10
@@ -93,7 +94,7 @@ def blocks(
     changes = guarded(changes, allowed.begun, scope.tree)
     return (
         *_incomplete(observed),
-        *same_names(desired, observed),
+        *_same_names(desired, observed),
         *_partial_prune(changes, desired),
         *_uncarried(changes),
         *_protected(changes),
@@ -106,6 +107,36 @@ def blocks(
         *named_by_critical(changes, desired, observed, allowed.lockouts),
         *cannot_take_over(desired, observed, scope),
     )
+
+
+def deactivates(pairs: Iterable[Pair]) -> bool:
+    """Return whether an active object is declared inactive, as the rest of a create would be."""
+    return any(
+        resource.active is False and held is not None and held.active for resource, held in pairs
+    )
+
+
+def guarded(changes: Sequence[Change], begun: Mapping[str, Spec], tree: str) -> Sequence[Change]:
+    """Return the changes that guards judge: all but the rest of a tree's own creates.
+
+    An object that is declared inactive is made, then deactivated. A run that is killed in between
+    leaves it active, and to the next plan its deactivation looks like any other.
+
+    ``begun`` has the specs of the inactive objects that an interrupted run was about to make, by
+    the id of the object.
+    """
+    return [change for change in changes if not _is_rest(change, begun, tree)] if begun else changes
+
+
+def _is_rest(change: Change, begun: Mapping[str, Spec], tree: str) -> bool:
+    if isinstance(change, Create | Delete) or change.resource.active is not False:
+        return False
+    held = change.held
+    spec = begun.get(held.id)
+    # The object is as it was made, and nothing but its state is left to write. A service that does
+    # not tell owners has None.
+    is_as_made = spec is not None and holds(held, spec) and held.owner in {None, tree}
+    return is_as_made and [each.name for each in field_changes(change)] == [ACTIVE]
 
 
 def _incomplete(observed: ObservedState) -> Iterator[Diagnostic]:
@@ -307,4 +338,67 @@ def _own_access(change: Change, held: ObservedObject, harm: str) -> Diagnostic:
         f"{ref} (id {held.id}) is what this run signs in with; its risks here: {harm}. "
         f"{break_glass(ref)}",
         ref=ref,
+    )
+
+
+_Path: TypeAlias = tuple[str | int, ...]
+_Mention: TypeAlias = tuple[Resource, ResourceRef, _Path]
+"""A resource that refers to another object, and the path of that name in its manifest."""
+
+
+def _same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
+    """Yield one error for each name that is declared or mentioned and that several objects have.
+
+    An id in the manifest says which object a resource is. What refers to the resource, a flow to
+    its actions and everything to its owner, has only the name: there an id does not help.
+    """
+    if not observed.name_clashes:
+        return
+    shared: dict[ResourceRef, list[str]] = {}
+    for clash in observed.name_clashes:
+        first = observed.objects[clash.ref.key]
+        shared.setdefault(clash.ref.key, [first.id]).append(clash.id)
+    mentions = _mentions(desired, shared)
+    for key, ids in shared.items():
+        resource = desired.resources.get(key)
+        if resource is not None and not resource.pinned_id:
+            yield error(
+                "GUARD-SAME-NAME",
+                "the service holds several objects of one name",
+                f"{resource.ref} could be id {' or id '.join(ids)}. Write the one that is meant "
+                "as metadata.id in the manifest.",
+                resource.source.place("metadata", "name"),
+                resource.ref,
+            )
+        elif key in mentions:
+            yield _mentioned(*mentions[key], ids)
+
+
+def _mentions(
+    desired: DesiredState, shared: Mapping[ResourceRef, Sequence[str]]
+) -> Mapping[ResourceRef, _Mention]:
+    """Return the first mention of each shared name, by its key."""
+    found: dict[ResourceRef, _Mention] = {}
+    for resource in desired.resources.values():
+        for ref, path in _named_by(resource):
+            if ref.key in shared:
+                found.setdefault(ref.key, (resource, ref, path))
+    return found
+
+
+def _named_by(resource: Resource) -> Iterator[tuple[ResourceRef, _Path]]:
+    owner = owner_of(resource.ref)
+    if owner is not None:
+        yield owner, ("metadata", owner.kind.value.lower())
+    yield from references(resource.ref, resource.spec)
+
+
+def _mentioned(resource: Resource, ref: ResourceRef, path: _Path, ids: Sequence[str]) -> Diagnostic:
+    return error(
+        "GUARD-SAME-NAME",
+        "the service holds several objects of one name",
+        f"{resource.ref} refers to {ref}, which could be id {' or id '.join(ids)}: metadata.id "
+        "does not decide it there. Give all but one of them another name, then plan again.",
+        resource.source.place(*path),
+        resource.ref,
     )
