@@ -14,12 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from reconciler.apply.secret_folder import (
-    NewFile,
-    SecretFolder,
-    make_private_folder,
-    remove,
-)
+from reconciler.apply.secret_folder import NewFile, SecretFolder, make_private_folder, remove
 from reconciler.apply.sink import (
     Application,
     Delivery,
@@ -49,6 +44,7 @@ class FolderSink(ABC):
     follows = True
 
     def __init__(self, path: Path) -> None:
+        self.folder = path
         self._folder = SecretFolder(path, self.is_of)
 
     @abstractmethod
@@ -70,11 +66,6 @@ class FolderSink(ABC):
     @abstractmethod
     def with_ref(self, path: Path, ref: ResourceRef) -> bytes | None:
         """Return the content of a file with another ref; None if it needs no change."""
-
-    @property
-    def folder(self) -> Path:
-        """Return the folder."""
-        return self._folder.path
 
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Write a probe the way a secret is written, and remove it."""

@@ -23,11 +23,7 @@ from reconciler.cli.output import draw, hint, say, show_warnings
 from reconciler.cli.parameter_types import ref_named
 from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import Diagnostic, cut, error
-from reconciler.errors import (
-    InvalidManifestsError,
-    ServiceError,
-    UsageError,
-)
+from reconciler.errors import InvalidManifestsError, ServiceError, UsageError
 from reconciler.kinds.fields import KINDS
 from reconciler.loop import look_for_drift
 from reconciler.manifests.accept import Acceptance, FileEdit, RefusedError, with_field
@@ -40,7 +36,7 @@ from reconciler.plan.diff import NAME, field_changes
 from reconciler.plan.drift import Drift
 from reconciler.plan.matching import match
 from reconciler.plan.model import Scope, Update
-from reconciler.report.accepted import changes_as_text
+from reconciler.report.differences import changes_as_text
 from reconciler.report.visible import visible
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef, fold
