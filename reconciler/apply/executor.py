@@ -217,24 +217,23 @@ class Executor:
 
     def _deactivate_new(self, runs: Sequence[ChangeRun]) -> None:
         """Deactivate what was made and is declared inactive; its intent is open until then."""
-        second: list[tuple[ChangeRun, Order]] = []
-        for run in runs:
-            change, result = run.change, run.result
-            if (
-                isinstance(change, Create)
-                and change.resource.active is False
-                and isinstance(result, Written)
-            ):
-                second.append((run, deactivation_of(change, result, self._ids)))
-        self._write_second(second)
+        self._write_second(
+            [
+                (run, deactivation_of(run.change, run.result, self._ids))
+                for run in runs
+                if isinstance(run.change, Create) and run.change.resource.active is False
+                if isinstance(run.result, Written)
+            ]
+        )
 
     def _make_secrets(self, runs: Sequence[ChangeRun]) -> None:
         """Give each application that moved to a client secret one."""
-        second: list[tuple[ChangeRun, Order]] = []
-        for run in runs:
-            held = held_of(run.change)
-            if held is not None and makes_secret(run.change) and isinstance(run.result, Written):
-                second.append((run, secret_order(held)))
+        second = [
+            (run, secret_order(held))
+            for run in runs
+            if (held := held_of(run.change)) and makes_secret(run.change)
+            if isinstance(run.result, Written)
+        ]
         for run, answer in self._write_second(second):
             run.result = answer
 

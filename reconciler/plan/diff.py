@@ -35,8 +35,8 @@ IGNORE = "metadata.ignore"
 ACTIVE = "metadata.active"
 CREDENTIAL = "clientSecret"
 OWNER = "owner"
-# Of an object when it is made.
-_NEW: Spec = {PREVENT_DELETE: False, CRITICAL: False, IGNORE: [], ACTIVE: True}
+NEW: Spec = {PREVENT_DELETE: False, CRITICAL: False, IGNORE: [], ACTIVE: True}
+"""The metadata of an object when it is made, by the names that reports give it."""
 
 
 class ItemChange(NamedTuple):
@@ -106,13 +106,8 @@ def _computed(change: Change) -> tuple[FieldChange, ...]:
         return ()
     after, names = change.resource.spec, TYPES[change.resource.ref.kind]
     if isinstance(change, Create):
-        metadata: Spec = {
-            PREVENT_DELETE: change.resource.prevent_delete,
-            CRITICAL: change.resource.critical,
-            IGNORE: sorted(change.resource.ignored),
-            ACTIVE: change.resource.active is not False,
-        }
-        said = {name: metadata[name] for name in metadata if metadata[name] != _NEW[name]}
+        metadata = metadata_of(change.resource)
+        said = {name: metadata[name] for name in NEW if metadata[name] not in (None, NEW[name])}
         said |= {name: after[name] for name in names if name in change.resource.written}
         return tuple(FieldChange(name, None, value) for name, value in said.items())
     before = change.held.spec
@@ -147,19 +142,26 @@ def carried_fields(change: Change) -> tuple[str, ...]:
     return tuple(sorted(change.held.carried))
 
 
+def metadata_of(one: Resource | ObservedObject) -> Spec:
+    """Return the metadata that something has.
+
+    None stands for a mark that a service does not record, and a state that no manifest says.
+    """
+    return {
+        NAME: one.ref.name,
+        PREVENT_DELETE: one.prevent_delete,
+        CRITICAL: one.critical,
+        IGNORE: None if one.ignored is None else sorted(one.ignored),
+        ACTIVE: one.active,
+    }
+
+
 def _metadata_changes(change: Rewrite) -> Iterator[FieldChange]:
     resource, held = change.resource, change.held
-    differences = (
-        (NAME, held.ref.name, resource.ref.name),
-        (PREVENT_DELETE, held.prevent_delete, resource.prevent_delete),
-        (CRITICAL, held.critical, resource.critical),
-        (IGNORE, None if held.ignored is None else sorted(held.ignored), sorted(resource.ignored)),
-        (ACTIVE, held.active, resource.active),
-    )
-    for name, before, after in differences:
-        # A service may not record a mark, and a manifest may not say a state.
-        if before is not None and after is not None and before != after:
-            yield FieldChange(name, before, after)
+    after = metadata_of(resource)
+    for name, before in metadata_of(held).items():
+        if None not in (before, after[name]) and before != after[name]:
+            yield FieldChange(name, before, after[name])
     if gives_back(resource, held):
         yield FieldChange(OWNER, held.owner or None, resource.owner or None)
     elif change.new_owner:

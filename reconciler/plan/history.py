@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
-from reconciler.plan.diff import ACTIVE, CRITICAL, IGNORE, NAME, PREVENT_DELETE, FieldChange
+from reconciler.plan.diff import ACTIVE, CRITICAL, IGNORE, NAME, NEW, PREVENT_DELETE, FieldChange
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.references import REFERRED
@@ -20,10 +20,7 @@ _STATES = (".deactivated", ".reactivated")
 # Values before any event that says another one. No event tells of a field that stays empty, where
 # an object is nothing but its fields.
 AT_FIRST: Spec = {
-    PREVENT_DELETE: False,
-    CRITICAL: False,
-    IGNORE: [],
-    ACTIVE: True,
+    **NEW,
     **{
         name: value
         for kind in KINDS

@@ -10,7 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reconciler.kinds.rules import RULES
-from reconciler.plan.diff import ACTIVE, CREDENTIAL, CRITICAL, IGNORE, PREVENT_DELETE, spec_after
+from reconciler.plan.diff import (
+    ACTIVE,
+    CREDENTIAL,
+    CRITICAL,
+    IGNORE,
+    PREVENT_DELETE,
+    metadata_of,
+    spec_after,
+)
 from reconciler.plan.model import Change, Create, Delete, Rewrite, lacks_secret
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
@@ -115,12 +123,9 @@ def risks_of(change: Change) -> tuple[Risk, ...]:
 
 def _beside_the_spec(change: Rewrite) -> Iterator[Risk]:
     resource, held = change.resource, change.held
-    marks = (
-        (PREVENT_DELETE, held.prevent_delete, resource.prevent_delete),
-        (CRITICAL, held.critical, resource.critical),
-    )
-    for name, was_set, is_set in marks:
-        if was_set and not is_set:
+    before, after = metadata_of(held), metadata_of(resource)
+    for name in (PREVENT_DELETE, CRITICAL):
+        if before[name] and not after[name]:
             yield LIFTED._replace(field=name)
     yield from _unwatched(resource, held.ignored or frozenset())
     if change.new_secret and not lacks_secret(resource, held):
