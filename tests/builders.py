@@ -435,13 +435,13 @@ class FakeService:
                 self.owed.pop(order.held.id, None)
                 result = Written(order.held.id, 0)
             case SecretOrder():
-                if order.id not in self.objects:
+                if order.held.id not in self.objects:
                     raise ObjectNotFoundError("there is no such application", remedy="r")
-                moved = replace(self.objects[order.id], sequence=self._next())
-                self.objects[order.id] = moved
-                secret = self.secrets[order.id] = f"secret-{self._next()}"
+                moved = replace(self.objects[order.held.id], sequence=self._next())
+                self.objects[order.held.id] = moved
+                secret = self.secrets[order.held.id] = f"secret-{self._next()}"
                 self._keep(moved, tree)
-                result = Written(order.id, moved.sequence, moved.client_id, Secret(secret))
+                result = Written(order.held.id, moved.sequence, moved.client_id, Secret(secret))
         self.written.append(order)
         return result
 

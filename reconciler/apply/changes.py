@@ -14,24 +14,10 @@ from reconciler.diagnostics import Diagnostic
 from reconciler.errors import REFUSED, ReconcilerError
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.diff import is_not_sent
-from reconciler.plan.model import (
-    Change,
-    Create,
-    Delete,
-    held_of,
-    makes_secret,
-    ref_of,
-)
+from reconciler.plan.model import Change, Create, Delete, held_of, makes_secret, ref_of
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
 from reconciler.resources.references import REFERRED, references
-from reconciler.service_client.port import (
-    CreateOrder,
-    DeleteOrder,
-    Order,
-    SecretOrder,
-    UpdateOrder,
-    Written,
-)
+from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, UpdateOrder, Written
 from reconciler.state import ObservedObject
 
 Ids = Mapping[ResourceRef, str]
@@ -241,11 +227,6 @@ def deactivation_of(change: Create, made: Written, ids: Ids) -> UpdateOrder:
         made.client_id,
     )
     return UpdateOrder(resource, held, is_new=True)
-
-
-def secret_order(held: ObservedObject) -> SecretOrder:
-    """Return the order that gives a held application a new secret."""
-    return SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
 
 
 def _owner_ids(ref: ResourceRef, ids: Ids) -> tuple[str, str]:

@@ -16,7 +16,6 @@ from reconciler.apply.changes import (
     deactivation_of,
     intents_of,
     order_of,
-    secret_order,
 )
 from reconciler.apply.delivery import (
     DeliveryResult,
@@ -54,7 +53,7 @@ from reconciler.plan.model import (
 from reconciler.plan.ordering import batches, needed_by
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service_client.port import Context, Order, ServiceClient, Written
+from reconciler.service_client.port import Context, Order, SecretOrder, ServiceClient, Written
 from reconciler.state import ObservedState
 
 
@@ -129,7 +128,7 @@ class Executor:
 
     def was_told(self) -> None:
         """Record, once the report is shown, the end of what an earlier run left open."""
-        with suppress(LocalFileError):  # the next run tells of it again
+        with suppress(LocalFileError):  # the next run reports it again
             self._journal.end([intent.key for intent in self._left])
 
     def _deliver_owed(self, plan: Plan) -> DeliveryResult:
@@ -229,7 +228,7 @@ class Executor:
     def _make_secrets(self, runs: Sequence[ChangeRun]) -> None:
         """Give each application that moved to a client secret one."""
         second = [
-            (run, secret_order(held))
+            (run, SecretOrder(held))
             for run in runs
             if (held := held_of(run.change)) and makes_secret(run.change)
             if isinstance(run.result, Written)

@@ -19,7 +19,7 @@ from reconciler.state import ObservedObject, holds, is_in_step
 OneCall: TypeAlias = tuple[str, JsonObject]
 """Operation and fields of a call."""
 
-Placed: TypeAlias = CreateOrder | SecretOrder | ObservedObject
+Placed: TypeAlias = CreateOrder | ObservedObject
 """Something of a name, with the ids of its owners."""
 
 _DEACTIVATE, _REACTIVATE = "Deactivate", "Reactivate"
@@ -82,7 +82,7 @@ class KindCalls:
             case DeleteOrder():
                 return [(self.remove, self.target(order.held, order.held.id))]
             case SecretOrder():
-                return [(self.secret, self.target(order, order.id))]
+                return [(self.secret, self.target(order.held, order.held.id))]
 
     def creates(self, order: CreateOrder) -> Iterator[OneCall]:
         """Yield the calls that make an object."""

@@ -26,13 +26,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error
-from reconciler.state import (
-    ObservedObject,
-    Resource,
-    completed,
-    is_owned_by,
-    left_as_held,
-)
+from reconciler.state import ObservedObject, Resource, completed, is_owned_by, left_as_held
 
 TRIES = 3
 """How often an update is sent at most while others write to fields that it leaves as held."""
@@ -104,7 +98,7 @@ def unchanged(order: Order) -> Written:
         case CreateOrder():
             return Written(CALLS[order.ref.kind].known_id(order), 0)
         case SecretOrder():
-            return Written(order.id, 0, order.client_id)
+            return Written(order.held.id, 0, order.held.client_id)
         case _:
             return Written(order.held.id, order.held.sequence, order.held.client_id)
 

@@ -108,14 +108,10 @@ class DeleteOrder(_OfHeld):
 
 
 @dataclass(frozen=True, slots=True)
-class SecretOrder:
+class SecretOrder(_OfHeld):
     """Make a new client secret for an application; the old one ends."""
 
-    ref: ResourceRef
-    id: str
-    organization_id: str
-    project_id: str
-    client_id: str
+    held: ObservedObject
     reason: str = ""
     waived: str = ""
 

@@ -47,6 +47,7 @@ from tests.builders import (
     declared,
     desired,
 )
+from tests.builders import held as held_object
 from tests.contract.houses import CONTEXT, IN_PROCESS, OVER_HTTP, House
 from tests.http_clients import apply_with, http_client, http_wire, plan_with
 from tests.memory_store import open_memory
@@ -162,7 +163,15 @@ def test_a_new_secret_is_another_one(house: House) -> None:
     order = house.create(Kind.OIDC_APPLICATION, "web")
     (made,) = house.write(order)
     assert isinstance(made, Written)
-    ask = SecretOrder(order.ref, made.id, house.organization_id, house.project_id, made.client_id)
+    ask = SecretOrder(
+        held_object(
+            order.ref,
+            object_id=made.id,
+            organization_id=house.organization_id,
+            project_id=house.project_id,
+            client_id=made.client_id,
+        )
+    )
 
     (again,) = house.write(ask)
 
@@ -283,9 +292,7 @@ def test_what_was_just_made_is_acknowledged_at_once(house: House) -> None:
     orders = [house.create(Kind.OIDC_APPLICATION, name) for name in ("a", "b")]
     made = [result for result in house.write(*orders) if isinstance(result, Written)]
     held = house.held(orders[0].ref)
-    (newer,) = house.write(
-        SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
-    )
+    (newer,) = house.write(SecretOrder(held))
     assert isinstance(newer, Written)
     assert [name for name, _ in owed_by(house)] == ["a", "b"]
 
@@ -320,7 +327,15 @@ class SlowSink(FakeSink):
 def replaced_by_another_run(house: House, web: Written, order: CreateOrder) -> None:
     """Take the lock over, give an application a new secret, and deliver it."""
     house.client.acquire([house.organization])
-    new = SecretOrder(order.ref, web.id, house.organization_id, house.project_id, web.client_id)
+    new = SecretOrder(
+        held_object(
+            order.ref,
+            object_id=web.id,
+            organization_id=house.organization_id,
+            project_id=house.project_id,
+            client_id=web.client_id,
+        )
+    )
     (made,) = house.write(new)
     assert isinstance(made, Written)
     assert acknowledged(house.client, {order.ref: made}) == ()
@@ -392,7 +407,7 @@ def test_owner_and_secret_of_an_object_are_observed(house: House) -> None:
     order = house.create(Kind.OIDC_APPLICATION, "web")
     held = house.made(order)
     assert (held.owner, held.has_secret, held.prevent_delete) == ("default", True, False)
-    secret = SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
+    secret = SecretOrder(held)
     house.client.write([secret], {"tree": "rotator"})
     held = house.held(order.ref)
     assert (held.owner, held.trees) == ("default", frozenset({"default"}))

@@ -39,6 +39,7 @@ from tests.builders import (
     declared,
     desired,
 )
+from tests.builders import held as held_object
 from tests.fault_proxy import at_random, fault_proxy
 from tests.http_clients import apply_with, http_client, plan_with, zitadel_client
 from tests.listening import listening
@@ -417,7 +418,15 @@ def test_a_lost_secret_is_replaced_until_one_arrives(fake: FakeZitadel, tmp_path
         fault_proxy(address, lambda first: next(left, "") if b"secret" in first else "") as proxy,
         zitadel_client(proxy.address, IAM, tmp_path) as client,
     ):
-        order = SecretOrder(WEB, app["id"], fake.organization, project_of(fake), "77")
+        order = SecretOrder(
+            held_object(
+                WEB,
+                object_id=app["id"],
+                organization_id=fake.organization,
+                project_id=project_of(fake),
+                client_id="77",
+            )
+        )
         (result,) = client.write([order], {})
 
     assert isinstance(result, Written)

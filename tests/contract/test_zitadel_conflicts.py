@@ -10,11 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply.changes import Status
-from reconciler.errors import (
-    InvalidArgumentError,
-    PreconditionFailedError,
-    ServiceUnavailableError,
-)
+from reconciler.errors import InvalidArgumentError, PreconditionFailedError, ServiceUnavailableError
 from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import (
@@ -116,7 +112,7 @@ def test_every_kind_of_write_is_tried_again(
     held = held_of(client)
     write(updates(held))
     web = held[0]
-    write([SecretOrder(WEB, web.id, web.organization_id, web.project_id, web.client_id)])
+    write([SecretOrder(web)])
     write([DeleteOrder(each) for each in held_of(client)])
     assert not fake.held["apps"]
     assert not fake.held["actions"]

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reconciler.apply.changes import Status
-from reconciler.errors import (
-    ServiceError,
-)
+from reconciler.errors import ServiceError
 from reconciler.resources.ref import Kind
 from reconciler.service_client.http_wire import Limits
 from reconciler.service_client.port import (
@@ -20,6 +18,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from tests.builders import a_ref, an_action, an_application, declared, desired
+from tests.builders import held as held_object
 from tests.fault_proxy import at_random, fault_proxy
 from tests.faults.http_client.strange import CONTEXT
 from tests.http_clients import apply_with, http_client, plan_with
@@ -152,7 +151,15 @@ def test_a_new_secret_is_made_once_however_often_its_answer_is_lost(server: Serv
         fault_proxy(server.address, lambda _: next(left, "")) as proxy,
         http_client(proxy.address, server.token()) as client,
     ):
-        order = SecretOrder(web, made.id, known.organization, known.project, made.client_id)
+        order = SecretOrder(
+            held_object(
+                web,
+                object_id=made.id,
+                organization_id=known.organization,
+                project_id=known.project,
+                client_id=made.client_id,
+            )
+        )
         (result,) = client.write([order], CONTEXT)
 
     assert isinstance(result, Written)

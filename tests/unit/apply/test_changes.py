@@ -6,17 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.apply.changes import (
-    ApplyReport,
-    Outcome,
-    Status,
-    intents_of,
-    order_of,
-    secret_order,
-)
+from reconciler.apply.changes import ApplyReport, Outcome, Status, intents_of, order_of
 from reconciler.apply.journal import Intent
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update
-from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, UpdateOrder
+from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
 from tests.builders import (
     ACME,
     GREET,
@@ -118,10 +111,10 @@ def test_an_intent_says_what_the_run_after_a_crash_needs() -> None:
 
 
 def test_a_new_secret_is_ordered_for_what_is_held() -> None:
-    order = secret_order(HELD)
+    order = SecretOrder(HELD)
 
-    assert (order.ref, order.id, order.client_id) == (WEB, HELD.id, HELD.client_id)
-    assert (order.organization_id, order.project_id) == (HELD.organization_id, HELD.project_id)
+    assert (order.ref, order.held.id, order.held.client_id) == (WEB, HELD.id, HELD.client_id)
+    assert (order.organization_id, order.held.project_id) == (HELD.organization_id, HELD.project_id)
 
 
 CHANGE = Create(declared())

@@ -8,17 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.changes import ChangeRun, intents_of, secret_order
+from reconciler.apply.changes import ChangeRun, intents_of
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.recovery import follow, recover
 from reconciler.apply.sink import SecretSink
 from reconciler.diagnostics import Diagnostic, Severity, warning
-from reconciler.errors import (
-    LocalFileError,
-    PreconditionFailedError,
-    ReconcilerError,
-    ServiceError,
-)
+from reconciler.errors import LocalFileError, PreconditionFailedError, ReconcilerError, ServiceError
 from reconciler.plan.model import Change, Create, Delete, Update
 from reconciler.service_client.port import SecretOrder, Written
 from reconciler.state import ObservedState
@@ -154,7 +149,10 @@ def test_a_new_secret_is_asked_for_by_everything_that_names_its_application() ->
     """A service by its ids, another by the organization that goes with the call."""
     found = held(WEB, object_id="7", client_id="c")
 
-    assert secret_order(found) == SecretOrder(WEB, "7", id_of(ACME), id_of(SHOP), "c")
+    order = SecretOrder(found)
+
+    assert (order.ref, order.organization_id) == (WEB, id_of(ACME))
+    assert (order.held.id, order.held.project_id, order.held.client_id) == ("7", id_of(SHOP), "c")
 
 
 def test_what_belongs_to_an_organization_that_was_not_looked_at_stays_open(

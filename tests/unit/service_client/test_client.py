@@ -9,11 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import (
-    AlreadyExistsError,
-    ServiceError,
-    ServiceUnavailableError,
-)
+from reconciler.errors import AlreadyExistsError, ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call, Code
 from reconciler.resources.secret import Secret
 from reconciler.service_client.client import (
@@ -28,15 +24,7 @@ from reconciler.service_client.read_only import OperationsReader
 from reconciler.service_client.wire import Answer, WireRefusal
 from reconciler.service_client.zitadel.client import ZitadelClient
 from reconciler.state import OwedSecret
-from tests.builders import (
-    GREET,
-    WEB,
-    a_ref,
-    an_action,
-    an_application,
-    declared,
-    held,
-)
+from tests.builders import GREET, WEB, a_ref, an_action, an_application, declared, held
 from tests.rows import each_row
 from tests.unit.service_client.fake_wire import CONTEXT, HERE, FakeWire, done, operations_of
 
@@ -124,7 +112,12 @@ def test_a_new_secret_is_told_with_the_client_id_it_belongs_to() -> None:
     wire = FakeWire(RegenerateOIDCClientSecret=done(9, clientSecret="neu"))
 
     results = OperationsClient(wire, HERE).write(
-        [SecretOrder(WEB, "12", "1", "2", "12@shop")], CONTEXT
+        [
+            SecretOrder(
+                held(WEB, object_id="12", organization_id="1", project_id="2", client_id="12@shop")
+            )
+        ],
+        CONTEXT,
     )
 
     assert results == [Written("12", 9, "12@shop", Secret("neu"))]

@@ -250,7 +250,15 @@ def test_protection_alone_is_recorded_without_an_update(ref: ResourceRef, wanted
             id="an action",
         ),
         pytest.param(
-            SecretOrder(WEB, OLD_APP.id, ORG, PROJECT, "7@shop"),
+            SecretOrder(
+                held(
+                    WEB,
+                    object_id=OLD_APP.id,
+                    organization_id=ORG,
+                    project_id=PROJECT,
+                    client_id="7@shop",
+                )
+            ),
             Call("RegenerateOIDCClientSecret", APP_TARGET, ORG, context=json.dumps(CONTEXT)),
             id="a new secret",
         ),

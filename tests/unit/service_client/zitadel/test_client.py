@@ -69,7 +69,14 @@ OTHER = held(TOKEN, {USERINFO: ["log"]}, sequence=9)
             id="a state",
         ),
         pytest.param(DeleteOrder(AFTER), [[], [held(WEB)]], [[BEFORE], [AFTER]], id="a delete"),
-        pytest.param(SecretOrder(WEB, AFTER.id, "1", "2", "3"), [[]], [], id="a secret"),
+        pytest.param(
+            SecretOrder(
+                held(WEB, object_id=AFTER.id, organization_id="1", project_id="2", client_id="3")
+            ),
+            [[]],
+            [],
+            id="a secret",
+        ),
         pytest.param(
             CreateOrder(declared(TOKEN, FLOW.spec), "k", FLOW.organization_id),
             [[FLOW], [replace(OTHER, sequence=10)]],
