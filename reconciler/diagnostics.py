@@ -106,7 +106,7 @@ class Diagnostic:
 
 
 class Source(Protocol):
-    """The file that values come from. It can tell the place of every value."""
+    """The file that values come from. It has the place of every value."""
 
     def place(self, *path: str | int) -> SourceLocation:
         """Return the place of the value under a path of keys and positions in lists.

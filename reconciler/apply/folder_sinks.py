@@ -274,7 +274,7 @@ class AgeSink(FolderSink):
         return path.name in self.names(application) and _is_plain_file(path)
 
     def client_id_of(self, path: Path) -> str | None:
-        """Return the client id in a readable name; a name with a checksum does not tell it."""
+        """Return the client id in a readable name; a name with a checksum does not show it."""
         parts = path.name.removesuffix(self.suffix).split(".")
         return parts[-1] if len(parts) == 4 and _is_plain_file(path) else None
 

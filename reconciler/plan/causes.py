@@ -94,7 +94,7 @@ def event_as_cause(event: ObjectEvent | FeedEvent) -> Cause:
 
 
 def changed_on_service(plan: Plan) -> tuple[Update, ...]:
-    """Return the updates of objects that others may have changed: their histories tell."""
+    """Return the updates of objects that others may have changed: their histories show it."""
     tree = plan.scope.tree
     changes = () if plan.scope.undo else plan.changes
     return tuple(

@@ -179,9 +179,9 @@ def _secret_change(change: Rewrite) -> tuple[FieldChange, ...]:
     return (FieldChange(CREDENTIAL, not is_lacking, after=True),)
 
 
-# From 4.0 on, a ZITADEL keeps a list that an update leaves out; before, it was emptied. No call
-# tells the difference but by the generation of the server, so that is asked for only where a plan
-# empties a list.
+# From 4.0 on, a ZITADEL keeps a list that an update leaves out; before, it was emptied. Only
+# the generation of the server shows which it is, so it is asked for only where a plan empties a
+# list.
 KEPT_FROM = 4
 """The first generation that keeps such lists."""
 

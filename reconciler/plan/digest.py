@@ -82,7 +82,7 @@ def essence(change: Change) -> Essence:
 def _is_shared(change: Change) -> TypeGuard[Rewrite]:
     """Return whether others may write to the object between plan and apply.
 
-    Only the sequence tells whether the secret that a change replaces is still the one that the
+    Only the sequence shows whether the secret that a change replaces is still the one that the
     plan was about.
     """
     return isinstance(change, Rewrite) and bool(change.resource.ignored and not change.new_secret)

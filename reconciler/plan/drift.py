@@ -130,13 +130,13 @@ class Drift:
 
 
 def suspects(plan: Plan, observed: ObservedState) -> tuple[ObservedObject, ...]:
-    """Return the objects whose history must be known to tell drift from new declarations."""
+    """Return the objects whose history separates drift from new declarations."""
     changed = [change.held for change in changed_on_service(plan)]
     return (*changed, *_perhaps_renamed(plan, observed))
 
 
 def owners_to_ask(plan: Plan, observed: ObservedState) -> tuple[str, ...]:
-    """Return the ids of organizations whose removals tell what became of a declared object.
+    """Return the ids of organizations whose removals show what became of a declared object.
 
     It is not held, or it is held and this tree never applied it: one that the tree did apply may
     have been removed before.

@@ -134,7 +134,7 @@ def _is_rest(change: Change, begun: Mapping[str, Spec], tree: str) -> bool:
     held = change.held
     spec = begun.get(held.id)
     # The object is as it was made, and nothing but its state is left to write. A service that does
-    # not tell owners has None.
+    # not report owners has None.
     is_as_made = spec is not None and holds(held, spec) and held.owner in {None, tree}
     return is_as_made and [each.name for each in field_changes(change)] == [ACTIVE]
 

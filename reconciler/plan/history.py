@@ -17,7 +17,7 @@ from reconciler.state import FeedEvent, ObjectEvent, ObservedState, Removal
 _REGENERATED = ".secret.changed"
 _OF_SECRETS = (_REGENERATED, ".secret.claimed")  # they say nothing of what a tree declared
 _STATES = (".deactivated", ".reactivated")
-# Values before any event that says another one. No event tells of a field that stays empty, where
+# Values before any event that says another one. No event reports a field that stays empty, where
 # an object is nothing but its fields.
 AT_FIRST: Spec = {
     **NEW,

@@ -145,7 +145,7 @@ def empties(change: Change) -> TypeGuard[Rewrite]:
 def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
     """Return whether a held application has no client secret and is declared to sign in with one.
 
-    False where the service cannot tell, and where the way to sign in is left to others.
+    False where the service does not report it, and where the way to sign in is left to others.
     """
     secrets = KINDS[resource.ref.kind].secrets
     is_left = secrets is not None and secrets.field in resource.ignored

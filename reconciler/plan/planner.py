@@ -114,7 +114,7 @@ def build_plan(
 
 def _unmet(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
     service = CAPABILITIES[observed.capabilities]
-    # A ZITADEL that takes no more than the source is too old for the calls that tell more of it.
+    # A ZITADEL that takes no more than the source is too old for the calls that report more of it.
     if service.name == SOURCE and not observed.keeps_history:
         service = service._replace(title="this old ZITADEL", refuses_empty=True)
     return (finding for need in desired.needs if (finding := need.unmet(service)))

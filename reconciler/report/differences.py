@@ -96,7 +96,7 @@ def value_as_text(value: object) -> str:
 def rows_of(field: FieldChange, *, is_new: bool) -> list[Row]:
     """Return the rows of a field, with a few that are alike around those that are not.
 
-    The items of a list are paired as the plan tells, the lines of a script as difflib does.
+    The items of a list are paired as in the plan, the lines of a script as difflib does.
     """
     before, after, _ = sides_of(field, is_new=is_new)
     if not before or not after:
