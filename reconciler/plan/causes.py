@@ -53,7 +53,7 @@ def cause_of(change: Change, tree: str) -> Cause:
         return Cause(CauseKind.NOT_HELD)
     held = change.held
     if only_takes_over(change):
-        return _take_over(held)
+        return Cause(CauseKind.TAKE_OVER, tree=held.owner or "")
     return _secret_cause(change) if is_secret_alone(change) else _by_last_event(change, tree)
 
 
@@ -67,10 +67,6 @@ def _by_last_event(change: Rewrite | Delete, tree: str) -> Cause:
     if isinstance(change, Update) and held.changed_in != tree:
         return last_change(held)
     return Cause(CauseKind.UNDECLARED if isinstance(change, Delete) else CauseKind.DECLARED)
-
-
-def _take_over(held: ObservedObject) -> Cause:
-    return Cause(CauseKind.TAKE_OVER, tree=held.owner or "")
 
 
 def _secret_cause(change: Change) -> Cause:
@@ -151,7 +147,8 @@ def _cause_without_event(change: Update, name: str) -> Cause | None:
     """Return the cause of a difference that no event has a value of; None for other fields."""
     if name == CREDENTIAL:
         return _secret_cause(change)
-    return _take_over(change.held) if name == OWNER else None
+    owner = change.held.owner or ""
+    return Cause(CauseKind.TAKE_OVER, tree=owner) if name == OWNER else None
 
 
 def _compared(applied: object, field: FieldChange, writer: Cause) -> Cause:

@@ -6,7 +6,6 @@ again, and goes on only if the outcome is the same. A plan file holds no secret.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self, TypeAlias
 
@@ -154,9 +153,9 @@ def _document(file: PlanFile) -> _PlanDocument:
             for ref, fields in plan.causes.items()
             for name, cause in fields.items()
         ),
-        blocks=_saved(plan.blocks),
-        warnings=_saved(plan.warnings),
-        findings=_saved(file.warnings),
+        blocks=tuple(map(SavedFinding.of, plan.blocks)),
+        warnings=tuple(map(SavedFinding.of, plan.warnings)),
+        findings=tuple(map(SavedFinding.of, file.warnings)),
     )
 
 
@@ -168,9 +167,9 @@ def _file(document: _PlanDocument) -> PlanFile:
         Plan,
         document,
         scope=document.options.scope(),
-        changes=tuple(change.planned() for change in document.changes),
-        blocks=_findings(document.blocks),
-        warnings=_findings(document.warnings),
+        changes=tuple(map(SavedChange.planned, document.changes)),
+        blocks=tuple(map(SavedFinding.finding, document.blocks)),
+        warnings=tuple(map(SavedFinding.finding, document.warnings)),
         causes=causes,
     )
     return like(
@@ -179,16 +178,8 @@ def _file(document: _PlanDocument) -> PlanFile:
         plan=plan,
         declared=document.manifests,
         against=document.against or None,
-        warnings=_findings(document.findings),
+        warnings=tuple(map(SavedFinding.finding, document.findings)),
     )
-
-
-def _saved(findings: Sequence[Diagnostic]) -> tuple[SavedFinding, ...]:
-    return tuple(map(SavedFinding.of, findings))
-
-
-def _findings(saved: Sequence[SavedFinding]) -> tuple[Diagnostic, ...]:
-    return tuple(each.finding() for each in saved)
 
 
 # Forms of values in a plan file. The order of their fields is that of the file: released versions
