@@ -110,7 +110,6 @@ class Drift:
         left_out: How many objects outside of that part differ from what was applied.
     """
 
-    tree: str
     objects: tuple[DriftedObject, ...]
     unmanaged: tuple[ResourceRef, ...] = ()
     untold: tuple[ResourceRef, ...] = ()
@@ -179,7 +178,6 @@ def find_drift(
     ]
     moved = {drifted.id for drifted in found}
     return Drift(
-        tree,
         tuple(found),
         tuple(found.ref for found in plan.unmanaged if found.id not in moved),
         tuple(_untold(plan)),
