@@ -118,7 +118,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OnePlace:
-    """A source that knows one place, which stands for those of all values."""
+    """A source with one place, which stands for those of all values."""
 
     location: SourceLocation
 
