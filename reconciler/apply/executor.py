@@ -299,7 +299,8 @@ class Executor:
             self._journal.end(ended)
         except LocalFileError as failure:
             self._failure = failure
-            self._notes.append(_not_recorded(failure))
+            said = f"What was written stays; the next apply checks it again. {failure.remedy}"
+            self._notes.append(warning("APPLY-NOT-RECORDED", failure.problem, said))
 
     def _tell(self, run: ChangeRun, total: int) -> None:
         """Report a change that is done to the watch, and keep the id that later changes need."""
@@ -321,11 +322,3 @@ class Executor:
                 remedy="Give --secrets-to file:DIR.",
             )
         return self._sink
-
-
-def _not_recorded(failure: LocalFileError) -> Diagnostic:
-    return warning(
-        "APPLY-NOT-RECORDED",
-        failure.problem,
-        "What was written stays; the next apply checks it again. " + failure.remedy,
-    )
