@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -38,6 +38,12 @@ def cut(value: object) -> str:
     start = text[: MAX_SHOWN - 3]
     whole_words = start.rpartition(" ")[0]
     return f"{whole_words if len(whole_words) > MAX_SHOWN // 2 else start}..."
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Return names for a sentence: the first ones, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 class SourceLocation(NamedTuple):
@@ -100,7 +106,7 @@ class Diagnostic:
 
 
 class Source(Protocol):
-    """The file that values come from. It can tell the place of every value."""
+    """The file that values come from. It has the place of every value."""
 
     def place(self, *path: str | int) -> SourceLocation:
         """Return the place of the value under a path of keys and positions in lists.
@@ -108,6 +114,17 @@ class Source(Protocol):
         Where the path leads nowhere, the place is that of the nearest value above it.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class OnePlace:
+    """A source with one place, which stands for those of all values."""
+
+    location: SourceLocation
+
+    def place(self, *path: str | int) -> SourceLocation:
+        """Return the place."""
+        return self.location
 
 
 error = partial(Diagnostic, Severity.ERROR)

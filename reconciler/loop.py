@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from reconciler.diagnostics import Diagnostic, error, warning
+from reconciler.diagnostics import Diagnostic, error, listed, warning
 from reconciler.errors import (
     ObjectNotFoundError,
     ReconcilerError,
@@ -20,15 +20,14 @@ from reconciler.errors import (
 )
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import empties_a_list, field_changes, kept_notes
-from reconciler.plan.guards import Allowances
+from reconciler.plan.guards import Allowances, deactivates
 from reconciler.plan.history import lacks_names, names_by_id, names_of_removed, with_specs
 from reconciler.plan.matching import match
-from reconciler.plan.model import Adopt, Cause, Plan, Scope, Update, ref_of
+from reconciler.plan.model import Cause, Plan, Rewrite, Scope, ref_of
 from reconciler.plan.ownership import divided
 from reconciler.plan.planner import build_plan
 from reconciler.plan.references import needs_referring
 from reconciler.plan.selection import narrowed
-from reconciler.plan.unfinished import deactivates
 from reconciler.resources.capabilities import capabilities_of
 from reconciler.resources.fields import Spec
 from reconciler.resources.process import collector_paused
@@ -269,9 +268,10 @@ def _not_shown(seen: ObservedState) -> Iterator[Diagnostic]:
     """Yield an error where lists do not show in time what the service says it wrote."""
     if not seen.unshown:
         return
+    named = listed([*map(str, seen.unshown)], 1)
     yield error(
         "APPLY-NOT-SHOWN",
-        f"the service acknowledged writes that its lists do not show yet: {_first(seen.unshown)}",
+        f"the service acknowledged writes that its lists do not show yet: {named}",
         "Lists lag, and in rare cases a server loses a row of them for good. Run `reconciler plan` "
         "again later, or wait longer: reconciler apply --settle 5m. Until they show, the next plan "
         "may want to make them again; an apply looks for an object of the same name before it "
@@ -283,9 +283,10 @@ def _not_shown(seen: ObservedState) -> Iterator[Diagnostic]:
 def _not_listed(seen: ObservedState) -> Iterator[Diagnostic]:
     """Yield an error where a name is taken by an object that lists still do not show."""
     if seen.unlisted:
+        named = listed([*map(str, seen.unlisted)], 1)
         yield error(
             "APPLY-ROW-LOST",
-            f"the service refuses a name as taken, and its lists lost it: {_first(seen.unlisted)}",
+            f"the service refuses a name as taken, and its lists lost it: {named}",
             "No list showed an object of the name within the time of --settle. An earlier run, or "
             "another writer, made it: its event is stored, and the server's projection has no row "
             "of it. Waiting does not bring it back. The operator of the server must rebuild that "
@@ -293,10 +294,6 @@ def _not_listed(seen: ObservedState) -> Iterator[Diagnostic]:
             "still show by itself: reconciler apply --settle 5m.",
             ref=seen.unlisted[0],
         )
-
-
-def _first(refs: Sequence[ResourceRef]) -> str:
-    return f"{refs[0]} and {len(refs) - 1} more" if len(refs) > 1 else str(refs[0])
 
 
 def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
@@ -311,7 +308,7 @@ def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
 
     made = {outcome.id for outcome in report.outcomes if outcome.status is Status.MADE}
     for change in again.changes:
-        if isinstance(change, Update | Adopt) and change.held.id in made:
+        if isinstance(change, Rewrite) and change.held.id in made:
             ref = change.resource.ref
             names = [field.name for field in field_changes(change) if not field.kept]
             if not names:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from reconciler.diagnostics import Diagnostic, Source, SourceLocation, error
 from reconciler.resources import undone as marks
@@ -47,40 +46,6 @@ class Resource:
     ignored: frozenset[str] = frozenset()
     undone: Undone | None = None
     owner: str | None = None
-
-
-class Declared(Protocol):
-    """Everything that is said of one object: by a resource, or by an order that makes it."""
-
-    @property
-    def ref(self) -> ResourceRef:
-        """Return kind and names."""
-        ...
-
-    @property
-    def spec(self) -> Spec:
-        """Return the fields in normal form."""
-        ...
-
-    @property
-    def prevent_delete(self) -> bool:
-        """Return ``metadata.preventDelete``."""
-        ...
-
-    @property
-    def critical(self) -> bool:
-        """Return ``metadata.critical``."""
-        ...
-
-    @property
-    def active(self) -> bool | None:
-        """Return ``metadata.active``; None where it is not said."""
-        ...
-
-    @property
-    def ignored(self) -> frozenset[str]:
-        """Return ``metadata.ignore``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +119,7 @@ class ObservedObject:
         project_id: The id of the project, of an application; otherwise empty.
         client_id: Of an application; otherwise empty.
         trees: The trees that ever applied it.
-        changed_by: Name of the token behind the last change, where the service tells.
+        changed_by: Name of the token behind the last change, where the service reports it.
         changed_at: Time of the last change, RFC 3339.
         changed_in: The tree that made the last change; empty where no tree did.
         changed_for: Digest of the plan that the last change was made for; empty for none.
@@ -163,9 +128,9 @@ class ObservedObject:
         carried: Fields that this version does not know, sent back as they are by an update.
         uncarried: Names of unknown fields that no update can send back.
         owner: The tree that was the last to create, update, adopt or take over the object; empty
-            where no tree did. None where the service cannot tell.
-        has_secret: Whether the application has a client secret; None where the service cannot
-            tell.
+            where no tree did. None where the service does not report it.
+        has_secret: Whether the application has a client secret; None where the service does not
+            report it.
         active: Whether it is active. Always, of a kind without a state.
         can_be_inactive: Whether the service has a call that deactivates it.
         created_at: When it was made, RFC 3339; empty where the service does not report it.
@@ -198,7 +163,7 @@ class ObservedObject:
     undone: Undone | None = None
 
 
-def is_in_step(declared: Declared, held: ObservedObject) -> bool:
+def is_in_step(declared: Resource, held: ObservedObject) -> bool:
     """Return whether the service holds exactly what is declared.
 
     A mark that the service cannot remember (None) is no difference, and neither is a state that
@@ -394,26 +359,26 @@ class ObservedState:
         name_clashes: Objects whose name another one in ``objects`` has; only a service that does
             not keep names unique has any.
         elsewhere: The trees that ever applied something to an organization outside the scope, by
-            its name, as far as the service tells.
-        caller_objects: Ids of what the caller itself signs in with, where the service tells.
+            its name, as far as the service reports it.
+        caller_objects: Ids of what the caller itself signs in with, where the service reports it.
         custody: Whether the service keeps secrets until their delivery is acknowledged.
         owed: Secrets in that custody, of every tree, by organization, project and name.
         owed_left: How many secrets an organization outside the scope owes to each tree, by its
-            name, as far as the service tells.
+            name, as far as the service reports it.
         unseen: Names of the scope that are not in the listing, where the caller would not see
             them either way: they may exist.
         missing_role: What the caller lacks to see those, and how to get it; empty where only the
-            token tells.
+            token shows it.
         unshown: Refs of what this client wrote and the listing does not show as it was written.
         unlisted: Refs of names that the service refused as taken, and whose objects its listing
             does not show after the same wait.
         own_project: Id of the project that the service's own console signs in with; empty where
             there is none, or it is not known.
         unidentified: Why the service does not report its id, nor that project; empty where it does.
-        keeps_history: Whether the service tells who changed an object, and what was removed.
+        keeps_history: Whether the service reports who changed an object, and what was removed.
         only_active: Kinds of which the service cannot make an object that is inactive.
         knows_audience: Whether the service stores the audience of a JWT identity provider; None
-            where only a write can tell.
+            where only a write shows it.
         generation: Of a ZITADEL, its generation: 4, or 3 for any older one; 0 where it cannot be
             told. None where it was not asked, and for every other service.
         capabilities: Name of what the service takes (``resources.capabilities``).

@@ -435,13 +435,13 @@ class FakeService:
                 self.owed.pop(order.held.id, None)
                 result = Written(order.held.id, 0)
             case SecretOrder():
-                if order.id not in self.objects:
+                if order.held.id not in self.objects:
                     raise ObjectNotFoundError("there is no such application", remedy="r")
-                moved = replace(self.objects[order.id], sequence=self._next())
-                self.objects[order.id] = moved
-                secret = self.secrets[order.id] = f"secret-{self._next()}"
+                moved = replace(self.objects[order.held.id], sequence=self._next())
+                self.objects[order.held.id] = moved
+                secret = self.secrets[order.held.id] = f"secret-{self._next()}"
                 self._keep(moved, tree)
-                result = Written(order.id, moved.sequence, moved.client_id, Secret(secret))
+                result = Written(order.held.id, moved.sequence, moved.client_id, Secret(secret))
         self.written.append(order)
         return result
 
@@ -455,17 +455,17 @@ class FakeService:
             ref=order.ref,
             id=new,
             sequence=sequence,
-            spec=order.spec,
+            spec=order.resource.spec,
             organization_id=order.organization_id or new,
             project_id=order.project_id,
             client_id=f"{new}@shop" if order.ref.kind is Kind.OIDC_APPLICATION else "",
             trees=frozenset({tree}),
-            prevent_delete=order.prevent_delete,
-            critical=order.critical,
+            prevent_delete=order.resource.prevent_delete,
+            critical=order.resource.critical,
         )
         self.objects[new] = found
         secret = None
-        if found.client_id and has_client_secret(order.spec):
+        if found.client_id and has_client_secret(order.resource.spec):
             secret = Secret(f"secret-{self._next()}")
             self.secrets[new] = secret.reveal()
             self._keep(found, tree)
@@ -571,16 +571,10 @@ class FakeSink:
         """Return for each application whether its secret is here."""
         return [self._holds(*application) for application in applications]
 
-    def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
-        """Keep secrets under the new names of their applications."""
+    def follow(self, moves: Sequence[Move]) -> Sequence[Followed]:
+        """Keep secrets under the new names of their applications; forget those of deleted ones."""
         for move in moves:
             secret = self.kept.pop((move.old.key, move.client_id), None)
-            if secret is not None:
+            if secret is not None and move.ref is not None:
                 self.kept[move.ref.key, move.client_id] = secret
         return [() for _ in moves]
-
-    def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
-        """Forget the secrets of applications."""
-        for application in applications:
-            self.kept.pop((application.ref.key, application.client_id), None)
-        return [() for _ in applications]

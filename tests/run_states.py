@@ -53,7 +53,7 @@ IN_STEP = Status(
     seen_at=NOW - 3700,
     applied=APPLIED,
     plan=_CALM,
-    drift=Drift("default", ()),
+    drift=Drift(()),
     record=Applied("default", APPLIED, "changed", "2027-01-15T07:00:00.512304Z", "ci"),
     timeline=(_STARTED,),
     round_at=NOW,
@@ -76,7 +76,6 @@ _URIS = FieldChange(
     ["https://shop.example.com/callback", "https://ana.example.net/callback"],
 )
 _DRIFT = Drift(
-    "default",
     (
         DriftedObject(GREET, "302114", BY_ANA, (_TIMEOUT,)),
         DriftedObject(WEB, "302117", BY_ANA, (_URIS,)),
@@ -127,7 +126,7 @@ def all_states() -> Mapping[str, Status]:
         "drifted": _with(replace(IN_STEP, drift=_DRIFT, mode=Mode.OBSERVE), Condition.DRIFTED),
         "blocked": blocked_status(),
         "contested": _with(
-            replace(IN_STEP, drift=Drift("default", _DRIFT.objects[:1]), left=contested),
+            replace(IN_STEP, drift=Drift(_DRIFT.objects[:1]), left=contested),
             Condition.DRIFTED,
             Condition.CONTESTED,
         ),

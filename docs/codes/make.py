@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from reconciler.plan.risk import PROBLEMS
-from reconciler.report.codes import RISKS, SECTIONS, Code, as_sentence
+from reconciler.plan.risk import MEANINGS, PROBLEMS
+from reconciler.report.codes import SECTIONS, Code, as_sentence
 
 PAGE = Path(__file__).parents[1] / "codes.md"
 _HEAD = """\
@@ -33,7 +33,7 @@ The service accepts the application and reports these keys with it.
 
 def codes_page() -> str:
     """Return the page as Markdown; each code is a heading, so that links lead to it."""
-    parts = (_HEAD, *_sections(), _RISKS, *_short(RISKS), _PROBLEMS, *_short(PROBLEMS))
+    parts = (_HEAD, *_sections(), _RISKS, *_short(MEANINGS), _PROBLEMS, *_short(PROBLEMS))
     return "\n".join(parts)
 
 

@@ -14,24 +14,10 @@ from reconciler.diagnostics import Diagnostic
 from reconciler.errors import REFUSED, ReconcilerError
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.diff import is_not_sent
-from reconciler.plan.model import (
-    Change,
-    Create,
-    Delete,
-    held_of,
-    makes_secret,
-    ref_of,
-)
+from reconciler.plan.model import Change, Create, Delete, held_of, makes_secret, ref_of
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
 from reconciler.resources.references import REFERRED, references
-from reconciler.service_client.port import (
-    CreateOrder,
-    DeleteOrder,
-    Order,
-    SecretOrder,
-    UpdateOrder,
-    Written,
-)
+from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, UpdateOrder, Written
 from reconciler.state import ObservedObject
 
 Ids = Mapping[ResourceRef, str]
@@ -224,22 +210,9 @@ def order_of(change: Change, ids: Ids, removed: Collection[tuple[Kind, str]] = (
     named_ids = {ref.key.name: ids[ref.key] for ref, _ in named}
     if not isinstance(change, Create):
         return UpdateOrder(change.resource, change.held, named_ids=named_ids, is_moved=is_moved)
-    resource = change.resource
-    organization_id, project_id = _owner_ids(resource.ref, ids)
-    return CreateOrder(
-        ref=resource.ref,
-        spec=resource.spec,
-        # No later run needs it: what this one has made is listed then, and its name is taken.
-        key=uuid.uuid4().hex,
-        organization_id=organization_id,
-        project_id=project_id,
-        prevent_delete=resource.prevent_delete,
-        critical=resource.critical,
-        ignored=resource.ignored,
-        undone=resource.undone,
-        owner=resource.owner,
-        named_ids=named_ids,
-    )
+    # No later run needs the key: what this one has made is listed then, and its name is taken.
+    key, owners = uuid.uuid4().hex, _owner_ids(change.resource.ref, ids)
+    return CreateOrder(change.resource, key, *owners, named_ids=named_ids)
 
 
 def deactivation_of(change: Create, made: Written, ids: Ids) -> UpdateOrder:
@@ -254,11 +227,6 @@ def deactivation_of(change: Create, made: Written, ids: Ids) -> UpdateOrder:
         made.client_id,
     )
     return UpdateOrder(resource, held, is_new=True)
-
-
-def secret_order(held: ObservedObject) -> SecretOrder:
-    """Return the order that gives a held application a new secret."""
-    return SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
 
 
 def _owner_ids(ref: ResourceRef, ids: Ids) -> tuple[str, str]:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from reconciler.apply.changes import ChangeRun, Delivered, Outcome, Status, secret_order
+from reconciler.apply.changes import ChangeRun, Delivered, Outcome, Status
 from reconciler.apply.journal import Intent, Journal, new_key
 from reconciler.apply.sink import (
     Application,
@@ -38,11 +38,10 @@ from reconciler.errors import (
 )
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import (
-    Adopt,
     Create,
     Delete,
     Plan,
-    Update,
+    Rewrite,
     held_of,
     makes_secret,
     ref_of,
@@ -50,7 +49,7 @@ from reconciler.plan.model import (
 )
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.port import Context, ServiceClient, Written
+from reconciler.service_client.port import Context, SecretOrder, ServiceClient, Written
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
 _WITH_SECRET = " or ".join(
@@ -59,7 +58,7 @@ _WITH_SECRET = " or ".join(
 
 
 class Lease:
-    """The lock of a run while secrets are delivered. Called, it tells whether to stop."""
+    """The lock of a run while secrets are delivered. Called, it returns whether to stop."""
 
     def __init__(self, service: ServiceClient, stops: Stops) -> None:
         # Why the lock could not be renewed; None while the run is the one writer.
@@ -161,7 +160,7 @@ def owed_for(sink: SecretSink | None, plan: Plan) -> Sequence[OwedSecret]:
     refs = {
         change.held.id: change.resource.ref
         for change in plan.changes
-        if isinstance(change, Update | Adopt)
+        if isinstance(change, Rewrite)
     }
     return [replace(each, ref=refs.get(each.id, each.ref)) for each in plan.deliverable]
 
@@ -261,7 +260,7 @@ def rotate(
     keys = [intent.key for intent in intents]
     journal.begin(intents)
     crashpoint("C2")
-    (result,) = service.write([secret_order(held)], context)
+    (result,) = service.write([SecretOrder(held)], context)
     crashpoint("C6")
     if isinstance(result, ServiceError):
         if isinstance(result, REFUSED):

@@ -16,7 +16,6 @@ from reconciler.apply.changes import (
     deactivation_of,
     intents_of,
     order_of,
-    secret_order,
 )
 from reconciler.apply.delivery import (
     DeliveryResult,
@@ -55,7 +54,7 @@ from reconciler.plan.model import (
 from reconciler.plan.ordering import batches, needed_by
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service_client.port import Context, Order, ServiceClient, Written
+from reconciler.service_client.port import Context, Order, SecretOrder, ServiceClient, Written
 from reconciler.state import ObservedState
 
 
@@ -130,7 +129,7 @@ class Executor:
 
     def was_told(self) -> None:
         """Record, once the report is shown, the end of what an earlier run left open."""
-        with suppress(LocalFileError):  # the next run tells of it again
+        with suppress(LocalFileError):  # the next run reports it again
             self._journal.end([intent.key for intent in self._left])
 
     def _deliver_owed(self, plan: Plan) -> DeliveryResult:
@@ -218,24 +217,23 @@ class Executor:
 
     def _deactivate_new(self, runs: Sequence[ChangeRun]) -> None:
         """Deactivate what was made and is declared inactive; its intent is open until then."""
-        second: list[tuple[ChangeRun, Order]] = []
-        for run in runs:
-            change, result = run.change, run.result
-            if (
-                isinstance(change, Create)
-                and change.resource.active is False
-                and isinstance(result, Written)
-            ):
-                second.append((run, deactivation_of(change, result, self._ids)))
-        self._write_second(second)
+        self._write_second(
+            [
+                (run, deactivation_of(run.change, run.result, self._ids))
+                for run in runs
+                if isinstance(run.change, Create) and run.change.resource.active is False
+                if isinstance(run.result, Written)
+            ]
+        )
 
     def _make_secrets(self, runs: Sequence[ChangeRun]) -> None:
         """Give each application that moved to a client secret one."""
-        second: list[tuple[ChangeRun, Order]] = []
-        for run in runs:
-            held = held_of(run.change)
-            if held is not None and makes_secret(run.change) and isinstance(run.result, Written):
-                second.append((run, secret_order(held)))
+        second = [
+            (run, SecretOrder(held))
+            for run in runs
+            if (held := held_of(run.change)) and makes_secret(run.change)
+            if isinstance(run.result, Written)
+        ]
         for run, answer in self._write_second(second):
             run.result = answer
 
@@ -302,7 +300,8 @@ class Executor:
             self._journal.end(ended)
         except LocalFileError as failure:
             self._failure = failure
-            self._notes.append(_not_recorded(failure))
+            said = f"What was written stays; the next apply checks it again. {failure.remedy}"
+            self._notes.append(warning("APPLY-NOT-RECORDED", failure.problem, said))
 
     def _tell(self, run: ChangeRun, total: int) -> None:
         """Report a change that is done to the watch, and keep the id that later changes need."""
@@ -324,11 +323,3 @@ class Executor:
                 remedy="Give --secrets-to file:DIR.",
             )
         return self._sink
-
-
-def _not_recorded(failure: LocalFileError) -> Diagnostic:
-    return warning(
-        "APPLY-NOT-RECORDED",
-        failure.problem,
-        "What was written stays; the next apply checks it again. " + failure.remedy,
-    )

@@ -12,14 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-from reconciler.apply.secret_folder import (
-    NewFile,
-    SecretFolder,
-    make_private_folder,
-    remove,
-)
+from reconciler.apply.secret_folder import NewFile, SecretFolder, make_private_folder, remove
 from reconciler.apply.sink import (
     Application,
     Delivery,
@@ -41,8 +36,6 @@ from reconciler.resources.secret import Secret
 _Search: TypeAlias = Callable[[], Mapping[str, Sequence[Path]]]
 """Reads the whole folder, at most once: its files by their client id."""
 
-T = TypeVar("T")
-
 
 class FolderSink(ABC):
     """A folder of files that hold one secret each."""
@@ -51,6 +44,7 @@ class FolderSink(ABC):
     follows = True
 
     def __init__(self, path: Path) -> None:
+        self.folder = path
         self._folder = SecretFolder(path, self.is_of)
 
     @abstractmethod
@@ -72,11 +66,6 @@ class FolderSink(ABC):
     @abstractmethod
     def with_ref(self, path: Path, ref: ResourceRef) -> bytes | None:
         """Return the content of a file with another ref; None if it needs no change."""
-
-    @property
-    def folder(self) -> Path:
-        """Return the folder."""
-        return self._folder.path
 
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Write a probe the way a secret is written, and remove it."""
@@ -100,15 +89,21 @@ class FolderSink(ABC):
         except LocalFileError:
             return [None for _ in applications]
 
-    def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
-        """Give files the names that their applications have now."""
-        search = cache(self._by_client_id)
-        return self._locked(lambda move: self._follow(move, search), moves)
+    def follow(self, moves: Sequence[Move]) -> Sequence[Followed]:
+        """Give files the names that their applications have now; remove those of deleted ones.
 
-    def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
-        """Remove every file of these client ids."""
+        The folder is locked meanwhile; on return that is on the disk.
+        """
+        if not self.folder.is_dir():
+            return [() for _ in moves]
         search = cache(self._by_client_id)
-        return self._locked(lambda application: self._remove(application, search), applications)
+        try:
+            with self._folder.locked():
+                followed = [self._follow(move, search) for move in moves]
+                sync(self.folder)
+        except LocalFileError as failure:
+            return [failure for _ in moves]
+        return followed
 
     def _new_file(self, delivery: Delivery) -> NewFile:
         application = Application(delivery.ref, delivery.client_id)
@@ -132,24 +127,16 @@ class FolderSink(ABC):
         own = self._own(application)
         return [own] if own else search().get(application.client_id, ())
 
-    def _locked(self, work: Callable[[T], Followed], items: Sequence[T]) -> Sequence[Followed]:
-        """Let files follow while the folder is locked; on return that is on the disk."""
-        if not self.folder.is_dir():
-            return [() for _ in items]
-        try:
-            with self._folder.locked():
-                followed = [work(item) for item in items]
-                sync(self.folder)
-        except LocalFileError as failure:
-            return [failure for _ in items]
-        return followed
-
     def _follow(self, move: Move, search: _Search) -> Followed:
+        old = Application(move.old, move.client_id)
+        if move.ref is None:
+            return self._remove(old, search)
+        return self._rename(old, Application(move.ref, move.client_id), search)
+
+    def _rename(self, old: Application, now: Application, search: _Search) -> Followed:
         """Rename one file with its application. A file that is already under the new name stays."""
-        now = Application(move.ref, move.client_id)
         names = tuple(self.names(now))
-        own = self._own(now)
-        before = self._own(Application(move.old, move.client_id))
+        own, before = self._own(now), self._own(old)
         paths = [before] if before else [] if own else self._paths(now, search)
         others = [path for path in paths if path != own]
         if not own and not others:
@@ -158,14 +145,15 @@ class FolderSink(ABC):
             target = own or self._folder.rename(others[0], names)
             for path in others:
                 remove(path)
-            content = self.with_ref(target, move.ref)
+            content = self.with_ref(target, now.ref)
             if content is not None:
                 self._folder.replace(target, content)
         except LocalFileError as failure:
             return failure
-        return (_moved(move, target), *self._folder.notes_on(now, target, names))
+        return (_moved(old, now, target), *self._folder.notes_on(now, target, names))
 
     def _remove(self, application: Application, search: _Search) -> Followed:
+        """Remove every file of a client id."""
         own = self._own(application)
         found = search().get(application.client_id, ())
         paths = dict.fromkeys([*([own] if own else []), *found])
@@ -174,13 +162,13 @@ class FolderSink(ABC):
         return tuple(_removed(application, path) for path in paths)
 
 
-def _moved(move: Move, target: Path) -> Diagnostic:
+def _moved(old: Application, now: Application, target: Path) -> Diagnostic:
     return warning(
         "SECRET-MOVED",
         "the secret of a renamed application has a new place",
-        f"{move.old} is now {move.ref.path}; its client secret is the same and is in {target}. "
+        f"{old.ref} is now {now.ref.path}; its client secret is the same and is in {target}. "
         "Change what reads the old file.",
-        ref=move.ref,
+        ref=now.ref,
     )
 
 
@@ -286,7 +274,7 @@ class AgeSink(FolderSink):
         return path.name in self.names(application) and _is_plain_file(path)
 
     def client_id_of(self, path: Path) -> str | None:
-        """Return the client id in a readable name; a name with a checksum does not tell it."""
+        """Return the client id in a readable name; a name with a checksum does not show it."""
         parts = path.name.removesuffix(self.suffix).split(".")
         return parts[-1] if len(parts) == 4 and _is_plain_file(path) else None
 

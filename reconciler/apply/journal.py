@@ -31,7 +31,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What a run that is killed leaves, and nothing but its journal can tell.
+    """A step that a killed run leaves open, and that only its journal records.
 
     Purposes, and the crash that each is for:
 

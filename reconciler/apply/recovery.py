@@ -10,7 +10,7 @@ change, or in the next run where this one was killed in between.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from reconciler.apply.changes import ChangeRun
 from reconciler.apply.delivery import not_in_sink
@@ -23,28 +23,10 @@ from reconciler.resources.ref import ResourceRef, organization_ref
 from reconciler.service_client.port import Written
 from reconciler.state import ObservedObject, ObservedState
 
-
-class _Followed(NamedTuple):
-    """A change that the sink has to follow; ``now`` is the new name, or None after a delete."""
-
-    intent: Intent
-    now: ResourceRef | None
-
+_Followed: TypeAlias = tuple[Intent, ResourceRef | None]
+"""A change that the sink has to follow, and the new name; None after a delete."""
 
 _Found: TypeAlias = tuple[Intent, ObservedObject | None]
-
-
-class Recovered(NamedTuple):
-    """What became of what an earlier run left open.
-
-    Attributes:
-        notes: What was done, and what a person must know.
-        left: What ends with this run and not before, as this run may be killed as well: a person
-            is yet to be told of it, or the plan has the rest of it.
-    """
-
-    notes: Sequence[Diagnostic]
-    left: Sequence[Intent]
 
 
 def follow(sink: SecretSink | None, runs: Sequence[ChangeRun]) -> list[Diagnostic]:
@@ -53,7 +35,7 @@ def follow(sink: SecretSink | None, runs: Sequence[ChangeRun]) -> list[Diagnosti
     An intent that it could not follow is taken from its change, and so stays open in the journal.
     """
     done = [
-        _Followed(intent, ref_of(run.change) if intent.purpose == "rename" else None)
+        (intent, ref_of(run.change) if intent.purpose == "rename" else None)
         for run in runs
         for intent in run.intents
         if intent.purpose in {"rename", "delete"} and isinstance(run.result, Written)
@@ -69,8 +51,12 @@ def recover(
     sink: SecretSink | None,
     observed: ObservedState,
     organizations: Collection[str],
-) -> Recovered:
+) -> tuple[list[Diagnostic], list[Intent]]:
     """End what an earlier run left open in these organizations, or keep it for a run that can.
+
+    Returned are what was done and what a person must know, and the intents that end with this run
+    and not before, as this run may be killed as well: their findings are yet to be shown, or the
+    plan has the rest of them.
 
     Raises:
         LocalFileError: the journal cannot be written.
@@ -87,7 +73,7 @@ def recover(
     journal.end([intent.key for intent, _ in found if intent.key not in stays])
     if sink is None:  # a run with a sink is to ask it
         left = [intent for intent in left if intent.purpose != "secret"]
-    return Recovered([*followed, *notes], left)
+    return [*followed, *notes], left
 
 
 def _unfinished(
@@ -118,9 +104,9 @@ def _followed(
             case "rename" | "delete" if sink is None:
                 stays.add(intent.key)
             case "rename" if held is not None and held.ref != intent.ref:
-                done.append(_Followed(intent, held.ref))
+                done.append((intent, held.ref))
             case "delete" if held is None and _tells_all(observed, intent.ref):
-                done.append(_Followed(intent, None))
+                done.append((intent, None))
             case "delete" if held is None:
                 stays.add(intent.key)
     followed, failed = _carry_out(sink, done)
@@ -156,14 +142,11 @@ def _carry_out(
     """Let the sink follow; return what was done, and the keys of what it could not follow."""
     if sink is None or not done:
         return [], set()
-    moves = [(one, Move(one.ref, now, one.client_id)) for one, now in done if now is not None]
-    gone = [(one, Application(one.ref, one.client_id)) for one, now in done if now is None]
-    moved = sink.moved([move for _, move in moves])
-    removed = sink.removed([application for _, application in gone])
-    intents = [intent for intent, _ in (*moves, *gone)]
+    done = sorted(done, key=lambda each: each[1] is None)  # renames first
+    moves = [Move(intent.ref, now, intent.client_id) for intent, now in done]
     notes: list[Diagnostic] = []
     failed: set[str] = set()
-    for intent, followed in zip(intents, [*moved, *removed], strict=True):
+    for (intent, _), followed in zip(done, sink.follow(moves), strict=True):
         if isinstance(followed, LocalFileError):
             notes.append(_not_followed(intent, followed))
             failed.add(intent.key)

@@ -76,7 +76,7 @@ class NewFile:
 
 
 class SecretFolder:
-    """Files with one secret each; ``is_of`` tells whether a file is an application's own."""
+    """Files with one secret each; ``is_of`` returns whether a file is an application's own."""
 
     def __init__(self, path: Path, is_of: Callable[[Path, Application], bool]) -> None:
         self.path = path

@@ -45,10 +45,14 @@ class Application(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A rename of an application: its ref before and after. The client id stays."""
+    """A rename or a delete of an application, which its secret follows.
+
+    Attributes:
+        ref: The new one; None after a delete. The client id stays.
+    """
 
     old: ResourceRef
-    ref: ResourceRef
+    ref: ResourceRef | None
     client_id: str
 
 
@@ -100,18 +104,11 @@ class SecretSink(Protocol):
         """Return for each application whether its secret is here; None where that is not known."""
         ...
 
-    def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
-        """Rename the secrets of renamed applications; return what became of each.
+    def follow(self, moves: Sequence[Move]) -> Sequence[Followed]:
+        """Rename or remove secrets with their applications; return what became of each.
 
         A secret that is not here gives no finding. One that cannot follow stays under its old
         name.
-        """
-        ...
-
-    def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
-        """Remove secrets of applications that were deleted; return what became of each.
-
-        A secret that is not here gives no finding.
         """
         ...
 

@@ -150,13 +150,9 @@ class ExecSink:
         """Return None for each application."""
         return [None for _ in applications]
 
-    def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
-        """Do nothing: renames at the other end are up to the operator."""
+    def follow(self, moves: Sequence[Move]) -> Sequence[Followed]:
+        """Do nothing: renames and deletes at the other end are up to the operator."""
         return [() for _ in moves]
-
-    def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
-        """Do nothing: deletes at the other end are up to the operator."""
-        return [() for _ in applications]
 
     @property
     def _kept(self) -> Kept:

@@ -35,7 +35,7 @@ from reconciler.plan.diff import NAME, field_changes
 from reconciler.plan.drift import Drift
 from reconciler.plan.matching import match
 from reconciler.plan.model import Scope, Update
-from reconciler.report.accepted import changes_as_text
+from reconciler.report.differences import changes_as_text
 from reconciler.report.visible import visible
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef, fold

@@ -32,7 +32,7 @@ from reconciler.manifests.resolve import MAX_SCRIPT_FILE
 from reconciler.manifests.rewrite import RewriteError, rewritten
 from reconciler.manifests.text import TextError, decode, with_whole_escapes
 from reconciler.manifests.yaml_source import read_documents
-from reconciler.report.accepted import FileChange
+from reconciler.report.differences import FileChange
 from reconciler.resources.files import remove_in, replace_in
 
 

@@ -220,7 +220,7 @@ class _MaskingSink:
     def __init__(self, sink: SecretSink) -> None:
         self._sink = sink
         self.follows, self.prove, self.held = sink.follows, sink.prove, sink.held
-        self.moved, self.removed = sink.moved, sink.removed
+        self.follow = sink.follow
 
     def deliver(
         self, deliveries: Sequence[Delivery], stops: Stops = never

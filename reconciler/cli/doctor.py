@@ -41,6 +41,7 @@ from reconciler.cli.options import (
 from reconciler.cli.output import draw, time_in_words
 from reconciler.cli.process import ExitCode
 from reconciler.cli.settings import INTERNAL, KNOWN, PREFIX, hint_at, misspelt
+from reconciler.diagnostics import listed
 from reconciler.errors import InvalidConfigurationError, LocalFileError, ReconcilerError, UsageError
 from reconciler.manifests.files import git_root
 from reconciler.report.findings import FORMAT_VERSION
@@ -370,8 +371,7 @@ def _organizations(names: Sequence[str] | None) -> str:
         return "all organizations"
     if not names:
         return "no organization"
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"organization{'s' * (len(names) > 1)} {', '.join(names[:_SHOWN])}{more}"
+    return f"organization{'s' * (len(names) > 1)} {listed(names, _SHOWN)}"
 
 
 def look_at_lock(setup: Setup) -> Result:

@@ -71,9 +71,10 @@ def explainable(context: click.Context, parameter: click.Parameter, incomplete: 
         metadata = (f"metadata.{field}" for field in parts["metadata"]["properties"])
         fields = [*parts["spec"].get("properties", {}), *metadata]
         return _beginning([f"{kind.value}.{field}" for field in fields], incomplete)
-    from reconciler.report.codes import CODES, RISKS
+    from reconciler.plan.risk import MEANINGS
+    from reconciler.report.codes import CODES
 
-    return _beginning([*Kind, *_DOCUMENTS, *CODES, *RISKS], incomplete)
+    return _beginning([*Kind, *_DOCUMENTS, *CODES, *MEANINGS], incomplete)
 
 
 def documents(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -168,10 +169,10 @@ def _unknown(
 
 def _code(written: str, style: Style) -> Sequence[str]:
     """Return what a code means, in lines; nothing where a text looks like a kind."""
-    from reconciler.plan.risk import PROBLEMS
-    from reconciler.report.codes import CODES, RISKS, as_sentence
+    from reconciler.plan.risk import MEANINGS, PROBLEMS
+    from reconciler.report.codes import CODES, as_sentence
 
-    names = {name.lower(): name for name in (*CODES, *RISKS, *PROBLEMS)}
+    names = {name.lower(): name for name in (*CODES, *MEANINGS, *PROBLEMS)}
     name = names.get(written.lower(), "")
     title = style(name, "bold")
     if name in CODES:
@@ -179,7 +180,7 @@ def _code(written: str, style: Style) -> Sequence[str]:
         to_do = f"{style('To do:', 'bold')} {code.remedy}"
         return [title, as_sentence(code.title), code.meaning, to_do]
     if name:
-        return [title, as_sentence(RISKS.get(name) or PROBLEMS[name])]
+        return [title, as_sentence(MEANINGS.get(name) or PROBLEMS[name])]
     if "-" in written:
         listed = "docs/codes.md lists all."
         raise _unknown(f"there is no code {written!r}", written, names.values(), listed)

@@ -12,9 +12,8 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconciler.cli.configured import Configured
-from reconciler.diagnostics import Diagnostic, by_place
+from reconciler.diagnostics import Diagnostic, by_place, listed
 from reconciler.errors import InvalidPoliciesError, StalePlanError
-from reconciler.report.groups import in_short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,7 +183,7 @@ def check_judged(approved: Plan | None, plan: Plan) -> None:
     missing = [each.name for each in approved.policies if each.name not in judging_now]
     if missing:
         raise StalePlanError(
-            f"the plan was judged by policies that are not given: {in_short(missing)}",
+            f"the plan was judged by policies that are not given: {listed(missing, 5)}",
             remedy="Give the same --policies (and --trusted-policies) as to `reconciler plan`. "
             "Nothing was written.",
         )

@@ -14,12 +14,11 @@ from reconciler.plan.causes import last_change
 from reconciler.plan.diff import field_changes
 from reconciler.plan.drift import Drift, DriftedObject
 from reconciler.plan.model import (
-    Adopt,
     Change,
     Create,
     Delete,
     Plan,
-    Update,
+    Rewrite,
     held_of,
     makes_secret,
     ref_of,
@@ -93,7 +92,7 @@ def _differing(plan: Plan, drift: Drift) -> Iterator[DriftedObject]:
     untold = {ref.key for ref in drift.untold}
     for change in plan.changes:
         # Such a service does not report either that this tree applied it: an update is an adoption.
-        if isinstance(change, Update | Adopt) and ref_of(change).key in untold:
+        if isinstance(change, Rewrite) and ref_of(change).key in untold:
             held = change.held
             yield DriftedObject(ref_of(change), held.id, last_change(held), field_changes(change))
 
@@ -119,18 +118,18 @@ def _why_left(
     return next(filter(None, reasons), "")
 
 
-def _risky(change: Update | Adopt) -> str:
+def _risky(change: Rewrite) -> str:
     severe = [risk for risk in risks_of(change) if is_severe(risk.name)]
     return f"the way back has a risk ({names_of(severe)})" if severe else ""
 
 
-def _lacking(change: Update | Adopt, missing: Collection[ResourceRef]) -> str:
+def _lacking(change: Rewrite, missing: Collection[ResourceRef]) -> str:
     resource = change.resource
     lacking = [ref for ref, _ in references(resource.ref, resource.spec) if ref.key in missing]
     return f"it needs {lacking[0]}, which was deleted" if lacking else ""
 
 
-def _more_than_before(drifted: DriftedObject, change: Update | Adopt) -> str:
+def _more_than_before(drifted: DriftedObject, change: Rewrite) -> str:
     """Return why an update does more than bring back values that were applied before."""
     if makes_secret(change):
         return "it would need a new client secret"

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from reconciler.plan.diff import ACTIVE, CRITICAL, IGNORE, NAME, PREVENT_DELETE, field_changes
+from reconciler.plan.diff import NAME, NEW, field_changes
 from reconciler.plan.drift import Drift, Reason
 from reconciler.plan.model import Update
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.normal import TYPES
 from reconciler.resources.ref import ResourceRef
-from reconciler.state import (
-    DesiredState,
-    ObservedObject,
-    ObservedState,
-    Resource,
-    completed,
-)
+from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, completed
 
-MARKS = (PREVENT_DELETE, CRITICAL, IGNORE, ACTIVE)
+MARKS = tuple(NEW)
 """The metadata that can be accepted, by the names that reports give it."""
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from reconciler.diagnostics import Diagnostic, warning
+from reconciler.diagnostics import Diagnostic, listed, warning
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
-from reconciler.plan.guards import addresses_of, by_kind
-from reconciler.plan.model import Change, Create, Scope
+from reconciler.plan.guards import by_kind
+from reconciler.plan.model import Change, Create, Scope, addresses_of
 from reconciler.resources.capabilities import SOURCE
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.rules.alike import HeldAlike
-from reconciler.rules.form import Planned, listed
 from reconciler.state import (
     LET_THROUGH,
     DesiredState,
@@ -71,16 +70,12 @@ def _other_capabilities(desired: DesiredState, observed: ObservedState) -> Itera
         )
 
 
-_NOTHING = Planned([], [])
-
-
 def _of_kinds(
     changes: Sequence[Change], desired: DesiredState, observed: ObservedState
 ) -> Iterator[Diagnostic]:
     planned = by_kind(changes)
     for kind, row in RULES.items():
-        if row.advice is not None:
-            yield from row.advice(planned.get(kind, _NOTHING), desired, observed)
+        yield from row.advice(planned[kind], desired, observed)
 
 
 def _no_longer_named(

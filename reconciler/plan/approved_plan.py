@@ -174,7 +174,7 @@ class Traces:
     """Traces of an earlier run of a plan in the history that the service keeps.
 
     Attributes:
-        removed: Ids of the objects that the run removed; None where the service cannot tell.
+        removed: Ids of the objects that the run removed; None where the service does not list them.
         renewed: Ids of the applications that the run gave a new client secret.
     """
 

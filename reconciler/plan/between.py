@@ -7,10 +7,11 @@ again is two changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
-from reconciler.diagnostics import SourceLocation
+from reconciler.diagnostics import OnePlace, SourceLocation
+from reconciler.plan.causes import event_as_cause
 from reconciler.plan.diff import CREDENTIAL, OWNER, field_changes
 from reconciler.plan.history import altered_between, gives_secret
 from reconciler.plan.model import (
@@ -29,13 +30,7 @@ from reconciler.plan.model import (
 from reconciler.plan.ordering import in_order
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import ResourceRef
-from reconciler.state import (
-    FeedEvent,
-    ObjectEvent,
-    ObservedObject,
-    ObservedState,
-    Resource,
-)
+from reconciler.state import FeedEvent, ObjectEvent, ObservedObject, ObservedState, Resource
 
 _SAID = {
     "run": "run",
@@ -62,13 +57,8 @@ class Moments(NamedTuple):
         return self.begins[organization] < sequence <= self.ends[organization]
 
 
-@dataclass(frozen=True, slots=True)
-class _OfTheService:
-    """The source of what was read from a service: it has no place in a file."""
-
-    def place(self, *path: str | int) -> SourceLocation:
-        """Return the place of every value."""
-        return SourceLocation("(service)")
+_OF_THE_SERVICE = OnePlace(SourceLocation("(service)"))
+"""The source of what was read from a service: it has no place in a file."""
 
 
 def changed_between(
@@ -128,7 +118,7 @@ def as_declared(held: ObservedObject) -> Resource:
         held.ref,
         held.spec,
         frozenset(held.spec),
-        _OfTheService(),
+        _OF_THE_SERVICE,
         prevent_delete=bool(held.prevent_delete),
         critical=bool(held.critical),
         active=held.active,
@@ -182,8 +172,7 @@ def _cause(event: ObjectEvent | FeedEvent) -> Cause:
     why = ", ".join(
         f"{words} {said[name]}" for name, words in _SAID.items() if _is_text(said, name)
     )
-    tree = str(said["tree"]) if _is_text(said, "tree") else ""
-    return Cause(CauseKind.EVENT, event.writer, event.at, event.sequence, tree, why)
+    return event_as_cause(event)._replace(kind=CauseKind.EVENT, why=why)
 
 
 def _is_text(said: JsonObject, name: str) -> bool:

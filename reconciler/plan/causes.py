@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from reconciler.plan.diff import CREDENTIAL, OWNER, FieldChange, field_changes
 from reconciler.plan.history import AT_FIRST, since_applied
 from reconciler.plan.model import (
-    Adopt,
     Cause,
     CauseKind,
     Change,
     Create,
     Delete,
     Plan,
+    Rewrite,
     Update,
     is_secret_alone,
     only_takes_over,
@@ -26,7 +26,7 @@ from reconciler.plan.model import (
     word,
 )
 from reconciler.resources.ref import ResourceRef
-from reconciler.state import ObjectEvent, ObservedObject
+from reconciler.state import FeedEvent, ObjectEvent, ObservedObject
 
 NOT_READ = Cause(CauseKind.UNKNOWN)
 """The cause of a field in a plan that had no history to read: one against a snapshot."""
@@ -53,11 +53,11 @@ def cause_of(change: Change, tree: str) -> Cause:
         return Cause(CauseKind.NOT_HELD)
     held = change.held
     if only_takes_over(change):
-        return _take_over(held)
+        return Cause(CauseKind.TAKE_OVER, tree=held.owner or "")
     return _secret_cause(change) if is_secret_alone(change) else _by_last_event(change, tree)
 
 
-def _by_last_event(change: Update | Adopt | Delete, tree: str) -> Cause:
+def _by_last_event(change: Rewrite | Delete, tree: str) -> Cause:
     """Return the cause of a change that alters fields or deletes, by the last writer."""
     held = change.held
     if not held.changed_by:
@@ -69,13 +69,9 @@ def _by_last_event(change: Update | Adopt | Delete, tree: str) -> Cause:
     return Cause(CauseKind.UNDECLARED if isinstance(change, Delete) else CauseKind.DECLARED)
 
 
-def _take_over(held: ObservedObject) -> Cause:
-    return Cause(CauseKind.TAKE_OVER, tree=held.owner or "")
-
-
 def _secret_cause(change: Change) -> Cause:
     """Return the cause of a new client secret: no event is behind it."""
-    asked = isinstance(change, Update | Adopt) and change.new_secret
+    asked = isinstance(change, Rewrite) and change.new_secret
     return Cause(CauseKind.ROTATE_MISSING if asked else CauseKind.LACKING)
 
 
@@ -86,7 +82,7 @@ def last_change(held: ObservedObject) -> Cause:
     )
 
 
-def event_as_cause(event: ObjectEvent) -> Cause:
+def event_as_cause(event: ObjectEvent | FeedEvent) -> Cause:
     """Return an event as the cause of what it changed."""
     tree = event.context.get("tree")
     shown = tree if isinstance(tree, str) else ""
@@ -94,7 +90,7 @@ def event_as_cause(event: ObjectEvent) -> Cause:
 
 
 def changed_on_service(plan: Plan) -> tuple[Update, ...]:
-    """Return the updates of objects that others may have changed: their histories tell."""
+    """Return the updates of objects that others may have changed: their histories show it."""
     tree = plan.scope.tree
     changes = () if plan.scope.undo else plan.changes
     return tuple(
@@ -151,7 +147,8 @@ def _cause_without_event(change: Update, name: str) -> Cause | None:
     """Return the cause of a difference that no event has a value of; None for other fields."""
     if name == CREDENTIAL:
         return _secret_cause(change)
-    return _take_over(change.held) if name == OWNER else None
+    owner = change.held.owner or ""
+    return Cause(CauseKind.TAKE_OVER, tree=owner) if name == OWNER else None
 
 
 def _compared(applied: object, field: FieldChange, writer: Cause) -> Cause:
@@ -215,7 +212,7 @@ def causes_in_words(plan: Plan, change: Change, *, dated: bool = True) -> Iterat
         words = cause_in_words(_as_told(cause_in_plan(plan, change), dated=dated))
         if words:
             yield words
-        is_asked = isinstance(change, Update | Adopt) and change.new_secret
+        is_asked = isinstance(change, Rewrite) and change.new_secret
         if is_asked and not is_secret_alone(change):
             yield f"{CREDENTIAL}: {cause_in_words(_secret_cause(change))}"
     for cause, names in fields.items():

@@ -14,12 +14,11 @@ from typing import NamedTuple
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.kinds.rules import RULES
 from reconciler.plan.model import (
-    Adopt,
     Change,
     Create,
     Delete,
     Pair,
-    Update,
+    Rewrite,
     gives_back,
     lacks_secret,
     makes_secret,
@@ -36,8 +35,8 @@ IGNORE = "metadata.ignore"
 ACTIVE = "metadata.active"
 CREDENTIAL = "clientSecret"
 OWNER = "owner"
-# Of an object when it is made.
-_NEW: Spec = {PREVENT_DELETE: False, CRITICAL: False, IGNORE: [], ACTIVE: True}
+NEW: Spec = {PREVENT_DELETE: False, CRITICAL: False, IGNORE: [], ACTIVE: True}
+"""The metadata of an object when it is made, by the names that reports give it."""
 
 
 class ItemChange(NamedTuple):
@@ -107,13 +106,8 @@ def _computed(change: Change) -> tuple[FieldChange, ...]:
         return ()
     after, names = change.resource.spec, TYPES[change.resource.ref.kind]
     if isinstance(change, Create):
-        metadata: Spec = {
-            PREVENT_DELETE: change.resource.prevent_delete,
-            CRITICAL: change.resource.critical,
-            IGNORE: sorted(change.resource.ignored),
-            ACTIVE: change.resource.active is not False,
-        }
-        said = {name: metadata[name] for name in metadata if metadata[name] != _NEW[name]}
+        metadata = metadata_of(change.resource)
+        said = {name: metadata[name] for name in NEW if metadata[name] not in (None, NEW[name])}
         said |= {name: after[name] for name in names if name in change.resource.written}
         return tuple(FieldChange(name, None, value) for name, value in said.items())
     before = change.held.spec
@@ -148,26 +142,33 @@ def carried_fields(change: Change) -> tuple[str, ...]:
     return tuple(sorted(change.held.carried))
 
 
-def _metadata_changes(change: Update | Adopt) -> Iterator[FieldChange]:
+def metadata_of(one: Resource | ObservedObject) -> Spec:
+    """Return the metadata that something has.
+
+    None stands for a mark that a service does not record, and a state that no manifest says.
+    """
+    return {
+        NAME: one.ref.name,
+        PREVENT_DELETE: one.prevent_delete,
+        CRITICAL: one.critical,
+        IGNORE: None if one.ignored is None else sorted(one.ignored),
+        ACTIVE: one.active,
+    }
+
+
+def _metadata_changes(change: Rewrite) -> Iterator[FieldChange]:
     resource, held = change.resource, change.held
-    differences = (
-        (NAME, held.ref.name, resource.ref.name),
-        (PREVENT_DELETE, held.prevent_delete, resource.prevent_delete),
-        (CRITICAL, held.critical, resource.critical),
-        (IGNORE, None if held.ignored is None else sorted(held.ignored), sorted(resource.ignored)),
-        (ACTIVE, held.active, resource.active),
-    )
-    for name, before, after in differences:
-        # A service may not record a mark, and a manifest may not say a state.
-        if before is not None and after is not None and before != after:
-            yield FieldChange(name, before, after)
+    after = metadata_of(resource)
+    for name, before in metadata_of(held).items():
+        if None not in (before, after[name]) and before != after[name]:
+            yield FieldChange(name, before, after[name])
     if gives_back(resource, held):
         yield FieldChange(OWNER, held.owner or None, resource.owner or None)
     elif change.new_owner:
         yield FieldChange(OWNER, held.owner or None, change.new_owner)
 
 
-def _secret_change(change: Update | Adopt) -> tuple[FieldChange, ...]:
+def _secret_change(change: Rewrite) -> tuple[FieldChange, ...]:
     """Return that an object gets a new secret: before and after are whether it has one.
 
     Where it moves to a client secret, its fields say so already.
@@ -178,9 +179,9 @@ def _secret_change(change: Update | Adopt) -> tuple[FieldChange, ...]:
     return (FieldChange(CREDENTIAL, not is_lacking, after=True),)
 
 
-# From 4.0 on, a ZITADEL keeps a list that an update leaves out; before, it was emptied. No call
-# tells the difference but by the generation of the server, so that is asked for only where a plan
-# empties a list.
+# From 4.0 on, a ZITADEL keeps a list that an update leaves out; before, it was emptied. Only
+# the generation of the server shows which it is, so it is asked for only where a plan empties a
+# list.
 KEPT_FROM = 4
 """The first generation that keeps such lists."""
 
@@ -212,14 +213,14 @@ def kept_lists(resource: Resource, held: ObservedObject, generation: int | None)
 
 def is_not_sent(change: Change) -> bool:
     """Return whether everything that a change would do is to empty lists that are kept."""
-    if not isinstance(change, Update | Adopt) or not change.kept:
+    if not isinstance(change, Rewrite) or not change.kept:
         return False
     if change.new_owner or makes_secret(change):
         return False
     return is_in_step(replace(change.resource, spec=spec_after(change)), change.held)
 
 
-def spec_after(change: Create | Update | Adopt) -> Spec:
+def spec_after(change: Create | Rewrite) -> Spec:
     """Return the fields that an object has after a change: those declared, and kept lists."""
     spec = change.resource.spec
     if isinstance(change, Create) or not change.kept:
@@ -230,7 +231,7 @@ def spec_after(change: Create | Update | Adopt) -> Spec:
 def kept_notes(changes: Sequence[Change], code: str) -> Iterator[Diagnostic]:
     """Yield a warning with this code for each change with lists that the server keeps."""
     for change in changes:
-        if isinstance(change, Update | Adopt) and change.kept:
+        if isinstance(change, Rewrite) and change.kept:
             names = ", ".join(sorted(change.kept))
             sends = "; nothing else differs, so nothing is sent" if is_not_sent(change) else ""
             yield warning(

@@ -12,7 +12,7 @@ import hashlib
 import json
 from typing import NamedTuple, TypeGuard
 
-from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Update, held_of, ref_of, word
+from reconciler.plan.model import Change, Create, Delete, Plan, Rewrite, held_of, ref_of, word
 from reconciler.resources.normal import without_idle
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.state import DesiredState, ObservedObject, Resource, without
@@ -79,15 +79,13 @@ def essence(change: Change) -> Essence:
     )
 
 
-def _is_shared(change: Change) -> TypeGuard[Update | Adopt]:
+def _is_shared(change: Change) -> TypeGuard[Rewrite]:
     """Return whether others may write to the object between plan and apply.
 
-    Only the sequence tells whether the secret that a change replaces is still the one that the
+    Only the sequence shows whether the secret that a change replaces is still the one that the
     plan was about.
     """
-    return isinstance(change, Update | Adopt) and bool(
-        change.resource.ignored and not change.new_secret
-    )
+    return isinstance(change, Rewrite) and bool(change.resource.ignored and not change.new_secret)
 
 
 def _hash_before(change: Change, held: ObservedObject) -> str:
@@ -101,32 +99,28 @@ def _hash_before(change: Change, held: ObservedObject) -> str:
     return hash_of(before if held.active or not is_declared else [*before, "inactive"])
 
 
-def _hash_after(change: Create | Update | Adopt) -> str:
+def _hash_after(change: Create | Rewrite) -> str:
     """Return the hash of what is declared; that a secret is replaced is part of it."""
     resource = change.resource
     spec = without_idle(resource.ref.kind, resource.spec)
     if _is_shared(change):
         spec = without(resource.ignored, spec)
-    after = [spec, resource.prevent_delete, resource.critical, *_state(resource)]
-    is_replaced = isinstance(change, Update | Adopt) and change.new_secret
+    after = [spec, *_marks(resource)]
+    is_replaced = isinstance(change, Rewrite) and change.new_secret
     return hash_of([*after, "new secret"] if is_replaced else after)
 
 
 def declared_digest(desired: DesiredState) -> str:
     """Return the digest of what the manifests declare, however their files are laid out."""
     declared = [
-        [*key, *resource.ref, resource.pinned_id, *_after(resource)]
+        [*key, *resource.ref, resource.pinned_id, hash_of(resource.spec), *_marks(resource)]
         for key, resource in sorted(desired.resources.items(), key=lambda item: item[0])
     ]
     return "sha256:" + hash_of(declared)
 
 
-def _after(resource: Resource) -> list[object]:
-    spec = hash_of(resource.spec)
-    return [spec, resource.prevent_delete, resource.critical, *_state(resource)]
-
-
-def _state(resource: Resource) -> list[object]:
-    """Return the declared state and the ignored fields, if any."""
-    state: list[object] = [] if resource.active is None else [{"active": resource.active}]
-    return [*state, {"ignore": sorted(resource.ignored)}] if resource.ignored else state
+def _marks(resource: Resource) -> list[object]:
+    """Return the marks, and the declared state and the ignored fields, if any."""
+    marks: list[object] = [resource.prevent_delete, resource.critical]
+    marks += [] if resource.active is None else [{"active": resource.active}]
+    return [*marks, {"ignore": sorted(resource.ignored)}] if resource.ignored else marks

@@ -30,6 +30,7 @@ from reconciler.plan.model import (
     IgnoredField,
     Plan,
     Scope,
+    Update,
 )
 from reconciler.plan.selection import Selection
 from reconciler.resources.fields import SpecValue
@@ -109,7 +110,6 @@ class Drift:
         left_out: How many objects outside of that part differ from what was applied.
     """
 
-    tree: str
     objects: tuple[DriftedObject, ...]
     unmanaged: tuple[ResourceRef, ...] = ()
     untold: tuple[ResourceRef, ...] = ()
@@ -129,13 +129,13 @@ class Drift:
 
 
 def suspects(plan: Plan, observed: ObservedState) -> tuple[ObservedObject, ...]:
-    """Return the objects whose history must be known to tell drift from new declarations."""
+    """Return the objects whose history separates drift from new declarations."""
     changed = [change.held for change in changed_on_service(plan)]
     return (*changed, *_perhaps_renamed(plan, observed))
 
 
 def owners_to_ask(plan: Plan, observed: ObservedState) -> tuple[str, ...]:
-    """Return the ids of organizations whose removals tell what became of a declared object.
+    """Return the ids of organizations whose removals show what became of a declared object.
 
     It is not held, or it is held and this tree never applied it: one that the tree did apply may
     have been removed before.
@@ -178,7 +178,6 @@ def find_drift(
     ]
     moved = {drifted.id for drifted in found}
     return Drift(
-        tree,
         tuple(found),
         tuple(found.ref for found in plan.unmanaged if found.id not in moved),
         tuple(_untold(plan)),
@@ -225,7 +224,7 @@ def _drifted(
 ) -> DriftedObject | None:
     if isinstance(change, Create):
         return _gone(change, *gone)
-    if isinstance(change, Delete | Adopt):
+    if not isinstance(change, Update):
         return None
     cause = cause_of(change, tree)
     events = histories.get(change.held.id, ())

@@ -6,33 +6,39 @@ What a guard finds in a whole plan blocks apply, and not the showing of the plan
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
-from reconciler.plan.diff import is_not_sent
+from reconciler.plan.diff import ACTIVE, field_changes, is_not_sent
 from reconciler.plan.model import (
     PARTIAL_TREE,
     Adopt,
     Change,
+    Create,
     Delete,
-    Update,
+    Pair,
+    Rewrite,
+    Scope,
+    addresses_of,
     empties,
     held_of,
     only_takes_over,
     ref_of,
 )
+from reconciler.plan.ownership import cannot_take_over
+from reconciler.plan.references import named_by_critical
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
-from reconciler.plan.shared_names import same_names
 from reconciler.plan.undone import undone_blocks
 from reconciler.resources.fields import Spec
-from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.resources.references import REFERRED
+from reconciler.resources.ref import Kind, ResourceRef, owner_of
+from reconciler.resources.references import REFERRED, references
 from reconciler.rules.form import Planned, break_glass
-from reconciler.state import UPGRADE, DesiredState, ObservedObject, ObservedState
+from reconciler.state import UPGRADE, DesiredState, ObservedObject, ObservedState, Resource, holds
 
 MANY = 0.3
 FEW_OBJECTS = 10
@@ -73,12 +79,14 @@ def blocks(
     changes: Sequence[Change],
     desired: DesiredState,
     observed: ObservedState,
+    scope: Scope,
     allowed: Allowances,
 ) -> tuple[Diagnostic, ...]:
     """Return every reason why these changes must not be applied."""
+    changes = guarded(changes, allowed.begun, scope.tree)
     return (
         *_incomplete(observed),
-        *same_names(desired, observed),
+        *_same_names(desired, observed),
         *_partial_prune(changes, desired),
         *_uncarried(changes),
         *_protected(changes),
@@ -88,7 +96,39 @@ def blocks(
         *_adopted(changes, allowed),
         *_blast_radius(changes, observed, allowed),
         *_emptied(changes),
+        *named_by_critical(changes, desired, observed, allowed.lockouts),
+        *cannot_take_over(desired, observed, scope),
     )
+
+
+def deactivates(pairs: Iterable[Pair]) -> bool:
+    """Return whether an active object is declared inactive, as the rest of a create would be."""
+    return any(
+        resource.active is False and held is not None and held.active for resource, held in pairs
+    )
+
+
+def guarded(changes: Sequence[Change], begun: Mapping[str, Spec], tree: str) -> Sequence[Change]:
+    """Return the changes that guards judge: all but the rest of a tree's own creates.
+
+    An object that is declared inactive is made, then deactivated. A run that is killed in between
+    leaves it active, and to the next plan its deactivation looks like any other.
+
+    ``begun`` has the specs of the inactive objects that an interrupted run was about to make, by
+    the id of the object.
+    """
+    return [change for change in changes if not _is_rest(change, begun, tree)] if begun else changes
+
+
+def _is_rest(change: Change, begun: Mapping[str, Spec], tree: str) -> bool:
+    if isinstance(change, Create | Delete) or change.resource.active is not False:
+        return False
+    held = change.held
+    spec = begun.get(held.id)
+    # The object is as it was made, and nothing but its state is left to write. A service that does
+    # not report owners has None.
+    is_as_made = spec is not None and holds(held, spec) and held.owner in {None, tree}
+    return is_as_made and [each.name for each in field_changes(change)] == [ACTIVE]
 
 
 def _incomplete(observed: ObservedState) -> Iterator[Diagnostic]:
@@ -141,7 +181,7 @@ def _declared_elsewhere(ref: ResourceRef, place: SourceLocation) -> Diagnostic:
 
 def _uncarried(changes: Sequence[Change]) -> Iterator[Diagnostic]:
     for change in changes:
-        if not isinstance(change, Update | Adopt) or only_takes_over(change):
+        if not isinstance(change, Rewrite) or only_takes_over(change):
             continue
         if change.held.uncarried:
             names = ", ".join(sorted(change.held.uncarried))
@@ -203,40 +243,31 @@ def _blast_radius(
 ) -> Iterator[Diagnostic]:
     held = Counter(held.ref.kind for held in observed.everything)
     updates = Counter(
-        ref_of(c).kind for c in changes if isinstance(c, Update | Adopt) and not only_takes_over(c)
+        ref_of(c).kind for c in changes if isinstance(c, Rewrite) and not only_takes_over(c)
     )
     deletes = Counter(ref_of(c).kind for c in changes if isinstance(c, Delete))
     for kind in Kind:
-        if _too_many(updates[kind], held[kind]) and _over(updates[kind], allowed.updates):
-            yield _too_much("GUARD-MANY-UPDATES", "updated", kind, updates, held)
-        everything = deletes[kind] > 0 and deletes[kind] == held[kind]
-        if (everything or _too_many(deletes[kind], held[kind])) and _over(
-            deletes[kind], allowed.deletes
+        total = held[kind]
+        for code, word, count, most in (
+            ("GUARD-MANY-UPDATES", "update", updates[kind], allowed.updates),
+            ("GUARD-MANY-DELETES", "delete", deletes[kind], allowed.deletes),
         ):
-            yield _too_much("GUARD-MANY-DELETES", "deleted", kind, deletes, held)
+            is_all = word == "delete" and 0 < count == total
+            is_many = total >= FEW_OBJECTS and count > total * MANY
+            if (is_all or is_many) and (most is None or count > most):
+                yield _too_many(code, word, kind, count, total)
 
 
-def _too_many(touched: int, held: int) -> bool:
-    return held >= FEW_OBJECTS and touched > held * MANY
-
-
-def _over(touched: int, allowed: int | None) -> bool:
-    return allowed is None or touched > allowed
-
-
-def _too_much(
-    code: str, done: str, kind: Kind, touched: Counter[Kind], held: Counter[Kind]
-) -> Diagnostic:
+def _too_many(code: str, word: str, kind: Kind, count: int, total: int) -> Diagnostic:
     plural = KINDS[kind].plural
-    count, total = touched[kind], held[kind]
     limit = f"{MANY:.0%} where there are {FEW_OBJECTS} or more"
-    if done == "deleted":
+    if word == "delete":
         limit += ", and never all"
     return error(
         code,
-        f"too many {plural} would be {done}",
-        f"{count} of {total} {plural} ({count / total:.0%}) would be {done}; the limit is "
-        f"{limit}. If that is meant, allow just that: --allow-{done[:-1]}s {count}.",
+        f"too many {plural} would be {word}d",
+        f"{count} of {total} {plural} ({count / total:.0%}) would be {word}d; the limit is "
+        f"{limit}. If that is meant, allow just that: --allow-{word}s {count}.",
     )
 
 
@@ -263,13 +294,12 @@ def _of_kinds(
 ) -> Iterator[Diagnostic]:
     planned = by_kind(changes)
     for kind, row in RULES.items():
-        if row.guards is not None and kind in planned:
-            yield from row.guards(planned[kind], observed, named)
+        yield from row.guards(planned[kind], observed, named)
 
 
 def by_kind(changes: Sequence[Change]) -> Mapping[Kind, Planned]:
     """Return what changes do to the objects of each kind, for rules of its own."""
-    found: defaultdict[Kind, Planned] = defaultdict(lambda: Planned([], []))
+    found = {kind: Planned([], []) for kind in Kind}
     for change in changes:
         if isinstance(change, Delete):
             found[change.held.ref.kind].deleted.append(change.held)
@@ -277,13 +307,6 @@ def by_kind(changes: Sequence[Change]) -> Mapping[Kind, Planned]:
             pair = change.resource, held_of(change)
             found[change.resource.ref.kind].written.append(pair)
     return found
-
-
-def addresses_of(change: Change) -> tuple[str, ...]:
-    """Return the addresses to look up an object by: after a change, and before it."""
-    held = held_of(change)
-    refs = [ref_of(change), *([held.ref] if held else [])]
-    return tuple(ref.folded for ref in refs)
 
 
 def _critical(change: Change, held: ObservedObject, harm: str) -> Diagnostic:
@@ -307,4 +330,67 @@ def _own_access(change: Change, held: ObservedObject, harm: str) -> Diagnostic:
         f"{ref} (id {held.id}) is what this run signs in with; its risks here: {harm}. "
         f"{break_glass(ref)}",
         ref=ref,
+    )
+
+
+_Path: TypeAlias = tuple[str | int, ...]
+_Mention: TypeAlias = tuple[Resource, ResourceRef, _Path]
+"""A resource that refers to another object, and the path of that name in its manifest."""
+
+
+def _same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
+    """Yield one error for each name that is declared or mentioned and that several objects have.
+
+    An id in the manifest says which object a resource is. What refers to the resource, a flow to
+    its actions and everything to its owner, has only the name: there an id does not help.
+    """
+    if not observed.name_clashes:
+        return
+    shared: dict[ResourceRef, list[str]] = {}
+    for clash in observed.name_clashes:
+        first = observed.objects[clash.ref.key]
+        shared.setdefault(clash.ref.key, [first.id]).append(clash.id)
+    mentions = _mentions(desired, shared)
+    for key, ids in shared.items():
+        resource = desired.resources.get(key)
+        if resource is not None and not resource.pinned_id:
+            yield error(
+                "GUARD-SAME-NAME",
+                "the service holds several objects of one name",
+                f"{resource.ref} could be id {' or id '.join(ids)}. Write the one that is meant "
+                "as metadata.id in the manifest.",
+                resource.source.place("metadata", "name"),
+                resource.ref,
+            )
+        elif key in mentions:
+            yield _mentioned(*mentions[key], ids)
+
+
+def _mentions(
+    desired: DesiredState, shared: Mapping[ResourceRef, Sequence[str]]
+) -> Mapping[ResourceRef, _Mention]:
+    """Return the first mention of each shared name, by its key."""
+    found: dict[ResourceRef, _Mention] = {}
+    for resource in desired.resources.values():
+        for ref, path in _named_by(resource):
+            if ref.key in shared:
+                found.setdefault(ref.key, (resource, ref, path))
+    return found
+
+
+def _named_by(resource: Resource) -> Iterator[tuple[ResourceRef, _Path]]:
+    owner = owner_of(resource.ref)
+    if owner is not None:
+        yield owner, ("metadata", owner.kind.value.lower())
+    yield from references(resource.ref, resource.spec)
+
+
+def _mentioned(resource: Resource, ref: ResourceRef, path: _Path, ids: Sequence[str]) -> Diagnostic:
+    return error(
+        "GUARD-SAME-NAME",
+        "the service holds several objects of one name",
+        f"{resource.ref} refers to {ref}, which could be id {' or id '.join(ids)}: metadata.id "
+        "does not decide it there. Give all but one of them another name, then plan again.",
+        resource.source.place(*path),
+        resource.ref,
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
-from reconciler.plan.diff import ACTIVE, CRITICAL, IGNORE, NAME, PREVENT_DELETE, FieldChange
+from reconciler.plan.diff import ACTIVE, CRITICAL, IGNORE, NAME, NEW, PREVENT_DELETE, FieldChange
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.references import REFERRED
@@ -17,13 +17,10 @@ from reconciler.state import FeedEvent, ObjectEvent, ObservedState, Removal
 _REGENERATED = ".secret.changed"
 _OF_SECRETS = (_REGENERATED, ".secret.claimed")  # they say nothing of what a tree declared
 _STATES = (".deactivated", ".reactivated")
-# Values before any event that says another one. No event tells of a field that stays empty, where
+# Values before any event that says another one. No event reports a field that stays empty, where
 # an object is nothing but its fields.
 AT_FIRST: Spec = {
-    PREVENT_DELETE: False,
-    CRITICAL: False,
-    IGNORE: [],
-    ACTIVE: True,
+    **NEW,
     **{
         name: value
         for kind in KINDS
@@ -41,12 +38,14 @@ class Step:
 
     Attributes:
         fields: By the names that manifests use; the first event has every field.
+        after: All fields after the event.
         secret: Whether the application was given another client secret.
         removed: Whether the object is no more.
     """
 
     event: ObjectEvent
     fields: tuple[FieldChange, ...]
+    after: Spec
     secret: bool = False
     removed: bool = False
 
@@ -63,6 +62,7 @@ def steps_of(events: Sequence[ObjectEvent]) -> Iterator[Step]:
                 for name, value in after.items()
                 if name not in before or before[name] != value
             ),
+            after,
             secret="secret_hash" in event.payload or gives_secret(event),
             removed=event.type.endswith(".removed"),
         )
@@ -83,17 +83,14 @@ class SinceApplied(NamedTuple):
 
 def since_applied(events: Sequence[ObjectEvent], tree: str) -> SinceApplied | None:
     """Return what a tree applied last and what happened since; None if it applied nothing."""
-    fields: Spec = {}
     altered: dict[str, ObjectEvent] = {}
     applied = None
-    for event in events:
-        before, fields = fields, _fields_after(fields, event)
+    for step in steps_of(events):
+        event = step.event
         if event.context.get("tree") == tree and not event.type.endswith(_OF_SECRETS):
-            applied, altered = fields, {}
-            continue
-        for name, value in fields.items():
-            if before.get(name) != value:
-                altered[name] = event
+            applied, altered = step.after, {}
+        else:
+            altered |= {field.name: event for field in step.fields}
     return None if applied is None else SinceApplied(applied, altered)
 
 
@@ -104,14 +101,12 @@ def altered_between(
 
     Only those from the sequence ``first`` to ``last`` count; ``events`` are all of the object.
     """
-    fields: Spec = {}
-    altered: dict[str, ObjectEvent] = {}
-    for event in events:
-        before, fields = fields, _fields_after(fields, event)
-        if first <= event.sequence <= last:
-            named = (name for name, value in fields.items() if before.get(name) != value)
-            altered |= dict.fromkeys(named, event)
-    return altered
+    return {
+        field.name: step.event
+        for step in steps_of(events)
+        if first <= step.event.sequence <= last
+        for field in step.fields
+    }
 
 
 def gives_secret(event: ObjectEvent | FeedEvent) -> bool:

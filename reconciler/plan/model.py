@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeGuard
 
-from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.diagnostics import Diagnostic, SourceLocation, listed
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import DEFAULT_TREE, ResourceRef, Shard
@@ -28,7 +28,7 @@ class Create:
 
 
 @dataclass(frozen=True)
-class Update:
+class Rewrite:
     """The service holds something else; send every field.
 
     ``held`` is what the plan was based on. Apply refuses to write over anything newer.
@@ -48,15 +48,12 @@ class Update:
     kept: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Adopt:
-    """An update of an object that this tree never applied; the rest is as for an update."""
+class Update(Rewrite):
+    """A rewrite of an object that this tree applied before."""
 
-    resource: Resource
-    held: ObservedObject
-    new_secret: bool = False
-    new_owner: str = ""
-    kept: frozenset[str] = frozenset()
+
+class Adopt(Rewrite):
+    """A rewrite of an object that this tree never applied."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ class Delete:
     undone: Undone | None = None
 
 
-Change: TypeAlias = Create | Update | Adopt | Delete
+Change: TypeAlias = Create | Rewrite | Delete
 
 Pair: TypeAlias = tuple[Resource, ObservedObject | None]
 """A declared resource with the object it is, if it is held."""
@@ -95,7 +92,7 @@ def word(change: Change) -> str:
 
 def only_takes_over(change: Change) -> bool:
     """Return whether a change records an owner and alters nothing else."""
-    if not isinstance(change, Update | Adopt) or makes_secret(change):
+    if not isinstance(change, Rewrite) or makes_secret(change):
         return False
     if not change.new_owner and not gives_back(change.resource, change.held):
         return False
@@ -117,12 +114,30 @@ def held_of(change: Change) -> ObservedObject | None:
     return None if isinstance(change, Create) else change.held
 
 
+def refs_of(change: Change) -> tuple[ResourceRef, ...]:
+    """Return what a change is about, by its names after the change, and by those before it."""
+    held = held_of(change)
+    return (ref_of(change), held.ref) if held else (ref_of(change),)
+
+
+def addresses_of(change: Change) -> tuple[str, ...]:
+    """Return the folded addresses to look up an object by: after a change, and before it."""
+    return tuple(ref.folded for ref in refs_of(change))
+
+
+def place_of(change: Change) -> SourceLocation | None:
+    """Return the place of the name in the manifest; None for a delete, which has none."""
+    if isinstance(change, Delete):
+        return None
+    return change.resource.source.place("metadata", "name")
+
+
 def is_nothing(resource: Resource) -> bool:
     """Return whether the service holds no object of a resource, because it has nothing in it."""
     return KINDS[resource.ref.kind].gone_when_empty and not any(resource.spec.values())
 
 
-def empties(change: Change) -> TypeGuard[Update | Adopt]:
+def empties(change: Change) -> TypeGuard[Rewrite]:
     """Return whether a change leaves nothing of an object: then it is gone."""
     return not isinstance(change, Create | Delete) and is_nothing(change.resource)
 
@@ -130,7 +145,7 @@ def empties(change: Change) -> TypeGuard[Update | Adopt]:
 def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
     """Return whether a held application has no client secret and is declared to sign in with one.
 
-    False where the service cannot tell, and where the way to sign in is left to others.
+    False where the service does not report it, and where the way to sign in is left to others.
     """
     secrets = KINDS[resource.ref.kind].secrets
     is_left = secrets is not None and secrets.field in resource.ignored
@@ -423,11 +438,7 @@ class Plan:
         found: dict[str, list[str]] = {}
         for each in self.waived:
             found.setdefault(each.ref, []).append(f"{each.policy} by {each.waiver}")
-        return {
-            ref: ", ".join(said[:MOST_WAIVED])
-            + (f" and {len(said) - MOST_WAIVED} more" if len(said) > MOST_WAIVED else "")
-            for ref, said in found.items()
-        }
+        return {ref: listed(said, MOST_WAIVED) for ref, said in found.items()}
 
     @cached_property
     def declared_elsewhere(self) -> Mapping[ResourceRef, SourceLocation]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.diagnostics import Diagnostic, error
 from reconciler.kinds.fields import KINDS
-from reconciler.plan.model import Change, Delete, held_of, ref_of
+from reconciler.plan.model import Change, Delete, held_of, place_of, ref_of
 from reconciler.resources.ref import ResourceRef, owner_of
 from reconciler.resources.references import references
 
@@ -125,12 +125,6 @@ def _swapped(ring: Sequence[Change]) -> Diagnostic:
         f"A name can be given only when it is free. Rename one of "
         f"{', '.join(ref.path for ref in refs)} to a third name first, apply, then give it the "
         "name it should have.",
-        _name_place(ring[0]),
+        place_of(ring[0]),
         refs[0],
     )
-
-
-def _name_place(change: Change) -> SourceLocation | None:
-    if isinstance(change, Delete):
-        return None
-    return change.resource.source.place("metadata", "name")

@@ -59,11 +59,6 @@ def divided(
     return deleted, kept
 
 
-def is_to_take_over(resource: Resource, scope: Scope) -> bool:
-    """Return whether the take-over of an object was asked for."""
-    return resource.ref.key in scope.take_over
-
-
 def new_owner_of(resource: Resource, held: ObservedObject, scope: Scope) -> str:
     """Return the tree that becomes the owner, where the plan shows that as a difference.
 
@@ -72,7 +67,7 @@ def new_owner_of(resource: Resource, held: ObservedObject, scope: Scope) -> str:
     """
     if resource.owner is not None or held.owner is None or held.owner == scope.tree:
         return ""
-    is_asked = is_to_take_over(resource, scope)
+    is_asked = resource.ref.key in scope.take_over
     is_written = other_owner(held, scope.tree) and not is_in_step(resource, held)
     return scope.tree if is_asked or is_written else ""
 
@@ -134,7 +129,7 @@ def _owned_elsewhere(pairs: Sequence[Pair], scope: Scope) -> Iterator[Diagnostic
         if held is None or held.ref.kind not in DELETABLE or not is_in_step(resource, held):
             continue
         owner = other_owner(held, scope.tree)
-        if owner and not is_to_take_over(resource, scope):
+        if owner and resource.ref.key not in scope.take_over:
             found.setdefault(owner, []).append(resource)
     for owner, unsorted in sorted(found.items()):
         resources = sorted(unsorted, key=lambda resource: resource.ref.key)

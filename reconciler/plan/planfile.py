@@ -6,11 +6,10 @@ again, and goes on only if the outcome is the same. A plan file holds no secret.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self, TypeAlias
 
-from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
+from reconciler.diagnostics import Diagnostic, OnePlace, Severity, SourceLocation
 from reconciler.plan.diff import emptied
 from reconciler.plan.digest import essence, plan_digest
 from reconciler.plan.integrity import Document, SavedFileError, check_spec, like, sealed, unsealed
@@ -154,9 +153,9 @@ def _document(file: PlanFile) -> _PlanDocument:
             for ref, fields in plan.causes.items()
             for name, cause in fields.items()
         ),
-        blocks=_saved(plan.blocks),
-        warnings=_saved(plan.warnings),
-        findings=_saved(file.warnings),
+        blocks=tuple(map(SavedFinding.of, plan.blocks)),
+        warnings=tuple(map(SavedFinding.of, plan.warnings)),
+        findings=tuple(map(SavedFinding.of, file.warnings)),
     )
 
 
@@ -168,9 +167,9 @@ def _file(document: _PlanDocument) -> PlanFile:
         Plan,
         document,
         scope=document.options.scope(),
-        changes=tuple(change.planned() for change in document.changes),
-        blocks=_findings(document.blocks),
-        warnings=_findings(document.warnings),
+        changes=tuple(map(SavedChange.planned, document.changes)),
+        blocks=tuple(map(SavedFinding.finding, document.blocks)),
+        warnings=tuple(map(SavedFinding.finding, document.warnings)),
         causes=causes,
     )
     return like(
@@ -179,16 +178,8 @@ def _file(document: _PlanDocument) -> PlanFile:
         plan=plan,
         declared=document.manifests,
         against=document.against or None,
-        warnings=_findings(document.findings),
+        warnings=tuple(map(SavedFinding.finding, document.findings)),
     )
-
-
-def _saved(findings: Sequence[Diagnostic]) -> tuple[SavedFinding, ...]:
-    return tuple(map(SavedFinding.of, findings))
-
-
-def _findings(saved: Sequence[SavedFinding]) -> tuple[Diagnostic, ...]:
-    return tuple(each.finding() for each in saved)
 
 
 # Forms of values in a plan file. The order of their fields is that of the file: released versions
@@ -226,15 +217,6 @@ class SavedFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class _SavedSource:
-    location: SourceLocation
-
-    def place(self, *path: str | int) -> SourceLocation:
-        """Return the place of the manifest: those of its values were not kept."""
-        return self.location
-
-
-@dataclass(frozen=True, slots=True)
 class SavedResource:
     """A resource and the place where its manifest begins, as a plan file has them."""
 
@@ -260,7 +242,7 @@ class SavedResource:
             SavedFileError: its spec is not one of its kind.
         """
         check_spec(self.ref.kind, self.spec, whole=True)
-        return like(Resource, self, source=_SavedSource(self.place))
+        return like(Resource, self, source=OnePlace(self.place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,6 @@ from reconciler.plan.model import (
 )
 from reconciler.plan.ordering import in_order
 from reconciler.plan.ownership import (
-    cannot_take_over,
     divided,
     flag_to_delete,
     lost_secrets,
@@ -43,8 +42,7 @@ from reconciler.plan.ownership import (
     ownership_notes,
     to_rotate,
 )
-from reconciler.plan.references import missing_references, named_by_critical, those_that_lose
-from reconciler.plan.unfinished import guarded
+from reconciler.plan.references import missing_references, those_that_lose
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import (
@@ -96,7 +94,7 @@ def build_plan(
         changes=ordered,
         in_step=tuple(sorted(in_step)),
         unmanaged=tuple(_unmanaged(kept, observed, scope.tree)),
-        blocks=tuple(_blocks(ordered, desired, observed, scope, allowed)),
+        blocks=blocks(ordered, desired, observed, scope, allowed),
         warnings=(
             *advice(ordered, desired, observed, scope, allowed.lockouts),
             *ownership_notes(ordered, matching.pairs, scope),
@@ -114,23 +112,9 @@ def build_plan(
     )
 
 
-def _blocks(
-    changes: Sequence[Change],
-    desired: DesiredState,
-    observed: ObservedState,
-    scope: Scope,
-    allowed: Allowances,
-) -> Iterator[Diagnostic]:
-    """Yield every reason why the changes must not be applied."""
-    judged = guarded(changes, allowed.begun, scope.tree)
-    yield from blocks(judged, desired, observed, allowed)
-    yield from named_by_critical(judged, desired, observed, allowed.lockouts)
-    yield from cannot_take_over(desired, observed, scope)
-
-
 def _unmet(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
     service = CAPABILITIES[observed.capabilities]
-    # A ZITADEL that takes no more than the source is too old for the calls that tell more of it.
+    # A ZITADEL that takes no more than the source is too old for the calls that report more of it.
     if service.name == SOURCE and not observed.keeps_history:
         service = service._replace(title="this old ZITADEL", refuses_empty=True)
     return (finding for need in desired.needs if (finding := need.unmet(service)))

@@ -12,8 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.kinds.fields import KINDS
-from reconciler.plan.guards import addresses_of
-from reconciler.plan.model import Change, Create, Delete, Pair, Scope, ref_of
+from reconciler.plan.model import Change, Create, Delete, Pair, Scope, addresses_of, ref_of, refs_of
 from reconciler.plan.risk import names_of, risks_of
 from reconciler.resources.fields import Spec
 from reconciler.resources.nearest import NearNames
@@ -49,18 +48,15 @@ def compared_by_names(pairs: Sequence[Pair], leftover: Iterable[ObservedObject])
         return pairs
     named = [pair for pair in pairs if pair[0].ref.kind in _NAMED]
     others = [held for held in leftover if held.ref.kind in _NAMED]
-    held_names, wanted_names = _held_names(named, others), _wanted_names(named, others)
+    held_names = _held_names(named, others)
+    wanted_names = {held.ref.key: held.ref.name for held in others}
+    wanted_names |= {resource.ref.key: resource.ref.name for resource, _ in named}
     return [
         (_named(resource, wanted_names), _named(found, held_names) if found else None)
         if resource.ref.kind in REFERRED
         else (resource, found)
         for resource, found in pairs
     ]
-
-
-def _wanted_names(named: Sequence[Pair], others: Sequence[ObservedObject]) -> Names:
-    undeclared = {held.ref.key: held.ref.name for held in others}
-    return undeclared | {resource.ref.key: resource.ref.name for resource, _ in named}
 
 
 def _held_names(named: Sequence[Pair], others: Sequence[ObservedObject]) -> Names:
@@ -182,7 +178,7 @@ def named_by_critical(
     critical = _named_by_critical(desired, observed) if found else {}
     for change in found:
         ref = ref_of(change)
-        keys = {ref.key} if isinstance(change, Create) else {ref.key, change.held.ref.key}
+        keys = {each.key for each in refs_of(change)}
         by = next((critical[key] for key in sorted(keys) if key in critical), None)
         if by is None or not set(addresses_of(change)).isdisjoint(named):
             continue

@@ -16,9 +16,10 @@ from reconciler.plan.diff import (
     CRITICAL,
     IGNORE,
     PREVENT_DELETE,
+    metadata_of,
     spec_after,
 )
-from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
+from reconciler.plan.model import Change, Create, Delete, Rewrite, lacks_secret
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
@@ -34,11 +35,6 @@ class Risk(NamedTuple):
     sentence: str
 
 
-DELETED: Mapping[Kind, Risk] = {
-    kind: Risk(row.removal.name, "", row.removal.sentence)
-    for kind, row in RULES.items()
-    if row.removal is not None
-}
 LIFTED = Risk("protection-lifted", "", "a protection that was asked for is taken away")
 UNWATCHED = Risk(
     "field-unwatched",
@@ -59,18 +55,15 @@ DEACTIVATED = Risk(
     "what relies on it stops until it is reactivated: sign-ins fail, scripts do not run",
 )
 
+_OF_EVERY_KIND = {95: LIFTED, 94: REPLACED, 93: REACTIVATED, 92: DEACTIVATED, 90: UNWATCHED}
 _KNOWN: Mapping[str, tuple[int, str]] = {
-    **{each.name: (each.danger, each.sentence) for row in RULES.values() for each in row.risks},
+    **{risk.name: (danger, risk.sentence) for danger, risk in _OF_EVERY_KIND.items()},
     **{
-        row.removal.name: (row.removal.danger, row.removal.sentence)
+        each.name: (each.danger, each.sentence)
         for row in RULES.values()
-        if row.removal is not None
+        for each in (*row.risks, row.removal)
+        if each is not None
     },
-    LIFTED.name: (95, LIFTED.sentence),
-    UNWATCHED.name: (90, UNWATCHED.sentence),
-    REPLACED.name: (94, REPLACED.sentence),
-    REACTIVATED.name: (93, REACTIVATED.sentence),
-    DEACTIVATED.name: (92, DEACTIVATED.sentence),
 }
 
 CLASSES: tuple[str, ...] = tuple(sorted(_KNOWN, key=lambda name: -_KNOWN[name][0]))
@@ -94,23 +87,14 @@ def is_severe(name: str) -> bool:
     return _KNOWN[name][0] >= SEVERE
 
 
-class _Asked(NamedTuple):
-    """One field of a rule, and the risk that it finds."""
-
-    risk: Risk
-    rule: Rule
-
-
-_BY_KIND: Mapping[Kind, Sequence[_Asked]] = {
+# Each field of a rule, as the risk that it finds.
+_BY_KIND: Mapping[Kind, list[tuple[Risk, Rule]]] = {
     kind: [
-        _Asked(Risk(rule.name, name, rule.sentence), rule)
+        (Risk(rule.name, name, rule.sentence), rule)
         for rule in sorted(row.risks, key=lambda rule: -rule.danger)
         for name in rule.fields
     ]
     for kind, row in RULES.items()
-}
-_OF_NEW: Mapping[Kind, Sequence[_Asked]] = {
-    kind: [each for each in asked if each.rule.also_new] for kind, asked in _BY_KIND.items()
 }
 _BEFORE_NEW: Mapping[Kind, Spec] = {
     kind: {**DEFAULTS[kind], **row.new_against} for kind, row in RULES.items()
@@ -120,32 +104,28 @@ _BEFORE_NEW: Mapping[Kind, Spec] = {
 def risks_of(change: Change) -> tuple[Risk, ...]:
     """Return the risks of a change, most dangerous first."""
     if isinstance(change, Delete):
-        lost = DELETED.get(change.held.ref.kind)
-        return (lost,) if lost else ()
+        lost = RULES[change.held.ref.kind].removal
+        return (Risk(lost.name, "", lost.sentence),) if lost else ()
     kind, after = change.resource.ref.kind, spec_after(change)
     if isinstance(change, Create):
-        found = _found(_OF_NEW[kind], _BEFORE_NEW[kind], after)
-        return (*_unwatched(change.resource, frozenset()), *found)
-    return (*_beside_the_spec(change), *_found(_BY_KIND[kind], change.held.spec, after))
-
-
-def _found(asked: Iterable[_Asked], before: Spec, after: Spec) -> tuple[Risk, ...]:
-    return tuple(
+        asked, before = [each for each in _BY_KIND[kind] if each[1].also_new], _BEFORE_NEW[kind]
+        beside = _unwatched(change.resource, frozenset())
+    else:
+        asked, before, beside = _BY_KIND[kind], change.held.spec, _beside_the_spec(change)
+    found = (
         risk
         for risk, rule in asked
         # A field that is not declared stays as it is held.
         if risk.field in after and rule.test(before.get(risk.field), after[risk.field])
     )
+    return (*beside, *found)
 
 
-def _beside_the_spec(change: Update | Adopt) -> Iterator[Risk]:
+def _beside_the_spec(change: Rewrite) -> Iterator[Risk]:
     resource, held = change.resource, change.held
-    marks = (
-        (PREVENT_DELETE, held.prevent_delete, resource.prevent_delete),
-        (CRITICAL, held.critical, resource.critical),
-    )
-    for name, was_set, is_set in marks:
-        if was_set and not is_set:
+    before, after = metadata_of(held), metadata_of(resource)
+    for name in (PREVENT_DELETE, CRITICAL):
+        if before[name] and not after[name]:
             yield LIFTED._replace(field=name)
     yield from _unwatched(resource, held.ignored or frozenset())
     if change.new_secret and not lacks_secret(resource, held):

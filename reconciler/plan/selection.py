@@ -11,16 +11,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from reconciler.diagnostics import Diagnostic, error
+from reconciler.diagnostics import Diagnostic, error, listed
 from reconciler.errors import UsageError
-from reconciler.plan.model import Change, Create, Delete, Plan, Scope, Summary, held_of, ref_of
-from reconciler.plan.ordering import frees, needed_by
-from reconciler.resources.ref import (
-    RefSet,
-    ResourceRef,
-    organization_ref,
-    parse_ref,
+from reconciler.plan.model import (
+    Change,
+    Create,
+    Delete,
+    Plan,
+    Scope,
+    Summary,
+    held_of,
+    place_of,
+    ref_of,
+    refs_of,
 )
+from reconciler.plan.ordering import frees, needed_by
+from reconciler.resources.ref import RefSet, ResourceRef, organization_ref, parse_ref
 from reconciler.state import OwedSecret
 
 NAMED = 5
@@ -60,7 +66,7 @@ class Selection:
         self._by_id = {
             held.id: key for key, each in self._planned.items() if (held := held_of(each))
         }
-        named = {key for key, each in self._planned.items() if self._names(*_refs_of(each))}
+        named = {key for key, each in self._planned.items() if self._names(*refs_of(each))}
         self.changes = named | (begun & self._planned.keys())
         self.in_step = {ref.key for ref in plan.in_step if ref.key in begun or self._names(ref)}
         self.blocks = tuple(sorted(self._bring_needed(), key=lambda each: (each.ref, each.remedy)))
@@ -91,7 +97,7 @@ class Selection:
                 key = ref_of(needed).key
                 if key in self.changes:
                     continue
-                if any(ref in self._excluded for ref in _refs_of(needed)):
+                if any(ref in self._excluded for ref in refs_of(needed)):
                     yield _not_held(change, needed)
                 else:
                     self.changes.add(key)
@@ -141,11 +147,6 @@ def narrowed(plan: Plan, approved: Plan | None = None) -> Plan:
     return replace(part, left_out=left_out._replace(blocked=0))
 
 
-def _refs_of(change: Change) -> tuple[ResourceRef, ...]:
-    held = held_of(change)
-    return (ref_of(change), held.ref) if held else (ref_of(change),)
-
-
 def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:
     """Refuse addresses that name nothing; one of another shard is left to that shard.
 
@@ -153,7 +154,7 @@ def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:
         UsageError: there are some.
     """
     known = [
-        *chain.from_iterable(map(_refs_of, plan.changes)),
+        *chain.from_iterable(map(refs_of, plan.changes)),
         *plan.in_step,
         *(found.ref for found in plan.unmanaged),
         *(secret.ref for secret in plan.owed),
@@ -162,10 +163,8 @@ def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:
     for flag, wanted in (("--target", targets), ("--exclude", excluded)):
         unknown = [each for each in wanted.without(known) if _is_of_shard(each, plan.scope)]
         if unknown:
-            named = ", ".join(unknown[:NAMED])
-            more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
             raise UsageError(
-                f"{flag} names nothing that is declared or held: {named}{more}",
+                f"{flag} names nothing that is declared or held: {listed(unknown, NAMED)}",
                 remedy="Correct the names, or leave them out. * stands for any part of one name: "
                 "'Project/acme/*'. Nothing was written.",
             )
@@ -183,12 +182,11 @@ def _not_held(change: Change, needed: Change) -> Diagnostic:
     ref, need = ref_of(change), ref_of(needed)
     is_made = isinstance(needed, Create)
     why = "which is not held yet" if is_made else "which has another name on the service yet"
-    place = None if isinstance(change, Delete) else change.resource.source.place("metadata", "name")
     return error(
         "GUARD-EXCLUDED",
         "what a selected object needs is excluded",
         f"{ref} needs {need}, {why}. Take {need} out of --exclude, or exclude {ref} as well: "
         f"--exclude {shlex.quote(ref.address)}.",
-        place,
+        place_of(change),
         ref,
     )

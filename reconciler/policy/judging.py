@@ -9,12 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, by_place, note
 from reconciler.plan.diff import field_changes, spec_after
 from reconciler.plan.digest import hash_of
-from reconciler.plan.model import Change, Create, Delete, JudgedBy, Plan, Waived, ref_of, word
+from reconciler.plan.model import (
+    Change,
+    Create,
+    Delete,
+    JudgedBy,
+    Plan,
+    Waived,
+    place_of,
+    ref_of,
+    word,
+)
 from reconciler.plan.risk import risks_of
 from reconciler.policy.engine import Engine
 from reconciler.policy.model import Case, Outcome, Over, Policy, Setting, Subject, Verdict
@@ -68,31 +78,26 @@ def loosened(own: PolicySet, trusted: PolicySet) -> Iterator[str]:
         yield each.summary
 
 
-class _Words(NamedTuple):
-    """Remedies for a document that only this tree has, that it changes, or that it lacks."""
-
-    added: str
-    changed: str
-    removed: str
-
-
-_POLICY = _Words(
-    "It judges this plan as well. After the merge it counts for every plan.",
-    "The one of the target branch judges this plan. After the merge this one counts.",
-    "The one of the target branch still judges this plan. After the merge it counts no more.",
-)
-_WAIVER = _Words(
-    "It waives nothing in this plan. After the merge it counts.",
-    "The one of the target branch counts in this plan. After the merge this one counts.",
-    "The one of the target branch still counts in this plan. After the merge it counts no more.",
-)
+_NEW, _CHANGED, _REMOVED = "new", "changed", "taken out"
+_REMEDIES = {
+    ("policy", _NEW): "It judges this plan as well. After the merge it counts for every plan.",
+    ("policy", _CHANGED): "The one of the target branch judges this plan. After the merge this one "
+    "counts.",
+    ("policy", _REMOVED): "The one of the target branch still judges this plan. After the merge it "
+    "counts no more.",
+    ("waiver", _NEW): "It waives nothing in this plan. After the merge it counts.",
+    ("waiver", _CHANGED): "The one of the target branch counts in this plan. After the merge this "
+    "one counts.",
+    ("waiver", _REMOVED): "The one of the target branch still counts in this plan. After the merge "
+    "it counts no more.",
+}
 
 Document = TypeVar("Document", Policy, Waiver)
 
 
 def _moved(own: PolicySet, trusted: PolicySet) -> Iterator[Diagnostic]:
-    yield from _moved_of("policy", own.policies, trusted.policies, digest_of, _POLICY)
-    yield from _moved_of("waiver", own.waivers, trusted.waivers, _terms, _WAIVER)
+    yield from _moved_of("policy", own.policies, trusted.policies, digest_of)
+    yield from _moved_of("waiver", own.waivers, trusted.waivers, _terms)
 
 
 def _moved_of(
@@ -100,22 +105,22 @@ def _moved_of(
     own: Sequence[Document],
     trusted: Sequence[Document],
     terms: Callable[[Document], object],
-    words: _Words,
 ) -> Iterator[Diagnostic]:
     before = {each.name: each for each in trusted}
     for each in own:
         held = before.pop(each.name, None)
         if held is None:
-            yield _after_merge(f"{noun} {each.name} is new", words.added, each)
+            yield _after_merge(noun, _NEW, each)
         elif terms(held) != terms(each):
-            yield _after_merge(f"{noun} {each.name} is changed", words.changed, each)
+            yield _after_merge(noun, _CHANGED, each)
     for each in before.values():
-        yield _after_merge(f"{noun} {each.name} is taken out", words.removed, each)
+        yield _after_merge(noun, _REMOVED, each)
 
 
-def _after_merge(summary: str, remedy: str, document: Policy | Waiver) -> Diagnostic:
+def _after_merge(noun: str, what: str, document: Policy | Waiver) -> Diagnostic:
+    summary = f"{noun} {document.name} is {what}"
     place = document.source.place("metadata", "name")
-    return note("POLICY-AFTER-MERGE", summary, remedy, place)
+    return note("POLICY-AFTER-MERGE", summary, _REMEDIES[noun, what], place)
 
 
 def digest_of(policy: Policy) -> str:
@@ -206,7 +211,8 @@ def _told(
         if found is not None and verdict.outcome is Outcome.FAILED:
             waived.append((_waived(found, ref), found))
         else:
-            findings.append(_finding(policy, verdict, ref, _place(policy, change)))
+            place = place_of(change) if change else policy.source.place("metadata", "name")
+            findings.append(_finding(policy, verdict, ref, place))
     return findings, waived
 
 
@@ -222,15 +228,6 @@ def _waived(waiver: Waiver, ref: ResourceRef | None) -> Waived:
     address = ref.address if ref else ""
     until = waiver.until.isoformat()
     return Waived(waiver.policy, address, waiver.name, waiver.reason, waiver.owner, until)
-
-
-def _place(policy: Policy, change: Change | None) -> SourceLocation | None:
-    """Return where a finding stands: at the manifest; of a whole plan, at the policy."""
-    if change is None:
-        return policy.source.place("metadata", "name")
-    if isinstance(change, Delete):
-        return None
-    return change.resource.source.place("metadata", "name")
 
 
 def _finding(

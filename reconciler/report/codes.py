@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from reconciler.plan.risk import MEANINGS
-
 
 class Code(NamedTuple):
     """One code, as ``reconciler explain`` and the page of codes show it.
@@ -42,9 +40,6 @@ SECTIONS = _read()
 """The codes of each section of the page."""
 
 CODES: Mapping[str, Code] = {code.name: code for codes in SECTIONS.values() for code in codes}
-
-RISKS: Mapping[str, str] = MEANINGS
-"""Classes of risks and what each means, most dangerous first."""
 
 
 def as_sentence(words: str) -> str:

@@ -6,12 +6,14 @@ Items that a list lost and gained are those of the plan (``FieldChange.items``) 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, unified_diff
 from itertools import groupby, islice, zip_longest
 from typing import NamedTuple
 
 from reconciler.plan.diff import CREDENTIAL, FieldChange, ItemChange
+from reconciler.report.layout import BARE, Layout
 from reconciler.report.visible import Style, visible
 from reconciler.resources.fields import SpecValue
 
@@ -94,12 +96,12 @@ def value_as_text(value: object) -> str:
 def rows_of(field: FieldChange, *, is_new: bool) -> list[Row]:
     """Return the rows of a field, with a few that are alike around those that are not.
 
-    The items of a list are paired as the plan tells, the lines of a script as difflib does.
+    The items of a list are paired as in the plan, the lines of a script as difflib does.
     """
     before, after, _ = sides_of(field, is_new=is_new)
     if not before or not after:
         return list(_paired(0, before, 0, after))
-    if isinstance(field.before, list) and isinstance(field.after, list):
+    if is_list(field):
         return _folded([*_aligned(before, after, field.items)])
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     rows: list[Row] = []
@@ -281,6 +283,33 @@ def fields_as_json(fields: Sequence[FieldChange], after: str = "after") -> list[
 
 
 def _items_as_json(field: FieldChange) -> dict[str, object]:
-    if not isinstance(field.before, list) or not isinstance(field.after, list):
-        return {}
-    return {"items": [item._asdict() for item in field.items]}
+    return {"items": [item._asdict() for item in field.items]} if is_list(field) else {}
+
+
+class FileChange(NamedTuple):
+    """A file as it is and as it will be; None where there is none."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+def changes_as_text(changes: Sequence[FileChange], layout: Layout = BARE) -> str:
+    """Return the lines that differ, file by file, everything hidden made visible."""
+    return "\n".join(line for change in changes for line in _changed_lines(change, layout.style))
+
+
+def _changed_lines(change: FileChange, style: Style) -> Iterator[str]:
+    for mark, text in (("---", change.before), ("+++", change.after)):
+        yield style(f"{mark} {visible(change.name) if text is not None else '/dev/null'}", "bold")
+    before, after = (_LINE.findall(text or "") for text in (change.before, change.after))
+    for line in islice(unified_diff(before, after), 2, None):  # after the names of the two sides
+        mark, look = line[0], _LOOKS.get(line[0])
+        text = line.removesuffix("\n").removesuffix("\r")
+        drawn = text if mark == "@" else mark + visible(text[1:])
+        yield style(drawn, look) if look else drawn
+        if not line.endswith("\n"):
+            yield "\\ No newline at end of file"
+
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unknown
 from reconciler.plan.history import Step
-from reconciler.plan.model import Cause, Scope
+from reconciler.plan.model import Cause
 from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.layout import BARE, Layout, fitted
@@ -23,7 +23,7 @@ from reconciler.report.plan_document import (
     part_of,
     refs_as_text,
 )
-from reconciler.report.plan_json import ignored_as_json, ref_as_json
+from reconciler.report.plan_json import ignored_as_json, ref_as_json, scope_as_json
 from reconciler.report.plan_text import ignored_section, section
 from reconciler.report.visible import Sentence, Style, longest_ticks, visible
 from reconciler.resources.call import JsonObject
@@ -139,7 +139,7 @@ def drift_as_json(document: DriftDocument) -> JsonObject:
         "format_version": FORMAT_VERSION,
         **place_as_json(document.place),
         "summary": document.counts,
-        "selection": _selection(drift.scope),
+        "selection": scope_as_json(drift.scope),
         "history": drift.keeps_history,
         "unknown": [each.value for each in drift.unknown],
         "drift": [_drifted_as_json(drifted) for drifted in drift.objects],
@@ -151,12 +151,6 @@ def drift_as_json(document: DriftDocument) -> JsonObject:
             {"ref": ref_as_json(each.ref), "reason": each.reason.value} for each in drift.unjudged
         ],
     }
-
-
-def _selection(scope: Scope) -> JsonObject | None:
-    if not scope.is_partial:
-        return None
-    return {"target": [*scope.target], "exclude": [*scope.exclude]}
 
 
 def _drifted(drifted: DriftedObject, style: Style) -> Iterator[str]:

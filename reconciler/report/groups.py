@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
+from reconciler.diagnostics import listed
+
 Item = TypeVar("Item")
 
 MANY = 10
@@ -43,5 +45,4 @@ def grouped(
 
 def in_short(names: Sequence[str]) -> str:
     """Return the first few names in the order of the alphabet, and how many more there are."""
-    first, more = sorted(names)[:NAMED], len(names) - NAMED
-    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
+    return listed(sorted(names), NAMED)

@@ -17,7 +17,7 @@ from reconciler.plan.diff import FieldChange
 from reconciler.plan.risk import MEANINGS, is_severe
 from reconciler.report.differences import Row, note_on, rows_of, sides_of
 from reconciler.report.layout import BARE, Layout
-from reconciler.report.page import hash_of, shown_text, style, words
+from reconciler.report.page import facts, hash_of, panel, shown_text, style, words
 from reconciler.report.place import Place
 from reconciler.report.plan_document import (
     LEFT_INACTIVE,
@@ -112,7 +112,7 @@ def _facts(document: PlanDocument) -> str:
     place, button = document.place, '<button type="button" id="copy" hidden>Copy</button>'
     digest = f'<code id="digest">{document.digest}</code> {button}' if document.digest else ""
     about = {name: f"<code>{escape(value)}</code>" for name, value in document.about.facts.items()}
-    facts = {
+    known = {
         "Environment": shown_text(place.environment) if place.environment else "",
         **_service(place),
         "Shard": document.shard,
@@ -123,8 +123,7 @@ def _facts(document: PlanDocument) -> str:
         "Policies": document.judged,
         "Made by": f"reconciler {__version__}",
     }
-    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items() if value)
-    return f'<dl class="facts">{rows}</dl>'
+    return facts(known)
 
 
 def _part(document: PlanDocument) -> str:
@@ -145,18 +144,15 @@ def _service(place: Place) -> dict[str, str]:
     return {**service, "Tree": shown_text(place.tree), **undo}
 
 
-def _panel(look: str, title: str, above: str, items: Iterable[str], below: str) -> str:
-    return (
-        f'<section class="panel {look}"><h2>{title}</h2>{above}<ul>{"".join(items)}</ul>'
-        f"{below}</section>"
-    )
+def _items(items: Iterable[str]) -> str:
+    return f"<ul>{''.join(items)}</ul>"
 
 
 def _blocked(blocks: Sequence[Diagnostic]) -> str:
     if not blocks:
         return ""
-    items = map(_finding, blocks[:LISTED])
-    return _panel("blocked", "Blocked: apply refuses this plan", "", items, _more(len(blocks)))
+    listed = _items(map(_finding, blocks[:LISTED])) + _more(len(blocks))
+    return panel("blocked", "Blocked: apply refuses this plan", listed)
 
 
 def _finding(finding: Diagnostic) -> str:
@@ -174,8 +170,8 @@ def _owed(document: PlanDocument) -> str:
     if not (owed or document.owed_sentences):
         return ""
     said = "".join(f"<p>{escape(sentence)}</p>" for sentence in document.owed_sentences)
-    items = (f"<li><bdi>{words(line)}</bdi></li>" for line in owed[:LISTED])
-    return _panel("owed", OWED, said, items, _more(len(owed)))
+    items = _items(f"<li><bdi>{words(line)}</bdi></li>" for line in owed[:LISTED])
+    return panel("owed", OWED, said + items + _more(len(owed)))
 
 
 def _risks(document: PlanDocument) -> str:
@@ -184,18 +180,14 @@ def _risks(document: PlanDocument) -> str:
         return ""
     places = {id(each): place for place, each in enumerate(document.for_review)}
     items = [
-        f'<li>{tags(each)} <a href="#c{places[id(each)]}">{named(each)}</a></li>'
+        f'<li>{tags(each)} <a href="#c{places[id(each)]}">{named_ref(each.ref)}</a></li>'
         for each in found[:LISTED]
     ]
-    rest = "".join(items[FIRST:])
-    folded = (
-        f"<details><summary>{len(found) - FIRST} more</summary><ul>{rest}</ul>"
-        f"{_more(len(found))}</details>"
-        if rest
-        else ""
-    )
-    title = "Risks: look at these first"
-    return _panel("risky", title, _meanings(document), items[:FIRST], folded)
+    inside = _meanings(document) + _items(items[:FIRST])
+    if len(items) > FIRST:
+        rest = _items(items[FIRST:]) + _more(len(found))
+        inside += f"<details><summary>{len(found) - FIRST} more</summary>{rest}</details>"
+    return panel("risky", "Risks: look at these first", inside)
 
 
 def _meanings(document: PlanDocument) -> str:
@@ -252,7 +244,7 @@ def _page_of(parts: Sequence[str], folded: Sequence[str]) -> str:
 def _next(document: PlanDocument) -> str:
     sentence, command = document.next_step(document.about.on_merge)
     code = f'<p><code class="command">{escape(command)}</code></p>' if command else ""
-    return f'<section class="panel next"><h2>Next</h2><p>{escape(sentence)}</p>{code}</section>'
+    return panel("next", "Next", f"<p>{escape(sentence)}</p>{code}")
 
 
 def _cut(left: int, total: int) -> str:
@@ -297,11 +289,6 @@ def plan_head(document: PlanDocument) -> str:
     return _meter(document) + _blocked(document.plan.blocks) + _owed(document)
 
 
-def named(shown: Shown) -> str:
-    """Return what a change is about."""
-    return named_ref(shown.ref)
-
-
 def named_ref(ref: ResourceRef) -> str:
     """Return which object it is: its kind and its path."""
     return f'<span class="kind">{ref.kind.value}</span> <code class="name">{words(ref.path)}</code>'
@@ -316,7 +303,7 @@ def changed(shown: Shown, place: int, *, is_open: bool) -> str:
     return (
         f'<details class="{_severity(shown)}" id="c{place}" data-c="{name}" '
         f'data-k="{shown.ref.kind.value}" data-r="{risks}"{" open" if is_open else ""}>'
-        f'<summary><span class="sign {name}">{SIGNS[name]}</span>{named(shown)}'
+        f'<summary><span class="sign {name}">{SIGNS[name]}</span>{named_ref(shown.ref)}'
         f"<span>{tags(shown)}</span>{number}</summary>"
         f'<div class="body">{_notes(shown)}{fields}'
         "</div></details>"

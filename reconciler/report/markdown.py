@@ -27,12 +27,11 @@ from reconciler.report.differences import (
 from reconciler.report.findings import counts, finding_groups, rest_in_words
 from reconciler.report.groups import MANY, NAMED
 from reconciler.report.layout import BARE, Layout
-from reconciler.report.place import as_code, place_as_code, place_as_marker
+from reconciler.report.place import as_code, place_as_marker, place_as_text
 from reconciler.report.plan_document import (
     OWED,
     PART,
     Group,
-    Left,
     PlanDocument,
     Shown,
     equal_together,
@@ -84,15 +83,15 @@ def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
             fence = _in_groups(groups, _group_lines, "diff", part)
         sections += _folded(f"{sum(map(len, groups))} {_group(plan, name)}", fence)
         hidden += fence[1]
-    sections += _folded(OWED, fenced(document.owed, _line, "text", room))
-    title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
-    sections += _folded(title, fenced(document.unmanaged, _unmanaged, "text", room))
-    title = f"{len(plan.ignored)} left to others by metadata.ignore"
-    sections += _folded(title, fenced(document.ignored, _line, "text", room))
-    title = f"{len(plan.inactive)} inactive, and left so"
-    sections += _folded(title, fenced(document.inactive, _line, "text", room))
-    title = f"{len(plan.waived)} refused by policies and waived"
-    sections += _folded(title, fenced(document.waived, _line, "text", room))
+    unmanaged = [left.name + left.remark for left in document.unmanaged]
+    for title, lines in (
+        (OWED, document.owed),
+        (f"{len(unmanaged)} held but declared nowhere: left alone", unmanaged),
+        (f"{len(plan.ignored)} left to others by metadata.ignore", document.ignored),
+        (f"{len(plan.inactive)} inactive, and left so", document.inactive),
+        (f"{len(plan.waived)} refused by policies and waived", document.waived),
+    ):
+        sections += _folded(title, fenced(lines, _line, "text", room))
     above = "\n".join([*head, *_hidden(hidden, len(shown)), digest])
     return "\n\n".join([above, *sections, after]) + "\n"
 
@@ -170,7 +169,7 @@ def _head(document: PlanDocument) -> list[str]:
     place = document.place
     headline = str(document.headline).removesuffix(".")
     marker = place_as_marker(place, document.plan.scope)
-    lines = [marker, f"## {headline}", "", f"- {place_as_code(place)}"]
+    lines = [marker, f"## {headline}", "", f"- {as_code(place_as_text(place))}"]
     facts = document.about.facts
     if named := ", ".join(f"{name.lower()} `{value}`" for name, value in facts.items()):
         lines.append(f"- {named[0].upper()}{named[1:]}")
@@ -218,10 +217,6 @@ def _rest(left: int) -> list[str]:
 
 def _line(text: str) -> list[str]:
     return [_cut(text)]
-
-
-def _unmanaged(left: Left) -> list[str]:
-    return [_cut(left.name + left.remark)]
 
 
 def _findings(group: Sequence[Diagnostic]) -> list[str]:

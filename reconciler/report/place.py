@@ -74,11 +74,6 @@ def place_as_text(place: Place) -> str:
     return visible(f"{head} {place.address} ({instance}), tree {place.tree}{undo}")
 
 
-def place_as_code(place: Place) -> str:
-    """Return the line for Markdown, as code that its text cannot leave."""
-    return as_code(place_as_text(place))
-
-
 def as_code(text: str, longest: int = LONGEST) -> str:
     """Return a text for Markdown, as code that it cannot leave; a long one is cut."""
     code = _as_code(text)

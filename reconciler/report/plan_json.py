@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler import __version__
 from reconciler.plan.causes import cause_in_plan, cause_of_field
-from reconciler.plan.model import Cause, IgnoredField, Plan, Unmanaged, Waived, held_of
+from reconciler.plan.model import Cause, IgnoredField, Plan, Scope, Unmanaged, Waived, held_of
 from reconciler.report.differences import fields_as_json
 from reconciler.report.findings import FORMAT_VERSION, finding_as_json
 from reconciler.report.place import place_as_json
@@ -48,14 +48,15 @@ def _waived(waived: Waived) -> JsonObject:
 
 def selection_as_json(plan: Plan) -> JsonObject | None:
     """Return the part of the tree that a plan is of, and what it leaves out; null for the whole."""
-    if not plan.scope.is_partial:
-        return None
-    return {
-        "target": [*plan.scope.target],
-        "exclude": [*plan.scope.exclude],
-        "needed": [ref_as_json(ref) for ref in plan.needed],
-        "left_out": plan.left_out._asdict(),
-    }
+    part = scope_as_json(plan.scope)
+    needed = [ref_as_json(ref) for ref in plan.needed]
+    return part and {**part, "needed": needed, "left_out": plan.left_out._asdict()}
+
+
+def scope_as_json(scope: Scope) -> JsonObject | None:
+    """Return what selects a part of a tree; null for the whole."""
+    chosen = {"target": [*scope.target], "exclude": [*scope.exclude]}
+    return chosen if scope.is_partial else None
 
 
 def change_as_json(shown: Shown) -> JsonObject:
@@ -126,9 +127,4 @@ def owed_as_json(secret: OwedSecret) -> JsonObject:
 
 def ref_as_json(ref: ResourceRef) -> dict[str, str]:
     """Return kind and names."""
-    return {
-        "kind": ref.kind.value,
-        "organization": ref.organization,
-        "project": ref.project,
-        "name": ref.name,
-    }
+    return {**ref._asdict(), "kind": ref.kind.value}

@@ -60,6 +60,10 @@ class Planned(NamedTuple):
         return [(resource, held) for resource, held in self.written if held is not None]
 
 
+def _nothing(*_: object) -> tuple[()]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class KindRules:
     """The rules of one kind; a kind that has nothing of its own has the defaults.
@@ -87,15 +91,15 @@ class KindRules:
     guarded: frozenset[str] = frozenset()
     removal: Removal | None = None
     new_against: Spec = field(default_factory=dict)
-    problems: Callable[[Spec], tuple[str, ...]] = lambda _: ()
+    problems: Callable[[Spec], tuple[str, ...]] = _nothing
     problem_texts: Mapping[str, str] = field(default_factory=dict)
-    findings: Callable[[Resource, Spec, Compile], Iterable[Found]] = lambda *_: ()
-    guards: Callable[[Planned, ObservedState, Collection[str]], Iterable[Diagnostic]] | None = None
-    advice: Callable[[Planned, DesiredState, ObservedState], Iterable[Diagnostic]] | None = None
+    findings: Callable[[Resource, Spec, Compile], Iterable[Found]] = _nothing
+    guards: Callable[[Planned, ObservedState, Collection[str]], Iterable[Diagnostic]] = _nothing
+    advice: Callable[[Planned, DesiredState, ObservedState], Iterable[Diagnostic]] = _nothing
     kept_lists: Sequence[str] = ()
     stays_active: str = ""
     console: frozenset[str] = frozenset()
-    ids_named: Callable[[Sequence[ObjectEvent]], Iterable[str]] = lambda _: ()
+    ids_named: Callable[[Sequence[ObjectEvent]], Iterable[str]] = _nothing
     with_specs: Callable[[Sequence[ObjectEvent], Mapping[str, str]], Sequence[ObjectEvent]] = (
         lambda events, _: events
     )
@@ -106,15 +110,6 @@ def break_glass(ref: ResourceRef) -> str:
     return (
         f"If that is meant, allow just that: --break-glass {shlex.quote(f'{ref.address}=REASON')}."
     )
-
-
-NAMED = 20
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names for a sentence, the first ones of many."""
-    shown = ", ".join(names[:NAMED])
-    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown
 
 
 def place_of(resource: Resource) -> str:

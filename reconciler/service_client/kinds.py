@@ -19,7 +19,7 @@ from reconciler.state import ObservedObject, holds, is_in_step
 OneCall: TypeAlias = tuple[str, JsonObject]
 """Operation and fields of a call."""
 
-Placed: TypeAlias = CreateOrder | SecretOrder | ObservedObject
+Placed: TypeAlias = CreateOrder | ObservedObject
 """Something of a name, with the ids of its owners."""
 
 _DEACTIVATE, _REACTIVATE = "Deactivate", "Reactivate"
@@ -82,11 +82,12 @@ class KindCalls:
             case DeleteOrder():
                 return [(self.remove, self.target(order.held, order.held.id))]
             case SecretOrder():
-                return [(self.secret, self.target(order, order.id))]
+                return [(self.secret, self.target(order.held, order.held.id))]
 
     def creates(self, order: CreateOrder) -> Iterator[OneCall]:
         """Yield the calls that make an object."""
-        yield self.create, {self.name_field: order.ref.name, **order.spec, **project_of(order)}
+        named = {self.name_field: order.ref.name}
+        yield self.create, {**named, **order.resource.spec, **project_of(order)}
 
     def rewrites(self, order: UpdateOrder) -> Iterator[OneCall]:
         """Yield the calls for name and spec; none if they stay."""

@@ -26,13 +26,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error
-from reconciler.state import (
-    ObservedObject,
-    Resource,
-    completed,
-    is_owned_by,
-    left_as_held,
-)
+from reconciler.state import ObservedObject, Resource, completed, is_owned_by, left_as_held
 
 TRIES = 3
 """How often an update is sent at most while others write to fields that it leaves as held."""
@@ -53,7 +47,7 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     sequence: int | None = None
     match order:
         case CreateOrder():
-            context = _with_marks(context, order)
+            context = _with_marks(context, order.resource)
             if CALLS[order.ref.kind].create:
                 key, custody = order.key, run
             else:
@@ -86,9 +80,7 @@ def _of_held(context: Context, order: UpdateOrder | DeleteOrder) -> Context:
     return {**context, "undone": undone_text(order.undone)} if order.undone else context
 
 
-def _with_marks(
-    context: Context, wanted: CreateOrder | Resource, held: ObservedObject | None = None
-) -> Context:
+def _with_marks(context: Context, wanted: Resource, held: ObservedObject | None = None) -> Context:
     marks = {"preventDelete": wanted.prevent_delete, "critical": wanted.critical}
     # A context is flat, so a list is one text.
     is_said = wanted.ignored or (held is not None and held.ignored)
@@ -106,7 +98,7 @@ def unchanged(order: Order) -> Written:
         case CreateOrder():
             return Written(CALLS[order.ref.kind].known_id(order), 0)
         case SecretOrder():
-            return Written(order.id, 0, order.client_id)
+            return Written(order.held.id, 0, order.held.client_id)
         case _:
             return Written(order.held.id, order.held.sequence, order.held.client_id)
 

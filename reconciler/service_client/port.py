@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from reconciler.errors import ServiceError
-from reconciler.resources.fields import Spec
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
 from reconciler.state import (
@@ -27,36 +26,29 @@ from reconciler.state import (
 class CreateOrder:
     """Make an object.
 
+    It is made active: to deactivate what was made is an order of its own.
+
     Attributes:
-        spec: The fields in normal form.
         organization_id: Id of the owner; empty for an organization.
         project_id: Id of the project, of what belongs to one.
         key: The same key and the same fields give the first answer again.
         reason: Why it is done although a guard would stop it; kept with what is written.
         named_ids: Ids of the objects that the spec names, by their folded names.
         waived: The policies that would refuse it and their waivers; kept likewise.
-        undone: The mark that it leaves.
-        owner: The tree that becomes the owner, empty for none; None for the tree that writes.
     """
 
-    ref: ResourceRef
-    spec: Spec
+    resource: Resource
     key: str
     organization_id: str = ""
     project_id: str = ""
-    prevent_delete: bool = False
-    critical: bool = False
-    ignored: frozenset[str] = frozenset()
     reason: str = ""
     named_ids: Mapping[str, str] = field(default_factory=dict)
     waived: str = ""
-    undone: Undone | None = None
-    owner: str | None = None
 
     @property
-    def active(self) -> None:
-        """Return None: to deactivate what was made is an order of its own."""
-        return None
+    def ref(self) -> ResourceRef:
+        """Return the ref that the object gets."""
+        return self.resource.ref
 
 
 class _OfHeld:
@@ -116,14 +108,10 @@ class DeleteOrder(_OfHeld):
 
 
 @dataclass(frozen=True, slots=True)
-class SecretOrder:
+class SecretOrder(_OfHeld):
     """Make a new client secret for an application; the old one ends."""
 
-    ref: ResourceRef
-    id: str
-    organization_id: str
-    project_id: str
-    client_id: str
+    held: ObservedObject
     reason: str = ""
     waived: str = ""
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, cut, error, warning
+from reconciler.kinds.rules import RULES
 from reconciler.manifests.manifest import Loaded, Manifest, kind_of
 from reconciler.resources.capabilities import CAPABILITIES, uses
+from reconciler.resources.fields import Spec
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.nearest import NearNames, NearOwners, nearest, one_of
 from reconciler.resources.normal import normal_form
@@ -20,9 +22,11 @@ from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef, fold, owner_of
 from reconciler.resources.references import references
 from reconciler.resources.schemas import DEFAULTS, POLICY_KINDS, Judged, Patch
+from reconciler.rules.form import Found
+from reconciler.rules.texts import is_plain, name_problems
 from reconciler.state import DesiredState, Need, Resource
-from reconciler.validation.schema import accepts, faults
-from reconciler.validation.semantics import Semantics
+from reconciler.validation.schema import MAX_FAULTS, accepts, faults, unshown
+from reconciler.validation.script import ScriptCompiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +206,43 @@ def resource_of(kind: Kind, manifest: Manifest) -> Resource:
         metadata.get("active"),
         frozenset(metadata.get("ignore", ())),
     )
+
+
+class Semantics:
+    """The rules that a schema cannot express, for each resource of one run on its own."""
+
+    def __init__(self) -> None:
+        self._compiler = ScriptCompiler()
+
+    def findings(self, resource: Resource, manifest: Manifest) -> list[Diagnostic]:
+        """Return what is wrong or dangerous about one resource."""
+        written = manifest.document.get("spec") or {}
+        found: list[Found] = []
+        if not all(map(is_plain, resource.ref[1:])):
+            found += _names(manifest.document["metadata"])
+        found += RULES[resource.ref.kind].findings(resource, written, self._compiler.compile)
+        if len(found) > MAX_FAULTS:
+            found.sort(key=lambda each: not each.problem.is_error)  # errors first
+            left_out = found[MAX_FAULTS:]
+            is_error = any(each.problem.is_error for each in left_out)
+            more = unshown(len(left_out), is_error=is_error)
+            found = [*found[:MAX_FAULTS], Found(more, found[MAX_FAULTS - 1].path)]
+        return [_placed(each, manifest, resource) for each in found]
+
+
+def _placed(found: Found, manifest: Manifest, resource: Resource) -> Diagnostic:
+    if found.line:
+        place = manifest.place_within(found.line, found.column, *found.path)
+    else:
+        place = manifest.place(*found.path)
+    return found.problem.at(place, resource.ref)
+
+
+def _names(metadata: Spec) -> Iterator[Found]:
+    for field in ("organization", "project", "name"):
+        if field in metadata:
+            for problem in name_problems(metadata[field]):
+                yield Found(problem, ("metadata", field))
 
 
 _SHAPE = "Every manifest needs apiVersion, kind and metadata, and most kinds a spec."

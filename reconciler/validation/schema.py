@@ -92,7 +92,7 @@ class PatternError(ValueError):
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a text matches a pattern of an author.
+    """Return a function that returns whether a text matches a pattern of an author.
 
     The engine takes time linear in the text, whatever the pattern: it has no look-around and no
     references back.

@@ -10,12 +10,12 @@ import pytest
 
 from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.errors import LockHeldError, ServiceError
-from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import LEASE_SECONDS, this_process
 from reconciler.service_client.port import CreateOrder, Written
 from tests.acceptance.conftest import Run, an_action, an_application, write
+from tests.builders import declared
 from tests.memory_store import open_memory
 from tests.program import started
 
@@ -67,16 +67,15 @@ def test_a_holder_that_was_paused_and_wakes_writes_nothing() -> None:
         for host in ("a", "b")
     )
     sleeper.acquire(["acme"])
-    (made,) = sleeper.write([CreateOrder(organization_ref("acme"), {}, "k1")], {})
+    (made,) = sleeper.write([CreateOrder(declared(organization_ref("acme")), "k1")], {})
     assert isinstance(made, Written)
     with pytest.raises(LockHeldError, match="somebody on a"):
         other.acquire(["acme"])
 
     time.now += LEASE_SECONDS * SECOND
     other.acquire(["acme"])
-    spec = normal_form(Kind.ACTION, {"script": "function f() {}"})
-    ref = ResourceRef(Kind.ACTION, "acme", "", "f")
-    (refused,) = sleeper.write([CreateOrder(ref, spec, "k2", organization_id=made.id)], {})
+    action = declared(ResourceRef(Kind.ACTION, "acme", "", "f"), {"script": "function f() {}"})
+    (refused,) = sleeper.write([CreateOrder(action, "k2", organization_id=made.id)], {})
 
     assert isinstance(refused, ServiceError)
     assert [held.ref.kind for held in other.observe(["acme"]).objects.values()] == [
@@ -84,5 +83,5 @@ def test_a_holder_that_was_paused_and_wakes_writes_nothing() -> None:
     ]
     with pytest.raises(LockHeldError, match="somebody on b"):
         sleeper.renew()
-    (written,) = other.write([CreateOrder(ref, spec, "k3", organization_id=made.id)], {})
+    (written,) = other.write([CreateOrder(action, "k3", organization_id=made.id)], {})
     assert isinstance(written, Written)

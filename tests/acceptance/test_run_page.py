@@ -197,7 +197,7 @@ def test_nothing_that_others_wrote_is_obeyed(browser: Page) -> None:
             purpose=Purpose(text, text, text, text, ""),
             tree=text,
             plan=hostile_plan([text]),
-            drift=Drift(text, (DriftedObject(ref, text, cause, fields),), (ref,), (ref,)),
+            drift=Drift((DriftedObject(ref, text, cause, fields),), (ref,), (ref,)),
             holds=(Hold(Why.BLOCKED, text, text),),
             left=(Left(ref, text, text),),
             pause=Pause(text, text, text, text, text),

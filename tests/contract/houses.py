@@ -53,8 +53,7 @@ class House:
     def create(self, kind: Kind, name: str, said: dict[str, Any] | None = None) -> CreateOrder:
         ref = self.ref(kind, name)
         return CreateOrder(
-            ref,
-            declared(ref, said).spec,
+            declared(ref, said),
             uuid.uuid4().hex,
             self.organization_id if kind is not Kind.ORGANIZATION else "",
             self.project_id if kind in IN_PROJECT else "",

@@ -35,13 +35,8 @@ from tests.builders import (
     declared,
     desired,
 )
-from tests.contract.houses import (
-    CONTEXT,
-    IN_PROCESS,
-    OVER_HTTP,
-    House,
-    held_specs,
-)
+from tests.builders import held as held_object
+from tests.contract.houses import CONTEXT, IN_PROCESS, OVER_HTTP, House, held_specs
 from tests.http_clients import apply_with, plan_with
 from tests.zitadel.protos import pool
 from tests.zitadel.stand_in import GENERATIONS
@@ -108,7 +103,7 @@ def test_what_was_written_is_observed_as_it_was_written(house: House) -> None:
         held = house.held(order.ref)
         assert isinstance(result, Written)
         assert (held.ref, held.id) == (order.ref, result.id)
-        assert holds(held, order.spec)
+        assert holds(held, order.resource.spec)
         assert held.client_id == result.client_id
         assert held.sequence >= result.sequence
         assert held.trees == (frozenset({"default"}) if house.remembers else frozenset())
@@ -239,8 +234,7 @@ def test_a_field_that_is_left_to_others_is_sent_back_as_they_wrote_it(
 def test_a_refused_order_keeps_no_other_from_being_carried_out(house: House) -> None:
     """A name that is taken is no reason to leave the rest undone, nor is a wrong value."""
     house.made(house.create(Kind.ACTION, "Greet", an_action(timeout="1s")))
-    order = house.create(Kind.ACTION, "b")
-    order = replace(order, spec={**order.spec, "timeout": "21s"})
+    order = house.create(Kind.ACTION, "b", an_action(timeout="21s"))
 
     taken, wrong, fine = house.write(
         house.create(Kind.ACTION, "greet"), order, house.create(Kind.ACTION, "c")
@@ -288,7 +282,15 @@ def test_a_new_secret_is_another_one(house: House) -> None:
     order = house.create(Kind.OIDC_APPLICATION, "web")
     (made,) = house.write(order)
     assert isinstance(made, Written)
-    ask = SecretOrder(order.ref, made.id, house.organization_id, house.project_id, made.client_id)
+    ask = SecretOrder(
+        held_object(
+            order.ref,
+            object_id=made.id,
+            organization_id=house.organization_id,
+            project_id=house.project_id,
+            client_id=made.client_id,
+        )
+    )
 
     (again,) = house.write(ask)
 

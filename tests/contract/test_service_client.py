@@ -47,6 +47,7 @@ from tests.builders import (
     declared,
     desired,
 )
+from tests.builders import held as held_object
 from tests.contract.houses import CONTEXT, IN_PROCESS, OVER_HTTP, House
 from tests.http_clients import apply_with, http_client, http_wire, plan_with
 from tests.memory_store import open_memory
@@ -74,7 +75,7 @@ def test_what_was_written_is_observed_as_it_was_written(house: House) -> None:
     for order, result in zip(orders, results, strict=True):
         held = house.held(order.ref)
         assert isinstance(result, Written)
-        assert (held.ref, held.id, held.spec) == (order.ref, result.id, order.spec)
+        assert (held.ref, held.id, held.spec) == (order.ref, result.id, order.resource.spec)
         assert (held.sequence, held.client_id) == (result.sequence, result.client_id)
         assert (held.trees, held.carried, held.uncarried) == (frozenset({"default"}), {}, ())
     assert isinstance(results[0], Written)
@@ -89,7 +90,7 @@ def test_the_same_key_gives_the_first_answer_again(house: House) -> None:
     first, again = house.write(order), house.write(order)
 
     assert first == again
-    (other,) = house.write(replace(order, spec=declared(order.ref, a_public_application()).spec))
+    (other,) = house.write(replace(order, resource=declared(order.ref, a_public_application())))
     assert isinstance(other, ServiceError)
 
 
@@ -137,9 +138,9 @@ def test_a_refused_order_keeps_no_other_from_being_carried_out(house: House) -> 
 
 def test_what_the_service_does_not_accept_names_its_field(house: House) -> None:
     """Whoever reads it must find the line of the manifest."""
-    order = house.create(Kind.ACTION, "greet")
+    order = house.create(Kind.ACTION, "greet", an_action(timeout="21s"))
 
-    (refused,) = house.write(replace(order, spec={**order.spec, "timeout": "21s"}))
+    (refused,) = house.write(order)
 
     assert isinstance(refused, InvalidArgumentError)
     assert "timeout" in refused.problem
@@ -162,7 +163,15 @@ def test_a_new_secret_is_another_one(house: House) -> None:
     order = house.create(Kind.OIDC_APPLICATION, "web")
     (made,) = house.write(order)
     assert isinstance(made, Written)
-    ask = SecretOrder(order.ref, made.id, house.organization_id, house.project_id, made.client_id)
+    ask = SecretOrder(
+        held_object(
+            order.ref,
+            object_id=made.id,
+            organization_id=house.organization_id,
+            project_id=house.project_id,
+            client_id=made.client_id,
+        )
+    )
 
     (again,) = house.write(ask)
 
@@ -224,10 +233,7 @@ def test_a_run_against_a_server_converges(server: Server, tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["viewer", "stranger"])
 def test_who_may_not_write_is_told_so(server: Server, name: str) -> None:
     """Exit code 7 hangs on this, and what to do about it."""
-    order = CreateOrder(
-        a_ref(Kind.ACTION, "hello"), declared(a_ref(Kind.ACTION, "hello")).spec, "k",
-        server.known.organization,
-    )  # fmt: skip
+    order = CreateOrder(declared(a_ref(Kind.ACTION, "hello")), "k", server.known.organization)
     with http_client(server.address, server.token(name)) as client:
         (refused,) = client.write([order], CONTEXT)
 
@@ -286,9 +292,7 @@ def test_what_was_just_made_is_acknowledged_at_once(house: House) -> None:
     orders = [house.create(Kind.OIDC_APPLICATION, name) for name in ("a", "b")]
     made = [result for result in house.write(*orders) if isinstance(result, Written)]
     held = house.held(orders[0].ref)
-    (newer,) = house.write(
-        SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
-    )
+    (newer,) = house.write(SecretOrder(held))
     assert isinstance(newer, Written)
     assert [name for name, _ in owed_by(house)] == ["a", "b"]
 
@@ -323,7 +327,15 @@ class SlowSink(FakeSink):
 def replaced_by_another_run(house: House, web: Written, order: CreateOrder) -> None:
     """Take the lock over, give an application a new secret, and deliver it."""
     house.client.acquire([house.organization])
-    new = SecretOrder(order.ref, web.id, house.organization_id, house.project_id, web.client_id)
+    new = SecretOrder(
+        held_object(
+            order.ref,
+            object_id=web.id,
+            organization_id=house.organization_id,
+            project_id=house.project_id,
+            client_id=web.client_id,
+        )
+    )
     (made,) = house.write(new)
     assert isinstance(made, Written)
     assert acknowledged(house.client, {order.ref: made}) == ()
@@ -395,7 +407,7 @@ def test_owner_and_secret_of_an_object_are_observed(house: House) -> None:
     order = house.create(Kind.OIDC_APPLICATION, "web")
     held = house.made(order)
     assert (held.owner, held.has_secret, held.prevent_delete) == ("default", True, False)
-    secret = SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
+    secret = SecretOrder(held)
     house.client.write([secret], {"tree": "rotator"})
     held = house.held(order.ref)
     assert (held.owner, held.trees) == ("default", frozenset({"default"}))

@@ -39,6 +39,7 @@ from tests.builders import (
     declared,
     desired,
 )
+from tests.builders import held as held_object
 from tests.fault_proxy import at_random, fault_proxy
 from tests.http_clients import apply_with, http_client, plan_with, zitadel_client
 from tests.listening import listening
@@ -148,9 +149,7 @@ def test_an_update_that_changes_nothing_is_a_success(
     results = client.write(orders, {})
 
     assert all(isinstance(result, Written) for result in results), results
-    created = client.write(
-        [CreateOrder(WEB, declared(WEB).spec, "k", fake.organization, "12345")], {}
-    )
+    created = client.write([CreateOrder(declared(WEB), "k", fake.organization, "12345")], {})
     assert isinstance(created[0], PreconditionFailedError), "the project is missing"
 
 
@@ -286,7 +285,7 @@ def test_lists_that_never_show_it_block_the_next_plan(
     fake.lag = 1000
     patience = ListDelays(settling=0.01, step=0.01, longest=0.05)
     with zitadel_client(address, IAM, tmp_path, patience) as client:
-        order = CreateOrder(GREET, declared(GREET).spec, "k", fake.organization)
+        order = CreateOrder(declared(GREET), "k", fake.organization)
         client.write([order], {})
         (block,) = plan_with(client, desired(declared(GREET))).blocks
 
@@ -319,9 +318,7 @@ def test_answers_that_are_lost_make_no_duplicates_and_replace_no_secret(
         fault_proxy(address, choose) as proxy,
         zitadel_client(proxy.address, IAM, tmp_path, patience) as client,
     ):
-        orders = [
-            CreateOrder(ref, declared(ref).spec, "k", fake.organization, project) for ref in refs
-        ]
+        orders = [CreateOrder(declared(ref), "k", fake.organization, project) for ref in refs]
         results = [
             result
             for start in range(0, len(orders), 125)
@@ -356,7 +353,7 @@ def test_two_objects_of_one_name_stop_a_create_and_name_their_ids(
         ) as proxy,
         zitadel_client(proxy.address, IAM, tmp_path) as client,
     ):
-        order = CreateOrder(GREET, declared(GREET).spec, "k", fake.organization)
+        order = CreateOrder(declared(GREET), "k", fake.organization)
         (refused,) = client.write([order], {})
 
     assert isinstance(refused, ServiceError)
@@ -377,7 +374,7 @@ def test_somebody_elses_object_of_the_name_is_not_taken_over(
         ) as proxy,
         zitadel_client(proxy.address, IAM, tmp_path) as client,
     ):
-        order = CreateOrder(WEB, declared(WEB).spec, "k", fake.organization, project_of(fake))
+        order = CreateOrder(declared(WEB), "k", fake.organization, project_of(fake))
         (refused,) = client.write([order], {})
 
     assert isinstance(refused, AlreadyExistsError)
@@ -421,7 +418,15 @@ def test_a_lost_secret_is_replaced_until_one_arrives(fake: FakeZitadel, tmp_path
         fault_proxy(address, lambda first: next(left, "") if b"secret" in first else "") as proxy,
         zitadel_client(proxy.address, IAM, tmp_path) as client,
     ):
-        order = SecretOrder(WEB, app["id"], fake.organization, project_of(fake), "77")
+        order = SecretOrder(
+            held_object(
+                WEB,
+                object_id=app["id"],
+                organization_id=fake.organization,
+                project_id=project_of(fake),
+                client_id="77",
+            )
+        )
         (result,) = client.write([order], {})
 
     assert isinstance(result, Written)

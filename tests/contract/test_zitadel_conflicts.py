@@ -10,11 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply.changes import Status
-from reconciler.errors import (
-    InvalidArgumentError,
-    PreconditionFailedError,
-    ServiceUnavailableError,
-)
+from reconciler.errors import InvalidArgumentError, PreconditionFailedError, ServiceUnavailableError
 from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import (
@@ -70,11 +66,11 @@ def client(fake: FakeZitadel, tmp_path: Path) -> Iterator[ZitadelClient]:
 def creates(fake: FakeZitadel) -> list[Order]:
     organization, project = fake.organization, fake.named("projects", "shop")[0]["id"]
     return [
-        CreateOrder(a_ref(Kind.ORGANIZATION, organization="globex"), {}, "k"),
-        CreateOrder(a_ref(Kind.PROJECT, "support"), {}, "k", organization),
-        CreateOrder(WEB, declared(WEB).spec, "k", organization, project),
-        CreateOrder(GREET, declared(GREET).spec, "k", organization),
-        CreateOrder(PARTNER, declared(PARTNER).spec, "k", organization),
+        CreateOrder(declared(a_ref(Kind.ORGANIZATION, organization="globex")), "k"),
+        CreateOrder(declared(a_ref(Kind.PROJECT, "support")), "k", organization),
+        CreateOrder(declared(WEB), "k", organization, project),
+        CreateOrder(declared(GREET), "k", organization),
+        CreateOrder(declared(PARTNER), "k", organization),
     ]
 
 
@@ -116,7 +112,7 @@ def test_every_kind_of_write_is_tried_again(
     held = held_of(client)
     write(updates(held))
     web = held[0]
-    write([SecretOrder(WEB, web.id, web.organization_id, web.project_id, web.client_id)])
+    write([SecretOrder(web)])
     write([DeleteOrder(each) for each in held_of(client)])
     assert not fake.held["apps"]
     assert not fake.held["actions"]
@@ -160,7 +156,7 @@ def test_a_refusal_that_is_told_as_an_unknown_error_is_one(
     held = held_of(client)
     too_long = declared(GREET, an_action(timeout="30s"))
     orders: list[Order] = [
-        CreateOrder(a_ref(Kind.ACTION, "other"), too_long.spec, "k", fake.organization),
+        CreateOrder(replace(too_long, ref=a_ref(Kind.ACTION, "other")), "k", fake.organization),
         UpdateOrder(too_long, held[1]),
     ]
     asked = dict(fake.calls)

@@ -12,21 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.changes import ApplyReport, Progress, secret_order
+from reconciler.apply.changes import ApplyReport, Progress
 from reconciler.apply.executor import Executor
 from reconciler.apply.journal import Intent, Journal
 from reconciler.diagnostics import Diagnostic
-from reconciler.errors import (
-    LocalFileError,
-    LockHeldError,
-    ReconcilerError,
-    ServiceError,
-)
+from reconciler.errors import LocalFileError, LockHeldError, ReconcilerError, ServiceError
 from reconciler.kinds.oidc_application.compliance import has_client_secret
 from reconciler.loop import carry_out, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Scope
 from reconciler.resources.ref import Kind
+from reconciler.service_client.port import SecretOrder
 from reconciler.state import DesiredState, ObservedObject, Resource
 from tests.builders import (
     ACME,
@@ -286,7 +282,7 @@ def test_the_faults_reach_every_effect_of_a_run(tmp_path: Path) -> None:
         for step in range(1, 40):
             # What is deleted is in the journal, as the sink has to follow.
             service, sink = a_world([held(ACME), held(SHOP), held(OWED), held(GONE)])
-            service.write([secret_order(service.objects[id_of(OWED)])], {"tree": SCOPE.tree})
+            service.write([SecretOrder(service.objects[id_of(OWED)])], {"tree": SCOPE.tree})
             faults = Faults({step: what})
             path = tmp_path / f"{what}-{step}"
             with suppress(PowerCutError, ReconcilerError):

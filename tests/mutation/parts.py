@@ -73,8 +73,6 @@ PARTS = {
                 "planner",
                 "references",
                 "risk",
-                "shared_names",
-                "unfinished",
             ),
             *_in("rules", "alike", "risks"),
             *_in("kinds", "action_flow/rules", "idp_jwt_config/rules", "oidc_application/rules"),

@@ -26,7 +26,7 @@ class _Calls(KindCalls):
         return flow_id(order.organization_id, FLOW_NAMED[order.ref.name])
 
     def creates(self, order: CreateOrder) -> Iterator[OneCall]:
-        return self._triggers(order, DEFAULTS[ACTION_FLOW], order.spec)
+        return self._triggers(order, DEFAULTS[ACTION_FLOW], order.resource.spec)
 
     def rewrites(self, order: UpdateOrder) -> Iterator[OneCall]:
         return self._triggers(order, order.held.spec, order.resource.spec)

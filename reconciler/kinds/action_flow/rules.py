@@ -52,7 +52,7 @@ def _not_run(planned: Planned, _: DesiredState, observed: ObservedState) -> Iter
     """Yield one warning where actions of flows that are written never run.
 
     This project's own service stores flows and runs none. The Login V2 of a ZITADEL does not run
-    those of the authentication flows; no call tells which login an organization has.
+    those of the authentication flows; no call reports which login an organization has.
     """
     flows = [resource for resource, _ in planned.written if any(resource.spec.values())]
     if not flows:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from reconciler.diagnostics import Diagnostic, error, warning
+from reconciler.diagnostics import Diagnostic, error, listed, warning
 from reconciler.resources.fields import Spec
-from reconciler.rules.form import Compile, Found, KindRules, Planned, listed, place_of
+from reconciler.rules.form import Compile, Found, KindRules, Planned, place_of
 from reconciler.rules.risks import Removal, Rule, differs, plain_http, turned_off
 from reconciler.rules.texts import called_url_problems
 from reconciler.state import DesiredState, ObservedState, Resource

@@ -105,7 +105,7 @@ class _Providers(ZitadelKind):
     def calls(self, order: Order) -> Sequence[OneCall]:
         match order:
             case CreateOrder():
-                fields = {"name": order.ref.name, **order.spec}
+                fields = {"name": order.ref.name, **order.resource.spec}
                 if self.is_old:
                     return [(calls.ROW.create, _without(_ONLY_TEMPLATES, fields))]
                 return [("AddJWTProvider", {**fields, "providerOptions": OPTIONS_OF_NEW})]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from reconciler.diagnostics import Diagnostic, error, note, warning
+from reconciler.diagnostics import Diagnostic, error, listed, note, warning
 from reconciler.kinds.oidc_application.compliance import (
     MESSAGES,
     PREFIX,
@@ -17,15 +17,7 @@ from reconciler.resources.fields import Spec
 from reconciler.resources.normal import SETS, wire_spelling
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.rules.alike import MadeAlike
-from reconciler.rules.form import (
-    Compile,
-    Found,
-    KindRules,
-    Planned,
-    break_glass,
-    listed,
-    place_of,
-)
+from reconciler.rules.form import Compile, Found, KindRules, Planned, break_glass, place_of
 from reconciler.rules.risks import (
     Removal,
     Rule,
@@ -82,7 +74,10 @@ def _uris(spec: Spec) -> Iterator[Found]:
 def _logout(spec: Spec) -> Iterator[Found]:
     uri = spec.get(_LOGOUT)
     if uri:  # an empty one means none
-        for problem in logout_uri_problems(uri):
+        # OpenID Connect Back-Channel Logout 1.0 asks for an absolute URI without a fragment, which
+        # should be https.
+        example = "https://shop.example.com/logout"
+        for problem in called_url_problems(uri, "URI-SCHEME", example, _HTTP_LOGOUT):
             yield Found(problem, ("spec", _LOGOUT))
 
 
@@ -175,15 +170,6 @@ _HTTP_LOGOUT = warning(
     "plain http to a host other than this machine",
     "Logout tokens are sent there in the clear: write https.",
 )
-
-
-def logout_uri_problems(uri: str) -> Iterator[Diagnostic]:
-    """Yield what is wrong or dangerous about the URI that logout tokens are posted to.
-
-    OpenID Connect Back-Channel Logout 1.0 asks for an absolute URI without a fragment, which should
-    be https.
-    """
-    return called_url_problems(uri, "URI-SCHEME", "https://shop.example.com/logout", _HTTP_LOGOUT)
 
 
 def _logouts_checked(planned: Planned, _: DesiredState, __: ObservedState) -> Iterator[Diagnostic]:

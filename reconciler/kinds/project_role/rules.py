@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from reconciler.diagnostics import Diagnostic, error, warning
+from reconciler.diagnostics import Diagnostic, error, listed, warning
 from reconciler.resources.ref import PROJECT_ROLE, ResourceRef, fold
-from reconciler.rules.form import KindRules, Planned, break_glass, listed, place_of
+from reconciler.rules.form import KindRules, Planned, break_glass, place_of
 from reconciler.rules.risks import Removal
 from reconciler.state import DesiredState, ObservedState
 
 
 def _removed(planned: Planned, _: ObservedState, named: Collection[str]) -> Iterator[Diagnostic]:
-    """Yield roles that are deleted: a new one of the same key is granted to nobody."""
+    """Yield roles that are deleted: a new one of the same key has no grants."""
     for held in planned.deleted:
         if held.ref.folded not in named:
             yield error(

@@ -312,7 +312,7 @@ class Awaited:
             case SecretOrder():  # a secret never shows
                 return
             case CreateOrder() if is_whole:
-                expected = _Expected(order.ref.key, written.sequence, spec=order.spec)
+                expected = _Expected(order.ref.key, written.sequence, spec=order.resource.spec)
             case CreateOrder():
                 # Whatever sequence its list has for it, it is there.
                 expected = _Expected(order.ref.key, 1)

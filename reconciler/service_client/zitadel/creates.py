@@ -180,7 +180,7 @@ def _taken_over(order: CreateOrder, found: ObservedObject) -> Written | ServiceE
 
     Another run may have made the same object a moment ago and have its secret, so none is made.
     """
-    if not is_in_step(order, found):
+    if not is_in_step(replace(order.resource, active=None), found):
         return AlreadyExistsError(
             f"there is another {order.ref} (id {found.id}), and it is not as declared",
             remedy="Run `reconciler plan` again to see it.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from reconciler.diagnostics import listed
 from reconciler.errors import AccessDeniedError, ServiceError, UnauthenticatedError
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.zitadel import ZITADEL
@@ -142,5 +143,4 @@ def _told(roles: Sequence[str] | None) -> str:
     if not roles:
         return "Its user has no role."
     only = " A role of a project is not enough." if all(" project " in r for r in roles) else ""
-    more = f" and {len(roles) - _SHOWN} more" if len(roles) > _SHOWN else ""
-    return f"Its user has the roles: {', '.join(roles[:_SHOWN])}{more}.{only}"
+    return f"Its user has the roles: {listed(roles, _SHOWN)}.{only}"

@@ -50,7 +50,7 @@ def serial_key_of(order: Order, number: int) -> str:
 
     ZITADEL counts the events of a project and of an organization; two writers of one conflict.
     """
-    at = order.held if isinstance(order, UpdateOrder | DeleteOrder) else order
+    at = order if isinstance(order, CreateOrder) else order.held
     if ZITADEL[order.ref.kind].has_own_sequence:
         return at.id if isinstance(at, ObservedObject) else f"new {number}"
     return at.project_id if at.ref.project else at.organization_id

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reconciler.apply.changes import Status
-from reconciler.errors import (
-    ServiceError,
-)
+from reconciler.errors import ServiceError
 from reconciler.resources.ref import Kind
 from reconciler.service_client.http_wire import Limits
 from reconciler.service_client.port import (
@@ -20,6 +18,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from tests.builders import a_ref, an_action, an_application, declared, desired
+from tests.builders import held as held_object
 from tests.fault_proxy import at_random, fault_proxy
 from tests.faults.http_client.strange import CONTEXT
 from tests.http_clients import apply_with, http_client, plan_with
@@ -36,7 +35,7 @@ def test_creates_whose_answers_are_lost_make_no_duplicates_and_lose_no_secret(
     refs = [a_ref(name=f"app{uuid.uuid4().hex}") for _ in range(100)]
     refs += [a_ref(Kind.ACTION, f"action{uuid.uuid4().hex}") for _ in range(100)]
     orders = [
-        CreateOrder(ref, declared(ref).spec, uuid.uuid4().hex, known.organization, known.project)
+        CreateOrder(declared(ref), uuid.uuid4().hex, known.organization, known.project)
         for ref in refs
     ]
     before = server.event_count()
@@ -69,10 +68,8 @@ def test_updates_and_deletes_whose_answers_are_lost_are_done_once(server: Server
     with http_client(server.address, server.token()) as plain:
         plain.write(
             [
-                CreateOrder(ref, declared(ref).spec, uuid.uuid4().hex, known.organization),
-                CreateOrder(
-                    web, declared(web).spec, uuid.uuid4().hex, known.organization, known.project
-                ),
+                CreateOrder(declared(ref), uuid.uuid4().hex, known.organization),
+                CreateOrder(declared(web), uuid.uuid4().hex, known.organization, known.project),
             ],
             CONTEXT,
         )
@@ -125,9 +122,7 @@ def test_what_somebody_else_changed_is_still_a_conflict(server: Server) -> None:
     known = server.known
     ref = a_ref(Kind.ACTION, f"greet{uuid.uuid4().hex}")
     with http_client(server.address, server.token()) as plain:
-        plain.write(
-            [CreateOrder(ref, declared(ref).spec, uuid.uuid4().hex, known.organization)], CONTEXT
-        )
+        plain.write([CreateOrder(declared(ref), uuid.uuid4().hex, known.organization)], CONTEXT)
         stale = plain.observe(["acme"]).objects[ref.key]
         plain.write([UpdateOrder(declared(ref, an_action(timeout="9s")), stale)], CONTEXT)
     with (
@@ -146,11 +141,7 @@ def test_a_new_secret_is_made_once_however_often_its_answer_is_lost(server: Serv
     web = a_ref(name=f"web{uuid.uuid4().hex}")
     with http_client(server.address, server.token()) as plain:
         (made,) = plain.write(
-            [
-                CreateOrder(
-                    web, declared(web).spec, uuid.uuid4().hex, known.organization, known.project
-                )
-            ],
+            [CreateOrder(declared(web), uuid.uuid4().hex, known.organization, known.project)],
             CONTEXT,
         )
     assert isinstance(made, Written)
@@ -160,7 +151,15 @@ def test_a_new_secret_is_made_once_however_often_its_answer_is_lost(server: Serv
         fault_proxy(server.address, lambda _: next(left, "")) as proxy,
         http_client(proxy.address, server.token()) as client,
     ):
-        order = SecretOrder(web, made.id, known.organization, known.project, made.client_id)
+        order = SecretOrder(
+            held_object(
+                web,
+                object_id=made.id,
+                organization_id=known.organization,
+                project_id=known.project,
+                client_id=made.client_id,
+            )
+        )
         (result,) = client.write([order], CONTEXT)
 
     assert isinstance(result, Written)

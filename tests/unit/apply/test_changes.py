@@ -6,17 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.apply.changes import (
-    ApplyReport,
-    Outcome,
-    Status,
-    intents_of,
-    order_of,
-    secret_order,
-)
+from reconciler.apply.changes import ApplyReport, Outcome, Status, intents_of, order_of
 from reconciler.apply.journal import Intent
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update
-from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, UpdateOrder
+from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
 from tests.builders import (
     ACME,
     GREET,
@@ -42,10 +35,10 @@ HELD = held(WEB)
         (Update(declared(), HELD), UpdateOrder(declared(), HELD)),
         (Adopt(declared(), HELD), UpdateOrder(declared(), HELD)),
         (Delete(HELD), DeleteOrder(HELD)),
-        (Create(declared(ACME)), CreateOrder(ACME, declared(ACME).spec, "")),
-        (Create(declared(SHOP)), CreateOrder(SHOP, declared(SHOP).spec, "", id_of(ACME))),
-        (Create(declared(GREET)), CreateOrder(GREET, declared(GREET).spec, "", id_of(ACME))),
-        (Create(declared()), CreateOrder(WEB, declared().spec, "", id_of(ACME), id_of(SHOP))),
+        (Create(declared(ACME)), CreateOrder(declared(ACME), "")),
+        (Create(declared(SHOP)), CreateOrder(declared(SHOP), "", id_of(ACME))),
+        (Create(declared(GREET)), CreateOrder(declared(GREET), "", id_of(ACME))),
+        (Create(declared()), CreateOrder(declared(), "", id_of(ACME), id_of(SHOP))),
     ],
 )
 def test_a_change_is_one_order_that_names_its_owners(change: Change, order: Order) -> None:
@@ -62,7 +55,7 @@ def test_a_create_is_sent_under_a_key_of_its_own_with_its_marks() -> None:
     assert len({order.key for order in orders if isinstance(order, CreateOrder) if order.key}) == 3
     for order in orders:
         assert isinstance(order, CreateOrder)
-        assert (order.prevent_delete, order.critical) == (True, True)
+        assert (order.resource.prevent_delete, order.resource.critical) == (True, True)
 
 
 OFF = Create(replace(declared(GREET), active=False))
@@ -118,10 +111,10 @@ def test_an_intent_says_what_the_run_after_a_crash_needs() -> None:
 
 
 def test_a_new_secret_is_ordered_for_what_is_held() -> None:
-    order = secret_order(HELD)
+    order = SecretOrder(HELD)
 
-    assert (order.ref, order.id, order.client_id) == (WEB, HELD.id, HELD.client_id)
-    assert (order.organization_id, order.project_id) == (HELD.organization_id, HELD.project_id)
+    assert (order.ref, order.held.id, order.held.client_id) == (WEB, HELD.id, HELD.client_id)
+    assert (order.organization_id, order.held.project_id) == (HELD.organization_id, HELD.project_id)
 
 
 CHANGE = Create(declared())

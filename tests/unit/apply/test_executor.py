@@ -403,7 +403,7 @@ def owe(bench: Bench, *names: str) -> list[OwedSecret]:
     """Let the service keep secrets of applications that another machine made."""
     for name in names:
         ref = a_ref(name=name)
-        order = CreateOrder(ref, declared(ref).spec, name, id_of(ACME), id_of(SHOP))
+        order = CreateOrder(declared(ref), name, id_of(ACME), id_of(SHOP))
         bench.service.write([order], CONTEXT)
     bench.log.clear()
     bench.service.written.clear()

@@ -67,22 +67,22 @@ def test_a_secret_follows_a_renamed_application(sink: Sink, folder: Path) -> Non
     """It is the same secret; what reads it has to be told the new place."""
     delivered(sink, delivery())
 
-    followed = sink.moved([Move(WEB, PORTAL, "7")])
+    followed = sink.follow([Move(WEB, PORTAL, "7")])
 
     (now,) = secrets_in(folder)
     assert now == next(sink.names(Application(PORTAL, "7")))
     name = "portal" if isinstance(sink, FileSink) else "storefront"
     assert secrets_in(folder)[now] == ("7", "geheim", name)
     assert codes(followed) == ["SECRET-MOVED"]
-    assert codes(sink.moved([Move(WEB, PORTAL, "7")])) == ["SECRET-MOVED"], "and is said again"
-    assert sink.moved([Move(WEB, PORTAL, "8")]) == [()]
+    assert codes(sink.follow([Move(WEB, PORTAL, "7")])) == ["SECRET-MOVED"], "and is said again"
+    assert sink.follow([Move(WEB, PORTAL, "8")]) == [()]
 
 
 def test_a_new_application_may_have_the_old_name_then(folder: Path) -> None:
     """The plain name goes to the application that has it now."""
     sink = FileSink(folder)
     delivered(sink, delivery())
-    sink.moved([Move(WEB, PORTAL, "7")])
+    sink.follow([Move(WEB, PORTAL, "7")])
 
     (kept,) = delivered(sink, delivery(client_id="8", value="other"))
 
@@ -97,7 +97,7 @@ def test_a_rename_leaves_the_files_of_other_client_ids_where_they_are(folder: Pa
     sink = FileSink(folder)
     delivered(sink, delivery(client_id="8"), delivery(PORTAL, "9"), delivery())
 
-    followed = sink.moved([Move(WEB, PORTAL, "7")])
+    followed = sink.follow([Move(WEB, PORTAL, "7")])
 
     assert secrets_in(folder) == {
         PLAIN: ("8", "geheim", "storefront"),
@@ -112,7 +112,7 @@ def test_a_new_case_of_a_name_is_written_into_the_file(folder: Path) -> None:
     delivered(FileSink(folder), delivery())
     upper = a_ref(name="StoreFront")
 
-    assert codes(FileSink(folder).moved([Move(WEB, upper, "7")])) == ["SECRET-MOVED"]
+    assert codes(FileSink(folder).follow([Move(WEB, upper, "7")])) == ["SECRET-MOVED"]
     assert secrets_in(folder) == {PLAIN: ("7", "geheim", "StoreFront")}
 
 
@@ -121,7 +121,7 @@ def test_a_newer_secret_under_the_new_name_stays(folder: Path) -> None:
     sink = FileSink(folder)
     delivered(sink, delivery(value="old"), delivery(PORTAL, "7", "new"))
 
-    sink.moved([Move(WEB, PORTAL, "7")])
+    sink.follow([Move(WEB, PORTAL, "7")])
 
     assert secrets_in(folder) == {"acme.shop.portal.json": ("7", "new", "portal")}
 
@@ -133,7 +133,7 @@ def test_a_rename_that_was_cut_short_is_found_and_ended(sink: Sink, folder: Path
     assert sink.held([Application(PORTAL, "7"), Application(PORTAL, "9")]) == [True, False]
     assert sink.held([Application(PORTAL, "7")])[0] is True
     third = a_ref(name="third")
-    assert codes(sink.moved([Move(PORTAL, third, "7")])) == ["SECRET-MOVED"]
+    assert codes(sink.follow([Move(PORTAL, third, "7")])) == ["SECRET-MOVED"]
     assert (folder / next(sink.names(Application(third, "7")))).is_file()
 
 
@@ -145,7 +145,7 @@ def test_the_secret_of_a_deleted_application_is_removed(
     delivered(sink, delivery(), delivery(client_id="8"), delivery(PORTAL, "9"))
     delivered(sink, *[delivery(a_ref(name=name)) for name in more])
 
-    followed = sink.removed([Application(WEB, "7"), Application(WEB, "77")])
+    followed = sink.follow([Move(WEB, None, "7"), Move(WEB, None, "77")])
 
     assert {client for client, _, _ in secrets_in(folder).values()} == {"8", "9"}
     assert codes(followed) == ["SECRET-REMOVED"] * (1 + len(more))
@@ -156,8 +156,8 @@ def test_a_folder_that_is_not_there_holds_nothing(sink: Sink, folder: Path) -> N
     folder.rmdir()
 
     assert sink.held([Application(WEB, "7")])[0] is False
-    assert codes(sink.moved([Move(WEB, PORTAL, "7")])) == []
-    assert codes(sink.removed([Application(WEB, "7")])) == []
+    assert codes(sink.follow([Move(WEB, PORTAL, "7")])) == []
+    assert codes(sink.follow([Move(WEB, None, "7")])) == []
 
 
 def test_a_secret_is_not_moved_over_something_else(folder: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_secret_is_not_moved_over_something_else(folder: Path) -> None:
     for name in sink.names(Application(PORTAL, "7")):
         (folder / name).mkdir()
 
-    (failure,) = sink.moved([Move(WEB, PORTAL, "7")])
+    (failure,) = sink.follow([Move(WEB, PORTAL, "7")])
 
     assert isinstance(failure, LocalFileError)
     assert "something else is there" in failure.problem

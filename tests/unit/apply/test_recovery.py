@@ -8,17 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.changes import ChangeRun, intents_of, secret_order
+from reconciler.apply.changes import ChangeRun, intents_of
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.recovery import follow, recover
 from reconciler.apply.sink import SecretSink
 from reconciler.diagnostics import Diagnostic, Severity, warning
-from reconciler.errors import (
-    LocalFileError,
-    PreconditionFailedError,
-    ReconcilerError,
-    ServiceError,
-)
+from reconciler.errors import LocalFileError, PreconditionFailedError, ReconcilerError, ServiceError
 from reconciler.plan.model import Change, Create, Delete, Update
 from reconciler.service_client.port import SecretOrder, Written
 from reconciler.state import ObservedState
@@ -82,7 +77,7 @@ def test_without_open_intents_nothing_is_asked(
     journal: Journal, sink: FakeSink, found: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every usual apply."""
-    for method in ("held", "moved", "removed"):
+    for method in ("held", "follow"):
         monkeypatch.delattr(FakeSink, method)
 
     assert recover(journal, sink, observed(*HOUSE, *[WITH_SECRET] * bool(found)), ["acme"]) == (
@@ -154,7 +149,10 @@ def test_a_new_secret_is_asked_for_by_everything_that_names_its_application() ->
     """A service by its ids, another by the organization that goes with the call."""
     found = held(WEB, object_id="7", client_id="c")
 
-    assert secret_order(found) == SecretOrder(WEB, "7", id_of(ACME), id_of(SHOP), "c")
+    order = SecretOrder(found)
+
+    assert (order.ref, order.organization_id) == (WEB, id_of(ACME))
+    assert (order.held.id, order.held.project_id, order.held.client_id) == ("7", id_of(SHOP), "c")
 
 
 def test_what_belongs_to_an_organization_that_was_not_looked_at_stays_open(
@@ -319,8 +317,7 @@ def test_a_sink_is_left_alone_where_nothing_was_renamed_or_deleted(
     """A sink may be a program, which is not started for nothing."""
     run = begun(journal, stocked, RENAME)
     run.result = REFUSED
-    for method in ("moved", "removed"):
-        monkeypatch.delattr(FakeSink, method)
+    monkeypatch.delattr(FakeSink, "follow")
 
     assert follow(stocked, [run]) == []
 
@@ -332,8 +329,9 @@ def test_each_of_several_changes_is_followed_and_told(
     second = held(a_ref(name="second"), object_id="8")
     changes: list[Change] = [Create(declared(a_ref(name="new"))), RENAME, Delete(second)]
     told = [warning("MOVED", "s", "r"), warning("REMOVED", "s", "r")]
-    monkeypatch.setattr(stocked, "moved", lambda moves: [[told[0]] for _ in moves])
-    monkeypatch.setattr(stocked, "removed", lambda gone: [[told[1]] for _ in gone])
+    monkeypatch.setattr(
+        stocked, "follow", lambda moves: [[told[move.ref is None]] for move in moves]
+    )
     runs = [begun(journal, stocked, change) for change in changes]
     for run in runs:
         run.result = DONE
@@ -364,8 +362,7 @@ def test_a_sink_that_cannot_follow_is_told_and_tried_again(
     run = begun(journal, stocked, change)
     run.result = DONE
     with monkeypatch.context() as patched:
-        for method in ("moved", "removed"):
-            patched.setattr(stocked, method, lambda followed: [failure for _ in followed])
+        patched.setattr(stocked, "follow", lambda moves: [failure for _ in moves])
 
         told = follow(stocked, [run])
 

@@ -46,9 +46,9 @@ def test_two_applications_never_share_a_variable() -> None:
 @pytest.mark.parametrize(
     ("drift", "incomplete", "code"),
     [
-        (Drift("default", ()), (), 0),
-        (Drift("default", (), untold=(WEB,)), (), 2),
-        (Drift("default", (), untold=(WEB,)), ("a page is missing",), 3),
+        (Drift(()), (), 0),
+        (Drift((), untold=(WEB,)), (), 2),
+        (Drift((), untold=(WEB,)), ("a page is missing",), 3),
     ],
 )
 def test_half_a_listing_tells_nothing(drift: Drift, incomplete: tuple[str, ...], code: int) -> None:

@@ -31,17 +31,16 @@ def test_all_that_drifted_is_accepted_and_nothing_else() -> None:
     """A client secret is no field of a manifest."""
     secret = FieldChange(CREDENTIAL, before=True, after=False)
     drift = Drift(
-        "default",
         (DriftedObject(GREET, "1", ANA, (TIMEOUT,)), DriftedObject(WEB, "2", ANA, (secret,))),
     )
 
     assert taken(drift) == ({GREET: {"timeout": "1s"}}, [])
-    assert taken(Drift("default", (), untold=(GREET,))) == ({}, [])
+    assert taken(Drift((), untold=(GREET,))) == ({}, [])
 
 
 def test_what_is_named_is_accepted() -> None:
     """An object by its drift, or by every difference where nobody tells; a field in any case."""
-    drift = Drift("default", (DriftedObject(GREET, "1", ANA, (TIMEOUT,)),))
+    drift = Drift((DriftedObject(GREET, "1", ANA, (TIMEOUT,)),))
     both = {"timeout": "1s", "allowedToFail": False}
     failing = Wanted(GREET, "allowedToFail")
 
@@ -51,17 +50,17 @@ def test_what_is_named_is_accepted() -> None:
     assert taken(drift, Wanted(WEB)) == ({}, [Wanted(WEB)])
     assert taken(drift, Wanted(WEB, "devMode")) == ({WEB: {"devMode": True}}, [])
     assert taken(drift, Wanted(WEB, "appType")) == ({}, [Wanted(WEB, "appType")])
-    assert taken(Drift("default", (), untold=(GREET,)), Wanted(GREET)) == ({GREET: both}, [])
+    assert taken(Drift((), untold=(GREET,)), Wanted(GREET)) == ({GREET: both}, [])
     stranger = Unjudged(GREET, Reason.NEVER_APPLIED)
-    assert taken(Drift("default", (), unjudged=(stranger,)), Wanted(GREET))[0] == {GREET: both}
+    assert taken(Drift((), unjudged=(stranger,)), Wanted(GREET))[0] == {GREET: both}
 
 
 def test_what_is_gone_loses_its_document() -> None:
     """Without a history nobody knows that it was there, so that it is named."""
     gone, service = DriftedObject(GREET, "1", ANA, removed=True), observed()
-    missing = Drift("default", (), unjudged=(Unjudged(GREET, Reason.NO_HISTORY),))
+    missing = Drift((), unjudged=(Unjudged(GREET, Reason.NO_HISTORY),))
 
-    assert taken(Drift("default", (gone,)), service=service) == ({GREET: True}, [])
+    assert taken(Drift((gone,)), service=service) == ({GREET: True}, [])
     assert taken(missing, service=service) == ({}, [])
     assert taken(missing, Wanted(GREET), service=service) == ({GREET: True}, [])
     assert taken(missing, Wanted(GREET, "timeout"), service=service)[0] == {}

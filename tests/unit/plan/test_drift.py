@@ -70,7 +70,7 @@ def test_a_field_changed_on_the_service_is_drift_with_its_author() -> None:
     drift = drift_of([declared(GREET)], [found], {found.id: [applied()]})
 
     fields = (FieldChange("timeout", "20s", "1s"),)
-    assert drift == Drift("default", (DriftedObject(GREET, found.id, ANA, fields),))
+    assert drift == Drift((DriftedObject(GREET, found.id, ANA, fields),))
 
 
 def test_what_was_declared_differently_is_no_drift() -> None:
@@ -141,7 +141,7 @@ def test_what_was_renamed_on_the_service_is_one_drift_and_not_unmanaged() -> Non
     drift = drift_of([declared(GREET)], [renamed], {"7": [applied()]})
 
     fields = (FieldChange("metadata.name", "greet", "hello"),)
-    assert drift == Drift("default", (DriftedObject(GREET, "7", ANA, fields),))
+    assert drift == Drift((DriftedObject(GREET, "7", ANA, fields),))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_what_was_not_renamed_is_unmanaged(more: dict[str, Any], history: Sequen
 
     drift = drift_of([declared(GREET)], [found], {"7": events} if events else {})
 
-    assert drift == Drift("default", (), unmanaged=(found.ref,))
+    assert drift == Drift((), unmanaged=(found.ref,))
 
 
 @pytest.mark.parametrize(

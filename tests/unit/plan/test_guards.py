@@ -53,7 +53,7 @@ def found(
     return [
         finding.code
         for finding in blocks(
-            touched, desired(), observed(*HOUSE, *objects), allowed or Allowances()
+            touched, desired(), observed(*HOUSE, *objects), Scope(), allowed or Allowances()
         )
     ]
 
@@ -112,7 +112,7 @@ def test_each_kind_is_counted_for_itself() -> None:
     objects = [*(u.held for u in named(100, ACTION)), *(u.held for u in named(10))]
     changes = [*named(4), *named(4, ACTION)]
 
-    assert blocks(changes, desired(), observed(*objects), Allowances()) == (
+    assert blocks(changes, desired(), observed(*objects), Scope(), Allowances()) == (
         error(
             "GUARD-MANY-UPDATES",
             "too many applications would be updated",
@@ -127,7 +127,7 @@ def test_the_delete_guard_says_what_to_allow() -> None:
     objects = [update.held for update in named(2)]
 
     assert blocks(
-        [Delete(found) for found in objects], desired(), observed(*objects), Allowances()
+        [Delete(found) for found in objects], desired(), observed(*objects), Scope(), Allowances()
     ) == (
         error(
             "GUARD-MANY-DELETES",
@@ -229,7 +229,10 @@ def test_an_unsafe_plan_is_blocked_with_its_reason(
     objects = [*(update.held for update in named(8)), held(GREET), held(SHOP), held(WEB)]
     state = observed(*objects, incomplete=incomplete)
 
-    assert list(blocks(changes, desired(whole=whole == "whole"), state, Allowances())) == expected
+    assert (
+        list(blocks(changes, desired(whole=whole == "whole"), state, Scope(), Allowances()))
+        == expected
+    )
 
 
 PRUNE = Scope(prune=True)
@@ -404,7 +407,7 @@ def test_nothing_is_deleted_that_a_manifest_may_declare_which_was_not_read(
     deletes = [Delete(held(GREET, object_id="7"))]
 
     state = observed(*HOUSE, held(GREET, object_id="7"), held(a_ref(ACTION, "stays")))
-    assert blocks(deletes, wanted, state, Allowances()) == ((finding,) if finding else ())
+    assert blocks(deletes, wanted, state, Scope(), Allowances()) == ((finding,) if finding else ())
 
 
 def test_taking_over_writes_no_field_and_is_not_counted_as_an_update() -> None:

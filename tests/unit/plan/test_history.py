@@ -78,7 +78,8 @@ def test_an_application_that_is_made_with_a_secret_says_so() -> None:
 
     (step,) = steps_of([made])
 
-    assert step == Step(made, (FieldChange("metadata.name", None, "web"),), secret=True)
+    name = FieldChange("metadata.name", None, "web")
+    assert step == Step(made, (name,), {"metadata.name": "web"}, secret=True)
 
 
 def test_a_mark_is_told_from_when_it_was_first_set() -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.plan.guards import Allowances
+from reconciler.plan.guards import Allowances, deactivates
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.risk import risks_of
-from reconciler.plan.unfinished import deactivates
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import Kind
 from reconciler.state import ObservedObject, Resource

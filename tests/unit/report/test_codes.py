@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from docs.codes.make import PAGE, codes_page
-from reconciler.plan.risk import PROBLEMS
-from reconciler.report.codes import CODES, RISKS, SECTIONS
+from reconciler.plan.risk import MEANINGS, PROBLEMS
+from reconciler.report.codes import CODES, SECTIONS
 from tests.architecture.tree import ROOT
 from tests.rows import each_row
 
@@ -15,7 +15,7 @@ def test_every_code_has_one_entry() -> None:
     names = [code.name for codes in SECTIONS.values() for code in codes]
 
     assert sorted(names) == sorted(set(names))
-    assert not set(names) & {*RISKS, *PROBLEMS}
+    assert not set(names) & {*MEANINGS, *PROBLEMS}
 
 
 @each_row("section", SECTIONS)
@@ -31,7 +31,7 @@ def test_the_page_is_written_from_the_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
     assert page == codes_page()
-    for name in (*CODES, *RISKS, *PROBLEMS):
+    for name in (*CODES, *MEANINGS, *PROBLEMS):
         assert f"\n### {name}\n" in page
 
 

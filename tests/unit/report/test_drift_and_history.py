@@ -29,7 +29,7 @@ from tests.rows import each_row
 CAUSE = Cause(CauseKind.SERVICE, "ana", "2026-01-01T00:00:00Z", 43, "other")
 CHANGED = DriftedObject(GREET, "7", CAUSE, (FieldChange("timeout", "20s", "3s"),))
 REMOVED = DriftedObject(WEB, "8", CAUSE._replace(tree=""), removed=True)
-NOTHING = Drift("default", ())
+NOTHING = Drift(())
 UNJUDGED = Unjudged(WEB, Reason.NEVER_APPLIED)
 
 
@@ -110,7 +110,7 @@ def test_a_long_report_is_cut_and_says_so() -> None:
 
 
 def test_json_counts_and_names_everything() -> None:
-    drift = Drift("t", (CHANGED, REMOVED), (WEB,), (GREET,), (UNJUDGED,), owed=2)
+    drift = Drift((CHANGED, REMOVED), (WEB,), (GREET,), (UNJUDGED,), owed=2)
 
     told = drift_as_json(drift, PLACE)
 
@@ -128,7 +128,7 @@ CONTEXT = {"tree": "default", "revision": "abc", "plan": "sha256:1", "reason": "
 
 def a_step(context: dict[str, Any] | None = None, **more: Any) -> Step:
     event = ObjectEvent("action.changed", 43, "2026-01-01T00:00:00Z", "ana", context or {}, {})
-    return Step(event, **{"fields": (FieldChange("timeout", "20s", "3s"),), **more})
+    return Step(event, **{"fields": (FieldChange("timeout", "20s", "3s"),), "after": {}, **more})
 
 
 def test_an_event_is_told_with_its_writer_its_reason_and_its_fields() -> None:

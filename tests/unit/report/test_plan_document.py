@@ -7,13 +7,7 @@ import pytest
 from reconciler.cli import plan as plan_command
 from reconciler.plan.model import Plan, Scope, Update
 from reconciler.plan.planfile import PlanFile, plan_file_content, read_plan_file
-from reconciler.report.place import (
-    Place,
-    place_as_code,
-    place_as_json,
-    place_as_marker,
-    place_as_text,
-)
+from reconciler.report.place import Place, as_code, place_as_json, place_as_marker, place_as_text
 from reconciler.report.visible import without_credentials
 from reconciler.resources.ref import Shard
 from tests.builders import WEB, a_plan, an_owed_secret, declared, held
@@ -191,12 +185,12 @@ def test_an_address_is_shown_without_its_password(address: str, shown: str) -> N
 )
 def test_a_place_in_markdown_stays_code(tree: str, code: str) -> None:
     """Back-ticks in a name do not end it."""
-    assert place_as_code(Place("s", "1", tree)) == code
+    assert as_code(place_as_text(Place("s", "1", tree))) == code
 
 
 def test_a_long_place_is_cut_in_markdown() -> None:
     """The head of a comment has a limit."""
-    assert len(place_as_code(Place("s", "1", "`x" * 5_000))) < 500
+    assert len(as_code(place_as_text(Place("s", "1", "`x" * 5_000)))) < 500
 
 
 def test_a_service_that_is_not_there_yet_has_no_instance_in_json() -> None:

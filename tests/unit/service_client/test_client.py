@@ -9,11 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import (
-    AlreadyExistsError,
-    ServiceError,
-    ServiceUnavailableError,
-)
+from reconciler.errors import AlreadyExistsError, ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call, Code
 from reconciler.resources.secret import Secret
 from reconciler.service_client.client import (
@@ -28,15 +24,7 @@ from reconciler.service_client.read_only import OperationsReader
 from reconciler.service_client.wire import Answer, WireRefusal
 from reconciler.service_client.zitadel.client import ZitadelClient
 from reconciler.state import OwedSecret
-from tests.builders import (
-    GREET,
-    WEB,
-    a_ref,
-    an_action,
-    an_application,
-    declared,
-    held,
-)
+from tests.builders import GREET, WEB, a_ref, an_action, an_application, declared, held
 from tests.rows import each_row
 from tests.unit.service_client.fake_wire import CONTEXT, HERE, FakeWire, done, operations_of
 
@@ -55,7 +43,7 @@ def test_an_answer_tells_what_was_made() -> None:
         ),
         CreateAction=done(8, id="13"),
     )
-    orders = [CreateOrder(WEB, declared(WEB).spec, "a"), CreateOrder(GREET, {}, "b")]
+    orders = [CreateOrder(declared(WEB), "a"), CreateOrder(declared(GREET), "b")]
 
     results = OperationsClient(wire, HERE).write(orders, CONTEXT)
 
@@ -101,7 +89,7 @@ def test_what_was_written_is_told_even_if_a_later_call_fails() -> None:
         UpdateApp=done(8),
         UpdateOIDCAppConfig=failure,
     )
-    create = CreateOrder(a_ref(name="made"), declared(WEB).spec, "a")
+    create = CreateOrder(declared(a_ref(name="made")), "a")
     update = UpdateOrder(declared(a_ref(name="new")), held(WEB, an_application(devMode=True)))
 
     made, second = OperationsClient(wire, HERE).write([create, update], CONTEXT)
@@ -116,7 +104,7 @@ def test_a_wire_that_fails_at_once_is_an_error() -> None:
     wire = FakeWire(CreateAction=ServiceError("no", remedy="r"))
 
     with pytest.raises(ServiceError, match="no"):
-        OperationsClient(wire, HERE).write([CreateOrder(GREET, {}, "b")], CONTEXT)
+        OperationsClient(wire, HERE).write([CreateOrder(declared(GREET), "b")], CONTEXT)
 
 
 def test_a_new_secret_is_told_with_the_client_id_it_belongs_to() -> None:
@@ -124,7 +112,12 @@ def test_a_new_secret_is_told_with_the_client_id_it_belongs_to() -> None:
     wire = FakeWire(RegenerateOIDCClientSecret=done(9, clientSecret="neu"))
 
     results = OperationsClient(wire, HERE).write(
-        [SecretOrder(WEB, "12", "1", "2", "12@shop")], CONTEXT
+        [
+            SecretOrder(
+                held(WEB, object_id="12", organization_id="1", project_id="2", client_id="12@shop")
+            )
+        ],
+        CONTEXT,
     )
 
     assert results == [Written("12", 9, "12@shop", Secret("neu"))]
@@ -165,7 +158,7 @@ def packing(**info: Any) -> tuple[FakeWire, OperationsClient]:
 
 def test_writes_go_in_batches_where_the_service_has_them() -> None:
     wire, client = packing(**INFO)
-    orders = [CreateOrder(GREET, {}, key) for key in "ab"]
+    orders = [CreateOrder(declared(GREET), key) for key in "ab"]
 
     results = client.write(orders, CONTEXT)
 
@@ -179,7 +172,7 @@ def test_a_service_that_has_no_batches_is_called_as_ever(batch: object) -> None:
     """An older one does not tell; what is no number is none."""
     wire, client = packing(**{**INFO, "batch": batch})
 
-    client.write([CreateOrder(GREET, {}, key) for key in "ab"], CONTEXT)
+    client.write([CreateOrder(declared(GREET), key) for key in "ab"], CONTEXT)
 
     assert operations_of(wire) == [["CreateAction", "CreateAction"]]
     assert client.batch_size == 64
@@ -197,7 +190,7 @@ def test_in_process_a_batch_is_one_commit_already() -> None:
     client = OperationsClient(wire, HERE)
     client.instance()
 
-    client.write([CreateOrder(GREET, {}, key) for key in "ab"], CONTEXT)
+    client.write([CreateOrder(declared(GREET), key) for key in "ab"], CONTEXT)
 
     assert operations_of(wire)[1:] == [["CreateAction", "CreateAction"]]
 

@@ -54,7 +54,7 @@ def said(*, protected: bool = False, critical: bool = False) -> str:
 
 
 def create(ref: ResourceRef, **more: Any) -> CreateOrder:
-    return CreateOrder(ref, declared(ref).spec, "key-1", **more)
+    return CreateOrder(declared(ref), "key-1", **more)
 
 
 @each_row(
@@ -82,7 +82,7 @@ def create(ref: ResourceRef, **more: Any) -> CreateOrder:
             id="an identity provider",
         ),
         pytest.param(
-            replace(create(PARTNER, organization_id=ORG), spec=CHECKED),
+            CreateOrder(declared(PARTNER, CHECKED), "key-1", ORG),
             Call(
                 "AddJWTProvider",
                 {"name": "partner", **CHECKED},
@@ -104,7 +104,7 @@ def create(ref: ResourceRef, **more: Any) -> CreateOrder:
             id="an application",
         ),
         pytest.param(
-            create(GREET, organization_id=ORG, prevent_delete=True),
+            CreateOrder(declared(GREET, prevent_delete=True), "key-1", ORG),
             Call(
                 "CreateAction",
                 {"name": "greet", **ACTION},
@@ -250,7 +250,15 @@ def test_protection_alone_is_recorded_without_an_update(ref: ResourceRef, wanted
             id="an action",
         ),
         pytest.param(
-            SecretOrder(WEB, OLD_APP.id, ORG, PROJECT, "7@shop"),
+            SecretOrder(
+                held(
+                    WEB,
+                    object_id=OLD_APP.id,
+                    organization_id=ORG,
+                    project_id=PROJECT,
+                    client_id="7@shop",
+                )
+            ),
             Call("RegenerateOIDCClientSecret", APP_TARGET, ORG, context=json.dumps(CONTEXT)),
             id="a new secret",
         ),
@@ -332,7 +340,7 @@ def test_an_update_is_confirmed_only_if_all_of_it_is_held(
 )
 def test_a_service_that_lacks_a_call_is_to_be_upgraded(message: str) -> None:
     """One of ours that is older than the call."""
-    order = replace(create(PARTNER, organization_id=ORG), spec=CHECKED)
+    order = CreateOrder(declared(PARTNER, CHECKED), "key-1", ORG)
 
     refused = result_of(order, WireRefusal(3, message))
 

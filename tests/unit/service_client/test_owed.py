@@ -50,7 +50,9 @@ def knowing(answer: Callable[[Call], Reply]) -> tuple[Custody, Wire]:
     """Return a custody that knows the owner of one application."""
     wire = Wire(answer)
     custody = Custody(wire)
-    order = SecretOrder(WEB, HELD.id, "7", "p", "c")
+    order = SecretOrder(
+        held(WEB, object_id=HELD.id, organization_id="7", project_id="p", client_id="c")
+    )
     custody.note(order, Written(HELD.id, 5, "c"))
     return custody, wire
 

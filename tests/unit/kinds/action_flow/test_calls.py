@@ -24,7 +24,7 @@ def flow_spec(**said: list[str]) -> dict[str, Any]:
 
 
 def a_new_flow(**said: list[str]) -> CreateOrder:
-    return CreateOrder(TOKEN, flow_spec(**said), "key", "77", named_ids=IDS)
+    return CreateOrder(declared(TOKEN, said), "key", "77", named_ids=IDS)
 
 
 def a_flow_update(before: dict[str, list[str]], after: dict[str, list[str]]) -> UpdateOrder:

@@ -57,7 +57,7 @@ OTHER = held(TOKEN, {USERINFO: ["log"]}, sequence=9)
     ("order", "shown", "not_shown"),
     [
         pytest.param(
-            CreateOrder(GREET, {}, "k"), [[BEFORE], [AFTER]], [[], [held(WEB)]], id="a create"
+            CreateOrder(declared(GREET), "k"), [[BEFORE], [AFTER]], [[], [held(WEB)]], id="a create"
         ),
         pytest.param(
             UpdateOrder(declared(GREET), BEFORE), [[AFTER], [OFF]], [[], [BEFORE]], id="an update"
@@ -69,9 +69,16 @@ OTHER = held(TOKEN, {USERINFO: ["log"]}, sequence=9)
             id="a state",
         ),
         pytest.param(DeleteOrder(AFTER), [[], [held(WEB)]], [[BEFORE], [AFTER]], id="a delete"),
-        pytest.param(SecretOrder(WEB, AFTER.id, "1", "2", "3"), [[]], [], id="a secret"),
         pytest.param(
-            CreateOrder(TOKEN, FLOW.spec, "k", FLOW.organization_id),
+            SecretOrder(
+                held(WEB, object_id=AFTER.id, organization_id="1", project_id="2", client_id="3")
+            ),
+            [[]],
+            [],
+            id="a secret",
+        ),
+        pytest.param(
+            CreateOrder(declared(TOKEN, FLOW.spec), "k", FLOW.organization_id),
             [[FLOW], [replace(OTHER, sequence=10)]],
             [[], [OTHER]],
             id="a new flow",

@@ -28,9 +28,15 @@ OWNER = "ORG_OWNER of the organization acme"
 @each_row(
     ("order", "role", "place"),
     [
-        (CreateOrder(a_ref(Kind.ORGANIZATION), {}, "k"), "IAM_ORG_MANAGER", "the instance"),
-        (CreateOrder(SHOP, {}, "k"), OWNER, "the organization"),
-        (SecretOrder(WEB, "1", "2", "3", "4"), OWNER, "the organization"),
+        (CreateOrder(declared(a_ref(Kind.ORGANIZATION)), "k"), "IAM_ORG_MANAGER", "the instance"),
+        (CreateOrder(declared(SHOP), "k"), OWNER, "the organization"),
+        (
+            SecretOrder(
+                held(WEB, object_id="1", organization_id="2", project_id="3", client_id="4")
+            ),
+            OWNER,
+            "the organization",
+        ),
         (UpdateOrder(declared(WEB), held(WEB)), OWNER, "the organization"),
         (DeleteOrder(held(GREET)), OWNER, "the organization"),
         (DeleteOrder(held(WEB)), "PROJECT_OWNER of the project shop", "the project"),

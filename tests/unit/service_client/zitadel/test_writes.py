@@ -47,13 +47,18 @@ def done(sequence: int = 10) -> Answer:
 @each_row(
     ("order", "key"),
     [
-        (CreateOrder(ACME, {}, "k"), "new 3"),
-        (CreateOrder(SHOP, {}, "k", "1"), "new 3"),
-        (CreateOrder(GREET, {}, "k", "1"), "new 3"),
-        (CreateOrder(WEB, {}, "k", "1", "2"), "2"),
-        (CreateOrder(PARTNER, {}, "k", "1"), "1"),
-        (CreateOrder(TOKEN, {}, "k", "1"), "1"),
-        (SecretOrder(WEB, "7", "1", "2", "c"), "2"),
+        (CreateOrder(declared(ACME), "k"), "new 3"),
+        (CreateOrder(declared(SHOP), "k", "1"), "new 3"),
+        (CreateOrder(declared(GREET), "k", "1"), "new 3"),
+        (CreateOrder(declared(WEB), "k", "1", "2"), "2"),
+        (CreateOrder(declared(PARTNER), "k", "1"), "1"),
+        (CreateOrder(declared(TOKEN), "k", "1"), "1"),
+        (
+            SecretOrder(
+                held(WEB, object_id="7", organization_id="1", project_id="2", client_id="c")
+            ),
+            "2",
+        ),
         (DeleteOrder(HELD), "7"),
         (DeleteOrder(held(SHOP, **MINE)), "7"),
         (DeleteOrder(held(PARTNER, **MINE)), "1"),
@@ -123,7 +128,9 @@ def test_each_kind_has_its_own_read(ref: ResourceRef, read_by: str, name: str) -
 
 
 def test_a_secret_without_its_answer_is_not_known() -> None:
-    order = SecretOrder(WEB, "7", "1", "2", "c")
+    order = SecretOrder(
+        held(WEB, object_id="7", organization_id="1", project_id="2", client_id="c")
+    )
 
     made, _ = driven(
         steps_of(order, ZITADEL[order.ref.kind]), Answer({**done().fields, "clientSecret": "s"})
