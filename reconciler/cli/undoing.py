@@ -15,14 +15,8 @@ from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import ReconcilerError, StalePlanError, UsageError
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
-from reconciler.plan.undo import (
-    changed_since,
-    is_change,
-    is_of,
-    rotated_by,
-    still_declared,
-    undoing,
-)
+from reconciler.plan.selection import Part
+from reconciler.plan.undo import BeforeAndNow, changed_since, is_change, is_of, rotated_by
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import FeedReader, HistoryReader, ReadOnlyService
@@ -93,16 +87,12 @@ class Undoing:
         before = client.observe_at({name: sequences[name] for name in names})
         check_complete(now)
         check_complete(before)
-        refs = {each.id: each.ref for state in (before, now) for each in state.everything}
-        kept = {each.key for each in self.keep}
-        unknown = [each for each in self.keep if each.key not in {refs[i].key for i in refs}]
-        if unknown:
-            raise UsageError(
-                f"--keep names nothing that is held: {unknown[0]}", remedy="Correct the name."
-            )
-        spared = {
-            each.id for state in (before, now) for each in state.everything if each.ref.key in kept
-        }
+        known: dict[str, list[ResourceRef]] = {}
+        for state in (before, now):
+            for each in state.everything:
+                known.setdefault(each.id, []).append(each.ref)
+        refs = {key: named[-1] for key, named in known.items()}
+        spared = self._spared(known)
         # What the run made and is gone by now is as it was before. So is what it removed, where an
         # undo of it that was cut off has made it again.
         back = {each.ref.key for each in now.everything if each.id in again}
@@ -112,26 +102,45 @@ class Undoing:
             for key, each in events.items()
             if key in refs and key not in spared and (key in held or refs[key].key not in back)
         }
-        mark = Undone("", self.of, self.reason, {})
-        desired, taken = undoing(before, now, events.keys(), mark)
-        stale = (*changed_since(events, self.of, refs), *taken)
-        if stale:
-            show_warnings(stale)
+        part = Part(scope)
+        states = BeforeAndNow(before, now, scope.prune, Undone("", self.of, self.reason, {}))
+        later = changed_since(events, self.of, refs)
+        desired, undone, refused = states.undoing_part(
+            later, events.keys(), lambda key: part.names(*known[key])
+        )
+        if refused:
+            show_warnings(refused)
             raise StalePlanError(
-                f"{len(stale)} object(s) cannot go back to what they were before run {self.of}",
+                f"{len(refused)} object(s) cannot go back to what they were before run {self.of}",
                 remedy="Undo the later run first, or leave the object out with --keep REF. "
                 "Nothing was written.",
             )
-        redo = frozenset(ref.folded for key, ref in refs.items() if key in events)
+        redo = frozenset(ref.folded for key, ref in refs.items() if key in undone)
         allowed = replace(allowed, redo=redo)
         # An application that lacks its secret is no matter of this undo, unless the run wrote it.
         objects = {
-            key: each if each.id in events else replace(each, has_secret=None)
+            key: each if each.id in undone else replace(each, has_secret=None)
             for key, each in now.objects.items()
         }
         read = _AsRead(client, replace(now, objects=objects))
-        warnings = (*notes, *self.notes, *still_declared(before, now, events.keys(), self.declared))
+        warnings = (*notes, *self.notes, *states.still_declared(undone, self.declared))
         return Wanted(desired, allowed, warnings, read)
+
+    def _spared(self, known: Mapping[str, Collection[ResourceRef]]) -> Collection[str]:
+        """Return the ids of what ``--keep`` names, by the name before the run or the one of now.
+
+        Raises:
+            UsageError: it names nothing.
+        """
+        kept = {each.key for each in self.keep}
+        found = {key: {ref.key for ref in refs} & kept for key, refs in known.items()}
+        unknown = kept.difference(*found.values())
+        if unknown:
+            named = next(each for each in self.keep if each.key in unknown)
+            raise UsageError(
+                f"--keep names nothing that is held: {named}", remedy="Correct the name."
+            )
+        return {key for key, refs in found.items() if refs}
 
     def with_manifests(self, paths: Sequence[str], chosen: Configured) -> Undoing:
         """Return it with what manifests declare; that they cannot be read is a note."""

@@ -6,16 +6,18 @@ What the run made is declared nowhere: a leftover, which only ``--prune`` delete
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from reconciler.diagnostics import Diagnostic, error, note, warning
 from reconciler.plan.between import as_declared
 from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Change, Create, Delete, Plan
+from reconciler.plan.references import renamed_in
 from reconciler.plan.undone import undone_values
 from reconciler.resources.ref import ResourceRef
+from reconciler.resources.references import references
 from reconciler.state import (
     DesiredState,
     FeedEvent,
@@ -64,15 +66,15 @@ def rotated_by(event: FeedEvent, run: str) -> Iterator[Diagnostic]:
 
 def changed_since(
     events: Mapping[str, Sequence[FeedEvent]], run: str, names: Mapping[str, ResourceRef]
-) -> Sequence[Diagnostic]:
-    """Return an error for each object that another changed since a run first wrote to it.
+) -> Mapping[str, Diagnostic]:
+    """Return an error for each object that another changed since a run first wrote to it, by id.
 
     Args:
         events: Of each object that the run wrote to, by its id, oldest first.
         run: The run to undo.
         names: Refs of the objects by their ids.
     """
-    found = []
+    found = {}
     for key, happened in sorted(events.items()):
         first = next(n for n, each in enumerate(happened) if each.context.get("run") == run)
         later = _standing(happened[first:], run)
@@ -84,7 +86,7 @@ def changed_since(
             first_undo = f"Undo run {by} first, or leave" if by else "Leave"
             keep = f": --keep {ref.address}" if ref else ""
             said = f"{named} was changed by {what} at {last.at}. {first_undo} the object out{keep}."
-            found.append(error(STALE, "an object was changed since", said, ref=ref))
+            found[key] = error(STALE, "an object was changed since", said, ref=ref)
     return found
 
 
@@ -102,61 +104,155 @@ def _standing(happened: Sequence[FeedEvent], run: str) -> Sequence[FeedEvent]:
     return later
 
 
-def still_declared(
-    before: ObservedState,
-    now: ObservedState,
-    written: Collection[str],
-    declared: Collection[ResourceRef],
-) -> Sequence[Diagnostic]:
-    """Return a warning for each object that a run made and manifests declare.
+@dataclass(frozen=True, slots=True)
+class BeforeAndNow:
+    """What was held before a run that is undone, and what is held now.
 
-    Organizations and projects are never deleted.
-
-    Args:
-        before: What was held before the run.
-        now: What is held.
-        written: Ids of the objects that are undone.
-        declared: Keys of what the manifests declare.
+    Attributes:
+        prune: Whether what the run made is deleted.
+        placeholder: A mark that says that the changes are those of an undo.
     """
-    made = set(written) - {each.id for each in before.everything}
-    return tuple(
-        warning(
-            "UNDO-STILL-DECLARED",
-            "what this undo deletes is still declared",
-            f"The run made {each.ref}. Revert the commit, or take it out of the manifests.",
-            ref=each.ref,
+
+    before: ObservedState
+    now: ObservedState
+    prune: bool
+    placeholder: Undone
+
+    def made(self, written: Collection[str]) -> Sequence[ObservedObject]:
+        """Return what the run made of the objects of these ids, if it is still held."""
+        ids = set(written) - {each.id for each in self.before.everything}
+        return [each for each in self.now.everything if each.id in ids]
+
+    def still_declared(
+        self, written: Collection[str], declared: Collection[ResourceRef]
+    ) -> Sequence[Diagnostic]:
+        """Return a warning for each object that the run made and manifests declare.
+
+        Organizations and projects are never deleted.
+
+        Args:
+            written: Ids of the objects that are undone.
+            declared: Keys of what the manifests declare.
+        """
+        return tuple(
+            warning(
+                "UNDO-STILL-DECLARED",
+                "what this undo deletes is still declared",
+                f"The run made {each.ref}. Revert the commit, or take it out of the manifests.",
+                ref=each.ref,
+            )
+            for each in self.made(written)
+            if each.ref.key in declared and each.ref.kind not in _LEFT
         )
-        for each in now.everything
-        if each.id in made and each.ref.key in declared and each.ref.kind not in _LEFT
-    )
+
+    def undoing(self, written: Collection[str]) -> tuple[DesiredState, Mapping[str, Diagnostic]]:
+        """Return what an undo wants the service to hold, and why objects cannot go back, by id.
+
+        ``written`` are the ids of the objects that are undone.
+        """
+        held = {each.id: each.ref for each in self.now.everything}
+        comes = {
+            each.id: _as_it_was(each, held, self.placeholder)
+            for each in self.before.everything
+            if each.id in written
+        }
+        # What refers to an object that gets its old name back must not ask for the present one.
+        names = {held[key].key: each.ref.name for key, each in comes.items() if key in held}
+        stays = [
+            (each.id, renamed_in(as_declared(each), names))
+            for each in self.now.everything
+            if each.id not in written
+        ]
+        made = {each.ref.key: each for each in self.made(written)}
+        refused = {} if self.prune else dict(_unpruned(comes, made))
+        resources: dict[ResourceRef, Resource] = {}
+        for key, each in chain(stays, comes.items()):
+            if each.ref.key in resources:
+                said = f"{each.ref} is now the name of another object. Rename or remove that one."
+                refused[key] = error(STALE, "a name is taken", said, ref=each.ref)
+            resources[each.ref.key] = each
+        refused |= _lacking(comes, {*resources, *([] if self.prune else made)})
+        if self.prune:
+            refused |= _in_use([each for _, each in stays], made)
+        organizations = tuple(sorted({each.organization for each in held.values()}))
+        return DesiredState(resources, organizations), refused
+
+    def undoing_part(
+        self,
+        refused: Mapping[str, Diagnostic],
+        written: Collection[str],
+        selects: Callable[[str], bool],
+    ) -> tuple[DesiredState, Collection[str], Sequence[Diagnostic]]:
+        """Return what the undo of a part wants, the ids of what is undone, and what refuses it.
+
+        What is not selected and cannot go back stays as it is held. So does what the run made and
+        is not selected: no object is deleted because another one needs its name.
+
+        Args:
+            refused: Errors about objects that were changed since, by their ids.
+            written: Ids of the objects that the run wrote to.
+            selects: Returns whether the object of an id is selected.
+        """
+        undone = set(written)
+        made = (each.id for each in self.made(written))
+        left = {key for key in chain(refused, made) if not selects(key)}
+        while True:
+            undone -= left
+            desired, found = self.undoing(undone)
+            found = {**found, **{key: each for key, each in refused.items() if key in undone}}
+            left = {key for key in found if key in undone and not selects(key)}
+            if not left:
+                return desired, undone, tuple(each for _, each in sorted(found.items()))
 
 
-def undoing(
-    before: ObservedState,
-    now: ObservedState,
-    written: Collection[str],
-    placeholder: Undone,
-) -> tuple[DesiredState, Sequence[Diagnostic]]:
-    """Return what an undo wants the service to hold, and an error for each name that is taken.
+def _unpruned(
+    comes: Mapping[str, Resource], made: Mapping[ResourceRef, ObservedObject]
+) -> Iterator[tuple[str, Diagnostic]]:
+    """Yield an error for each name that is that of what the run made, which nothing deletes."""
+    for key, each in comes.items():
+        if each.ref.key in made:
+            said = (
+                f"{each.ref} is now the name of an object that the run made. Give --prune to "
+                f"delete that one, or leave the object out: --keep {each.ref.address}."
+            )
+            yield key, error(STALE, "a name is taken", said, ref=each.ref)
 
-    Args:
-        before: What was held before the run.
-        now: What is held.
-        written: Ids of the objects that are undone.
-        placeholder: A mark that says that these are changes of an undo.
-    """
-    stays = [as_declared(each) for each in now.everything if each.id not in written]
-    ids = {each.id for each in now.everything}
-    comes = [_as_it_was(each, ids, placeholder) for each in before.everything if each.id in written]
-    resources: dict[ResourceRef, Resource] = {}
-    taken = []
-    for each in chain(stays, comes):
-        if each.ref.key in resources:
-            said = f"{each.ref} is now the name of another object. Rename or remove that one."
-            taken.append(error(STALE, "a name is taken", said, ref=each.ref))
-        resources[each.ref.key] = each
-    names = {each.ref.organization for each in now.everything}
-    return DesiredState(resources, tuple(sorted(names))), taken
+
+def _lacking(
+    comes: Mapping[str, Resource], there: Collection[ResourceRef]
+) -> Mapping[str, Diagnostic]:
+    """Return an error for each object that named what is not there any more, by id."""
+    found = {}
+    for key, each in comes.items():
+        gone = next((ref for ref in _named_by(each) if ref.key not in there), None)
+        if gone is not None:
+            said = (
+                f"{each.ref} named {gone} before the run, and that is not held now. Leave the "
+                f"object out: --keep {each.ref.address}."
+            )
+            found[key] = error(STALE, "what an object needs is gone", said, ref=each.ref)
+    return found
+
+
+def _in_use(
+    stays: Iterable[Resource], made: Mapping[ResourceRef, ObservedObject]
+) -> Mapping[str, Diagnostic]:
+    """Return an error for each object that the run made and that others name by now, by id."""
+    found = {}
+    for each in stays:
+        for ref in _named_by(each):
+            if ref.key in made:
+                held = made[ref.key]
+                said = (
+                    f"{held.ref} was made by the run, and {each.ref} names it since. Undo that "
+                    f"change first, or leave the object out: --keep {held.ref.address}."
+                )
+                found[held.id] = error(STALE, "what would be deleted is in use", said, ref=held.ref)
+    return found
+
+
+def _named_by(resource: Resource) -> Iterator[ResourceRef]:
+    return (ref for ref, _ in references(resource.ref, resource.spec))
 
 
 def _as_it_was(held: ObservedObject, ids: Collection[str], placeholder: Undone) -> Resource:
