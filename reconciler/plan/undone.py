@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, error
-from reconciler.plan.diff import OWNER, field_changes
+from reconciler.plan.diff import CREDENTIAL, OWNER, field_changes
 from reconciler.plan.digest import hash_of
 from reconciler.plan.model import Change, Create, Delete, held_of, ref_of
 from reconciler.resources.fields import Spec, SpecValue
@@ -15,6 +15,9 @@ from reconciler.state import ObservedState, Undone
 UNDONE = "GUARD-UNDONE"
 ITSELF = ""
 """Name that stands for the object itself among the values of a mark."""
+
+_NOT_DECLARED = frozenset({OWNER, CREDENTIAL})
+"""Fields of a change that no manifest has a value of: a plan cannot bring them back."""
 
 
 def value_digest(value: SpecValue) -> str:
@@ -36,7 +39,7 @@ def undone_values(change: Change) -> Mapping[str, str]:
     return {
         each.name: value_digest(each.before)
         for each in field_changes(change)
-        if each.name != OWNER and each.before is not None and not each.kept
+        if each.name not in _NOT_DECLARED and not each.kept
     }
 
 
