@@ -18,6 +18,7 @@ from reconciler.plan.references import renamed_in
 from reconciler.plan.undone import undone_values
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.references import references
+from reconciler.resources.undone import MOST_TEXT
 from reconciler.state import (
     DesiredState,
     FeedEvent,
@@ -268,10 +269,32 @@ def marked(plan: Plan, mark: Undone) -> Plan:
 
 
 def _marked(change: Change, mark: Undone) -> Change:
-    values = dict(undone_values(change))
-    own = mark._replace(values=values) if values else None
+    values = undone_values(change)
+    own = mark._replace(values=dict(values)) if values else None
     if isinstance(change, Delete):
         return replace(change, undone=own)
     if isinstance(change, Create):
         return Create(replace(change.resource, undone=own))
+    earlier = change.held.undone
+    if earlier is not None:
+        own = _both(earlier, own) if own else earlier
     return replace(change, resource=replace(change.resource, undone=own))
+
+
+def _both(earlier: Undone, mark: Undone) -> Undone:
+    """Return a mark that keeps what an earlier undo of the object took back as well."""
+    if earlier.values.keys() <= mark.values.keys():
+        return mark
+    return Undone(
+        _joined(earlier.run, mark.run),
+        _joined(earlier.of, mark.of),
+        _joined(earlier.reason, mark.reason),
+        {**earlier.values, **mark.values},
+    )
+
+
+def _joined(earlier: str, later: str) -> str:
+    """Return two texts of a mark as one; the later one alone where there is no room."""
+    texts = list(dict.fromkeys(text for text in (earlier, later) if text))
+    both = ", ".join(texts)
+    return both if len(both) <= MOST_TEXT else later

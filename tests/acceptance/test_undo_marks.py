@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-import pytest
-
 from tests.acceptance.conftest import Place, an_action, an_application, an_idp, write
 from tests.acceptance.test_action_flows import ACCESS_TOKEN, USERINFO, a_flow
 from tests.acceptance.test_moments import applied, exported
@@ -88,3 +86,73 @@ def test_a_field_that_was_absent_or_is_absent_again_stays_undone(ours: Place) ->
     assert again.code == 3, again.all
     for named in OPTIONAL.values():
         assert all(name in again.err for name in named), again.err
+
+
+def test_marks_of_one_undo_after_the_other_are_kept_together(ours: Place) -> None:
+    """The later undo does not end what the earlier one keeps undone."""
+    one = an_action(timeout="7s")
+    first = run_of(applied(ours.run, ours.manifests, greet=one))
+    both = an_action(timeout="7s", allowedToFail=True)
+    second = run_of(applied(ours.run, ours.manifests, greet=both))
+    undone(ours.run, second)
+    undone(ours.run, first)
+
+    whole = ours.run("plan", "--detailed-exitcode")
+    write(ours.manifests / "greet.yaml", an_action(allowedToFail=True))
+    later = ours.run("plan", "--detailed-exitcode")
+    write(ours.manifests / "greet.yaml", one)
+    earlier = ours.run("plan", "--detailed-exitcode")
+    write(ours.manifests / "greet.yaml", an_action(timeout="8s"))
+    other = ours.run("plan", "--detailed-exitcode")
+
+    assert (whole.code, later.code, earlier.code) == (3, 3, 3), whole.all + later.all + earlier.all
+    assert "timeout, allowedToFail" in whole.err
+    assert first in whole.err
+    assert second in whole.err
+    assert other.code == 2, other.all
+
+
+def test_a_name_that_an_undo_took_back_is_not_given_to_a_new_object(ours: Place) -> None:
+    """Without metadata.id the rename is a create; the old name in another manifest is no rename."""
+    held = ours.direct.objects()["greet"]["id"]
+    before = (ours.manifests / "greet.yaml").read_text()
+    renamed = an_action("welcome")
+    pinned = with_metadata(renamed, id=held)
+    undone(ours.run, run_of(applied(ours.run, ours.manifests, greet=pinned)))
+
+    again = ours.run("plan", "--detailed-exitcode")
+    write(ours.manifests / "greet.yaml", renamed)
+    made = ours.run("plan", "--detailed-exitcode")
+    pruned = ours.run("plan", "--detailed-exitcode", "--prune", "--allow-deletes", "9")
+    redo = ours.run("plan", "--detailed-exitcode", "--redo", "Action/acme/welcome")
+    old = ours.run("plan", "--detailed-exitcode", "--redo", "Action/acme/greet")
+    write(ours.manifests / "greet.yaml", before + "\n---\n" + renamed)
+    beside = ours.run("plan", "--detailed-exitcode")
+
+    assert again.code == 3, again.all
+    for blocked in (made, pruned):
+        assert blocked.code == 3, blocked.all
+        assert "GUARD-UNDONE" in blocked.err
+        assert "--redo Action/acme/welcome" in blocked.err
+        assert "logins failed" in blocked.err
+    assert (redo.code, old.code, beside.code) == (2, 2, 2), redo.all + old.all + beside.all
+
+
+def test_a_flow_that_an_undo_brought_back_is_not_emptied_again(ours: Place) -> None:
+    """Nor is one made again that an undo removed."""
+    full = a_flow({USERINFO: ["greet"]})
+    made = run_of(applied(ours.run, ours.manifests, token=full))
+    gone = run_of(applied(ours.run, ours.manifests, token=a_flow({})))
+    second = undone(ours.run, gone)
+
+    emptied = ours.run("plan", "--detailed-exitcode")
+    undone(ours.run, undone(ours.run, second))
+    assert "COMPLEMENT_TOKEN" in exported(ours.run)
+    undone(ours.run, made)
+    write(ours.manifests / "token.yaml", full)
+    again = ours.run("plan", "--detailed-exitcode")
+
+    for blocked in (emptied, again):
+        assert blocked.code == 3, blocked.all
+        assert "GUARD-UNDONE" in blocked.err
+        assert "--redo ActionFlow/acme/COMPLEMENT_TOKEN" in blocked.err
