@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -60,6 +61,8 @@ class Undoing:
     Attributes:
         of: Id of the run.
         keep: What stays as it is held.
+        paths: Of the manifests; the default ones if there are none.
+        chosen: Of whose environment they are.
         declared: Keys of what the manifests declare, as far as they were read.
         notes: What was found in reading them.
     """
@@ -67,6 +70,8 @@ class Undoing:
     of: str
     reason: str
     keep: tuple[ResourceRef, ...]
+    paths: Sequence[str]
+    chosen: Configured
     declared: Collection[ResourceRef] = ()
     notes: Sequence[Diagnostic] = ()
 
@@ -142,10 +147,18 @@ class Undoing:
             )
         return {key for key, refs in found.items() if refs}
 
-    def with_manifests(self, paths: Sequence[str], chosen: Configured) -> Undoing:
+    def manifests(self) -> DesiredState:
+        """Return what the manifests declare.
+
+        Raises:
+            InvalidManifestsError: they have errors, or are not there.
+        """
+        return read_desired(self.paths, self.chosen)[0]
+
+    def with_manifests(self) -> Undoing:
         """Return it with what manifests declare; that they cannot be read is a note."""
         try:
-            desired, _ = read_desired(paths, chosen)
+            desired = self.manifests()
         except ReconcilerError as failure:
             note = warning(
                 "UNDO-MANIFESTS-NOT-READ",
@@ -155,6 +168,21 @@ class Undoing:
             )
             return replace(self, notes=(note,))
         return replace(self, declared=desired.resources.keys())
+
+
+def check_paths(paths: Sequence[str]) -> None:
+    """Refuse a path of manifests that leads nowhere; one that cannot be read stops no undo.
+
+    Raises:
+        UsageError: it does.
+    """
+    for path in paths:
+        if not os.path.lexists(path):
+            raise UsageError(
+                f"{visible(path)} does not exist",
+                remedy="Correct the path, or leave it out: an undo does not need manifests. "
+                "Nothing was written.",
+            )
 
 
 def _events_of(
