@@ -51,7 +51,7 @@ def test_manifests_that_cannot_be_read_stop_nothing(ours: Place) -> None:
 
 @pytest.mark.parametrize("part", [("--keep", GREET), ("--exclude", GREET)])
 def test_a_part_of_a_commit_is_not_reverted(ours: Place, part: tuple[str, str]) -> None:
-    """git revert would take back what stays as well; where nothing was undone nothing is said."""
+    """Git revert would take back what stays as well; where nothing was undone nothing is said."""
     commit_in(ours)
     assert ours.run("apply", "--auto-approve").code == 0
     applied(ours.run, ours.manifests, other=an_action("other"))
