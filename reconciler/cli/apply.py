@@ -46,13 +46,13 @@ from reconciler.cli.configured import (
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import clean_commit, read_whole, revision_of
-from reconciler.cli.moments import new_run
+from reconciler.cli.moments import new_run, organizations_of_run
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import say, timed
 from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.trees import Record, paused_now, record, refuse_paused
-from reconciler.cli.undoing import Undoing, check_paths, organizations_of
+from reconciler.cli.undoing import Undoing, check_paths
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import (
     BlockedPlanError,
@@ -190,9 +190,13 @@ def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, sco
 
 
 def of_service(run: Run, undo: Undoing) -> Run:
-    """Return a run that is about the organizations that the undone one wrote to."""
+    """Return a run that is about the organizations that the undone one wrote to.
+
+    Their events are read here and once more by ``with_wanted``: which organizations to lock must be
+    known before the lock, and whether an object was changed since is certain only under it.
+    """
     with open_reader(run.connection) as reader:
-        organizations = organizations_of(reader, undo.of)
+        organizations = organizations_of_run(reader, undo.of)
     undo = undo.with_manifests() if run.scope.prune else undo
     return replace(run, desired=DesiredState({}, organizations), undo=undo)
 

@@ -227,16 +227,3 @@ def _events_of(
         if key not in found and all(is_of(each, run) for each in happened)
     }
     return sequences, found, again, notes
-
-
-def organizations_of(reader: FeedReader, run: str) -> tuple[str, ...]:
-    """Return the organizations that a run wrote to."""
-    log = log_of(reader)
-    sequences = sequences_at(reader, log, At(run, run=run))
-    return tuple(
-        head.name
-        for head in log.every
-        if any(
-            each.context.get("run") == run for each in reader.changes(head.id, sequences[head.name])
-        )
-    )
