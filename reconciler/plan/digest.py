@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeGuard
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Update, held_of, ref_of, word
 from reconciler.resources.normal import without_idle
 from reconciler.resources.ref import ResourceRef, fold
-from reconciler.state import DesiredState, ObservedObject, Resource, without
+from reconciler.state import DesiredState, ObservedObject, Resource, left_to_others, without
 
 
 def plan_digest(plan: Plan) -> str:
@@ -86,7 +86,7 @@ def _is_shared(change: Change) -> TypeGuard[Update | Adopt]:
     plan was about.
     """
     return isinstance(change, Update | Adopt) and bool(
-        change.resource.ignored and not change.new_secret
+        left_to_others(change.resource) and not change.new_secret
     )
 
 
