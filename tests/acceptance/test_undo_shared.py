@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.acceptance.conftest import Place, an_application
+from tests.acceptance.conftest import Place, an_action, an_application
 from tests.acceptance.test_moments import applied, exported
+from tests.acceptance.test_run import Loop, loop
 from tests.acceptance.test_undo_cases import ours, run_of, undone, with_metadata
 
-__all__ = ["ours"]
+__all__ = ["loop", "ours"]
 
 CODE: Mapping[str, list[str]] = {"grantTypes": ["AUTHORIZATION_CODE"], "responseTypes": ["CODE"]}
 BOTH: Mapping[str, list[str]] = {
@@ -61,3 +62,23 @@ def test_a_field_that_the_run_left_to_others_is_what_they_made_of_it(ours: Place
     undone(ours.run, run_id)
 
     assert exported(ours.run) == before
+
+
+def test_a_run_refuses_what_does_not_fit_what_others_hold_before_any_write(loop: Loop) -> None:
+    """Nor does a heal stop: the commit before is what it heals to."""
+    first = {"manifests/web.yaml": web(CODE), "manifests/greet.yaml": an_action()}
+    loop.push(first)
+    secrets = ("--secrets-to", "file:kept")
+    assert loop.once("apply", *secrets).code == 0
+    commit = loop.applied()
+    loop.push({"manifests/web.yaml": web(BOTH, "grantTypes")})
+    loop.direct.change("greet", timeout="11s")
+    events = loop.events()
+
+    refused = loop.once("apply", *secrets)
+
+    assert refused.code == 3, refused.all
+    assert "GUARD-IGNORED" in refused.err
+    assert loop.applied() == commit
+    assert loop.held("web")["spec"]["responseTypes"] == ["OIDC_RESPONSE_TYPE_CODE"]
+    assert loop.events() - events <= 1  # the edit is healed or left, and nothing else is written
