@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 from reconciler.cli.configured import Configured
@@ -17,7 +18,7 @@ from reconciler.errors import ReconcilerError, StalePlanError, UsageError
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
 from reconciler.plan.selection import Part
-from reconciler.plan.undo import BeforeAndNow, changed_since, is_change, is_of, rotated_by
+from reconciler.plan.undo import BeforeAndNow, changed_since, is_change, rotated_by, takes_back
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import FeedReader, HistoryReader, ReadOnlyService
@@ -87,7 +88,7 @@ class Undoing:
         Raises:
             StalePlanError: an object was changed since; each is printed on stderr.
         """
-        sequences, events, again, notes = _events_of(client, self.of, scope.tree)
+        sequences, events, own, again, notes = _events_of(client, self.of, scope.tree)
         now = client.observe(names)
         before = client.observe_at({name: sequences[name] for name in names})
         check_complete(now)
@@ -98,18 +99,11 @@ class Undoing:
                 known.setdefault(each.id, []).append(each.ref)
         refs = {key: named[-1] for key, named in known.items()}
         spared = self._spared(known)
-        # What the run made and is gone by now is as it was before. So is what it removed, where an
-        # undo of it that was cut off has made it again.
-        back = {each.ref.key for each in now.everything if each.id in again}
-        held = {each.id for each in now.everything}
-        events = {
-            key: each
-            for key, each in events.items()
-            if key in refs and key not in spared and (key in held or refs[key].key not in back)
-        }
-        part = Part(scope)
-        states = BeforeAndNow(before, now, scope.prune, Undone("", self.of, self.reason, {}))
-        later = changed_since(events, self.of, refs)
+        # What the run made and is gone by now is as it was before.
+        events = {key: each for key, each in events.items() if key in refs and key not in spared}
+        part, mark = Part(scope), Undone("", self.of, self.reason, {})
+        states = BeforeAndNow(before, now, again, scope.prune, mark)
+        later = changed_since(events, self.of, own, refs)
         desired, undone, refused = states.undoing_part(
             later, events.keys(), lambda key: part.names(*known[key])
         )
@@ -188,11 +182,16 @@ def check_paths(paths: Sequence[str]) -> None:
 def _events_of(
     reader: FeedReader, run: str, tree: str
 ) -> tuple[
-    Mapping[str, int], Mapping[str, Sequence[FeedEvent]], Collection[str], Sequence[Diagnostic]
+    Mapping[str, int],
+    Mapping[str, Sequence[FeedEvent]],
+    Collection[str],
+    Collection[str],
+    Sequence[Diagnostic],
 ]:
     """Return where each organization stood before a run, and the events of what it wrote to.
 
-    Beside them are the ids of what only an undo of it wrote, and notes.
+    Beside them are the run and those that take it back, the ids of what only those wrote, and
+    notes.
 
     Raises:
         NoHistoryError: the service keeps no history.
@@ -221,9 +220,10 @@ def _events_of(
                 f"run {run} is of tree {visible(', '.join(sorted(trees)))}, not of {visible(tree)}",
                 remedy="Give --tree. Another tree's objects are never written to.",
             )
+    own = takes_back(run, chain.from_iterable(events.values()))
     again = {
         key
         for key, happened in events.items()
-        if key not in found and all(is_of(each, run) for each in happened)
+        if key not in found and all(each.context.get("run") in own for each in happened)
     }
-    return sequences, found, again, notes
+    return sequences, found, own, again, notes

@@ -49,9 +49,18 @@ def is_change(event: FeedEvent) -> bool:
     return event.type not in SIDE_EVENTS and not is_record and not gives_secret(event)
 
 
-def is_of(event: FeedEvent, run: str) -> bool:
-    """Return whether a run wrote an event, or an undo of it, which may have been cut off."""
-    return run in (event.context.get("run"), event.context.get("undo"))
+def takes_back(run: str, events: Iterable[FeedEvent]) -> Collection[str]:
+    """Return a run and those that take it back: its undo, an undo of the undo of that, and so on.
+
+    Each may have been cut off. ``events`` are all that were written since.
+    """
+    undone = {str(each.context.get("run")): each.context.get("undo") for each in events}
+    found, brings_back = {run}, {run}
+    while brings_back:
+        undoing = {each for each, of in undone.items() if of in brings_back} - found
+        found |= undoing
+        brings_back = {each for each, of in undone.items() if of in undoing} - found
+    return found
 
 
 def rotated_by(event: FeedEvent, run: str) -> Iterator[Diagnostic]:
@@ -66,19 +75,23 @@ def rotated_by(event: FeedEvent, run: str) -> Iterator[Diagnostic]:
 
 
 def changed_since(
-    events: Mapping[str, Sequence[FeedEvent]], run: str, names: Mapping[str, ResourceRef]
+    events: Mapping[str, Sequence[FeedEvent]],
+    run: str,
+    own: Collection[str],
+    names: Mapping[str, ResourceRef],
 ) -> Mapping[str, Diagnostic]:
     """Return an error for each object that another changed since a run first wrote to it, by id.
 
     Args:
         events: Of each object that the run wrote to, by its id, oldest first.
         run: The run to undo.
+        own: The run and those that take it back.
         names: Refs of the objects by their ids.
     """
     found = {}
     for key, happened in sorted(events.items()):
         first = next(n for n, each in enumerate(happened) if each.context.get("run") == run)
-        later = _standing(happened[first:], run)
+        later = _standing(happened[first:], own)
         if later:
             last, ref = later[-1], names.get(key)
             by = last.context.get("run")
@@ -91,8 +104,8 @@ def changed_since(
     return found
 
 
-def _standing(happened: Sequence[FeedEvent], run: str) -> Sequence[FeedEvent]:
-    """Return the changes by others that still stand; an undo of the run itself does not count."""
+def _standing(happened: Sequence[FeedEvent], own: Collection[str]) -> Sequence[FeedEvent]:
+    """Return the changes by others that still stand; ``own`` runs do not count."""
     later: list[FeedEvent] = []
     gone = set()
     for each in happened:
@@ -100,7 +113,7 @@ def _standing(happened: Sequence[FeedEvent], run: str) -> Sequence[FeedEvent]:
         if undoes and (undoes in gone or (later and later[-1].context.get("run") == undoes)):
             gone.add(undoes)
             later = [one for one in later if one.context.get("run") != undoes]
-        elif not is_of(each, run):
+        elif each.context.get("run") not in own:
             later.append(each)
     return later
 
@@ -110,12 +123,14 @@ class BeforeAndNow:
     """What was held before a run that is undone, and what is held now.
 
     Attributes:
+        again: Ids of what an undo of the run that was cut off has made again.
         prune: Whether what the run made is deleted.
         placeholder: A mark that says that the changes are those of an undo.
     """
 
     before: ObservedState
     now: ObservedState
+    again: Collection[str]
     prune: bool
     placeholder: Undone
 
@@ -159,10 +174,11 @@ class BeforeAndNow:
         }
         # What refers to an object that gets its old name back must not ask for the present one.
         names = {held[key].key: each.ref.name for key, each in comes.items() if key in held}
+        back = {each.ref.key for key, each in comes.items() if key not in held}
         stays = [
             (each.id, renamed_in(as_declared(each), names))
             for each in self.now.everything
-            if each.id not in written
+            if each.id not in written and not (each.id in self.again and each.ref.key in back)
         ]
         made = {each.ref.key: each for each in self.made(written)}
         refused = {} if self.prune else dict(_unpruned(comes, made))
