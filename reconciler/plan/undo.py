@@ -185,7 +185,10 @@ class BeforeAndNow:
         resources: dict[ResourceRef, Resource] = {}
         for key, each in chain(stays, comes.items()):
             if each.ref.key in resources:
-                said = f"{each.ref} is now the name of another object. Rename or remove that one."
+                said = (
+                    f"{each.ref} is now the name of another object. Rename or remove that one, or "
+                    f"leave the object out: --keep {each.ref.address}."
+                )
                 refused[key] = error(STALE, "a name is taken", said, ref=each.ref)
             resources[each.ref.key] = each
         refused |= _lacking(comes, {*resources, *([] if self.prune else made)})

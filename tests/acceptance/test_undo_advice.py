@@ -93,3 +93,17 @@ def test_a_path_that_leads_nowhere_is_refused_before_anything_is_written(ours: P
         assert "manifest does not exist" in refused.err
     assert exported(ours.run) == held
     undone(ours.run, run_id, "manifests")
+
+
+def test_a_stale_approval_of_an_undo_names_the_undo(ours: Place) -> None:
+    """By digest, and by a file with other options."""
+    run_id = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))
+    assert ours.run("undo", run_id, "--out", "undo.plan").code == 0
+
+    digest = ours.run("undo", run_id, "--digest", f"sha256:{'0' * 64}")
+    options = ours.run("apply", "undo.plan", "--prune")
+
+    for refused in (digest, options):
+        assert refused.code == 4, refused.all
+        assert f"Run `reconciler undo {run_id}` again" in refused.err
+        assert "reconciler plan" not in refused.err
