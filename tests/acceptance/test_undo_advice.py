@@ -6,7 +6,8 @@ import pytest
 
 from tests.acceptance.conftest import Place, an_action, write
 from tests.acceptance.test_moments import applied, exported
-from tests.acceptance.test_undo_cases import commit_in, ours, run_of, undone
+from tests.acceptance.test_undo import undone
+from tests.acceptance.test_undo_cases import commit_in, ours, run_of
 
 __all__ = ["ours"]
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from tests.acceptance.conftest import Place, an_action, an_application, an_idp, write
 from tests.acceptance.test_action_flows import ACCESS_TOKEN, USERINFO, a_flow
 from tests.acceptance.test_moments import applied, exported
 from tests.acceptance.test_project_roles import a_role
-from tests.acceptance.test_undo_cases import ours, run_of, undone, with_metadata
+from tests.acceptance.test_undo import undone
+from tests.acceptance.test_undo_cases import ours, run_of, with_metadata
 
 __all__ = ["ours"]
 
-OPTIONAL: Mapping[str, Mapping[str, object]] = {
+OPTIONAL: Mapping[str, Mapping[str, Any]] = {
     "web": {
         "postLogoutRedirectUris": ["https://web.example.com/bye"],
         "additionalOrigins": ["https://other.example.com"],
@@ -41,7 +43,7 @@ ADDRESSES = (
 )
 
 
-def manifests(said: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
+def manifests(said: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return manifests with the optional fields that are said and no others."""
     return {
         "web": an_application("web", **said.get("web", {})),

@@ -7,7 +7,8 @@ import pytest
 from tests.acceptance.conftest import Place, an_action, write
 from tests.acceptance.test_action_flows import ACCESS_TOKEN, USERINFO, a_flow
 from tests.acceptance.test_moments import applied, exported
-from tests.acceptance.test_undo_cases import ours, run_of, undone, with_metadata
+from tests.acceptance.test_undo import undone
+from tests.acceptance.test_undo_cases import ours, run_of, with_metadata
 
 __all__ = ["ours"]
 

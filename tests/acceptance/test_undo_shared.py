@@ -9,7 +9,8 @@ import pytest
 from tests.acceptance.conftest import Place, an_action, an_application
 from tests.acceptance.test_moments import applied, exported
 from tests.acceptance.test_run import Loop, loop
-from tests.acceptance.test_undo_cases import ours, run_of, undone, with_metadata
+from tests.acceptance.test_undo import undone
+from tests.acceptance.test_undo_cases import ours, run_of, with_metadata
 
 __all__ = ["loop", "ours"]
 
