@@ -170,7 +170,7 @@ def is_in_step(declared: Resource, held: ObservedObject) -> bool:
     no manifest says, nor a field that is ignored.
     """
     return (
-        holds(held, declared.spec, declared.ignored)
+        holds(held, declared.spec, left_to_others(declared))
         and held.ref.name == declared.ref.name
         and held.prevent_delete in {None, declared.prevent_delete}
         and held.critical in {None, declared.critical}
@@ -190,13 +190,22 @@ def without(names: Collection[str], spec: Spec) -> Spec:
     return {name: value for name, value in spec.items() if name not in names}
 
 
+def left_to_others(resource: Resource) -> frozenset[str]:
+    """Return the fields that a write leaves to others.
+
+    An undo leaves none: what others wrote since refuses it, and the run may have taken a field back
+    from them.
+    """
+    return resource.ignored if resource.undone is None else frozenset()
+
+
 def left_as_held(resource: Resource) -> Collection[str]:
     """Return the fields that updates send back as the service holds them at that moment.
 
     They are those that are ignored, and those that stay as held because no manifest says them.
     """
     unsaid = LEFT_AS_HELD[resource.ref.kind].keys() - resource.written
-    return resource.ignored | unsaid
+    return left_to_others(resource) | unsaid
 
 
 def completed(resource: Resource, held: ObservedObject) -> Resource:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import codecs
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reconciler.cli.git import uncommitted
+from reconciler.cli.git import CRLF, LF, checked_out_ends, uncommitted
 from reconciler.cli.manifests import git_folder
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.errors import LocalFileError, cannot_write
@@ -85,7 +85,7 @@ def files_of(work: Work) -> Sequence[File]:
             work.refused.append(refusal.finding)
         else:
             files += [found] if found.before != found.after else []
-    return [*_committed(files, work)]
+    return [*_same_after_checkout([*_committed(files, work)], work)]
 
 
 def _opened(target: Target, edits: Sequence[FileEdit], work: Work) -> File:
@@ -184,6 +184,40 @@ def _committed(files: Sequence[File], work: Work) -> Iterator[File]:
             )
         else:
             yield each
+
+
+def _same_after_checkout(files: Sequence[File], work: Work) -> Iterator[File]:
+    """Yield the files but for scripts whose line ends Git would change; those are refused.
+
+    A manifest may have any line ends: its values are the same.
+    """
+    names: dict[Path, list[str]] = defaultdict(list)
+    for each in files:
+        if each.before is not None and each.edits[0].text is not None:
+            names[each.top].append("/".join(each.parts))
+    ends = {(top, name): end for top, own in names.items() for name, end in _ends(top, own).items()}
+    for each in files:
+        end = ends.get((each.top, "/".join(each.parts)))
+        after = each.after.decode() if end is not None and each.after is not None else ""
+        if end is None or after.replace(CRLF, LF).replace(LF, end) == after:
+            yield each
+            continue
+        shown = "CRLF" if end == CRLF else "LF"
+        instead = "-text" if CRLF in after else "text eol=lf"
+        work.refused.append(
+            _refused(
+                each.target,
+                "ACCEPT-LINE-ENDS",
+                f"a checkout gives the script {shown} as line ends, and the service holds others",
+                f"Give the file `{instead}` in .gitattributes and commit that, then run the "
+                "command again; or take the change back with apply.",
+            ).finding
+        )
+
+
+def _ends(top: Path, names: Sequence[str]) -> Mapping[str, str]:
+    git = git_folder(top)
+    return checked_out_ends(names, git, top) if git is not None else {}
 
 
 def _uncommitted(top: Path, names: Sequence[str]) -> Collection[str] | None:

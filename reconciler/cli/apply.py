@@ -41,14 +41,13 @@ from reconciler.cli.configured import (
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import clean_commit, read_whole, revision_of
-from reconciler.cli.moments import log_of, new_run, sequences_at
+from reconciler.cli.moments import new_run, organizations_of_run
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import say, timed
-from reconciler.cli.parameter_types import At
 from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.trees import paused_now, record, refuse_paused
-from reconciler.cli.undoing import Undoing, organizations_of
+from reconciler.cli.undoing import Undoing, check_paths
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import (
     BlockedPlanError,
@@ -186,21 +185,24 @@ def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, sco
 
 
 def of_service(run: Run, undo: Undoing) -> Run:
-    """Return a run that is about the organizations that the undone one wrote to."""
+    """Return a run that is about the organizations that the undone one wrote to.
+
+    Their events are read here and once more by ``with_wanted``: which organizations to lock must be
+    known before the lock, and whether an object was changed since is certain only under it.
+    """
     with open_reader(run.connection) as reader:
-        organizations = organizations_of(reader, undo.of)
+        organizations = organizations_of_run(reader, undo.of)
+    undo = undo.with_manifests() if run.scope.prune else undo
     return replace(run, desired=DesiredState({}, organizations), undo=undo)
 
 
 def apply_undo(run: Run) -> int:
     """Carry out the undo of a run, and say what keeps Git true; return the exit code."""
-    code = apply_run(run)
-    if run.undo is not None and code == ExitCode.DONE:
+    code, plan = _applied(run)
+    if run.undo is not None and code == ExitCode.DONE and plan.changes:
         # The undo is done by now, also where the service cannot be asked once more.
         with suppress(ReconcilerError), open_reader(run.connection) as reader:
-            of = run.undo.of
-            begins = sequences_at(reader, log_of(reader), At(of, run=of))
-            say(keeps_git_true(reader, of, run.scope.tree, begins), err=True)
+            say(keeps_git_true(reader, run.undo, plan), err=True)
     return code
 
 
@@ -209,10 +211,10 @@ def _apply_saved_undo(run: Run, file: PlanFile, paths: Sequence[str], chosen: Co
 
     ``run`` has the options; what it wants is read from the service.
     """
+    check_paths(paths)
     saved = file.plan.scope
     scope = replace(run.scope, undo=saved.undo, keep=saved.keep)
-    undo = Undoing(saved.undo, file.reason, saved.keep)
-    undo = undo.with_manifests(paths, chosen) if scope.prune else undo
+    undo = Undoing(saved.undo, file.reason, saved.keep, paths, chosen)
     return apply_undo(of_service(replace(run, scope=scope), undo))
 
 
@@ -226,7 +228,12 @@ def with_wanted(run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
 
 
 def apply_run(run: Run) -> int:
-    """Take the lock, plan, get approval, and carry the plan out."""
+    """Take the lock, plan, get approval, and carry the plan out; return the exit code."""
+    return _applied(run)[0]
+
+
+def _applied(run: Run) -> tuple[int, Plan]:
+    """Do what ``apply_run`` does; return the plan as well."""
     with open_client(run.connection) as client:
         with locked(client, run.desired.organizations, run.lock_timeout):
             crashpoint("C1")
@@ -243,7 +250,7 @@ def apply_run(run: Run) -> int:
             code = _carry_out(run, approved, observed, client)
             crashpoint("C12")
         crashpoint("C13")
-        return code
+        return code, approved
 
 
 def _apply_to_new_store(run: Run) -> int:

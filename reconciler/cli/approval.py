@@ -98,11 +98,19 @@ class Approval:
             plan, observed = _preview_again(self.file, desired, same, (scope, allowed, files))
             known = self.file.digest
         if self.digest and self.digest != known:
-            raise _other_digest(self.digest, known, written_for(observed, self.digest))
+            begun = written_for(observed, self.digest)
+            raise _other_digest(self.digest, known, begun, _plan_again(plan.scope))
         return plan, observed
 
 
-def _other_digest(approved: str, now: str, begun: int) -> StalePlanError:
+def _plan_again(scope: Scope) -> str:
+    """Return what to do instead of a plan that is stale: the command that makes it anew."""
+    if not scope.undo:
+        return PLAN_AGAIN
+    return f"Run `reconciler undo {scope.undo}` again and review the new plan. Nothing was written."
+
+
+def _other_digest(approved: str, now: str, begun: int, again: str) -> StalePlanError:
     if begun:
         return StalePlanError(
             f"the plan that was approved was carried out in part: {begun} object(s) were written"
@@ -112,7 +120,7 @@ def _other_digest(approved: str, now: str, begun: int) -> StalePlanError:
         )
     return StalePlanError(
         "the plan is no longer the one that was approved",
-        remedy=f"Approved was {approved}; now it is {now}. {PLAN_AGAIN}",
+        remedy=f"Approved was {approved}; now it is {now}. {again}",
     )
 
 
@@ -246,21 +254,22 @@ def _check_use(file: PlanFile, now: int) -> None:
             f"the plan was made against a snapshot of {taken}, not against the service",
             remedy=f"It can be shown but not applied. {PLAN_AGAIN}",
         )
+    again = _plan_again(file.plan.scope)
     if now >= file.expires_at:
         ago = age_in_words(now - file.expires_at)
         raise StalePlanError(
             f"the plan has expired: it was good until {time_in_words(file.expires_at)} ({ago} ago)",
-            remedy=PLAN_AGAIN,
+            remedy=again,
         )
     if file.made_at > now + SKEW:
         raise StalePlanError(
             f"the plan was made in the future, at {time_in_words(file.made_at)}",
-            remedy=f"Check the clocks of both machines. {PLAN_AGAIN}",
+            remedy=f"Check the clocks of both machines. {again}",
         )
     if file.tool_version != __version__:
         raise StalePlanError(
             f"the plan was made by version {file.tool_version}, and this is {__version__}",
-            remedy=PLAN_AGAIN,
+            remedy=again,
         )
 
 
@@ -316,7 +325,8 @@ def _check_options(approved: Plan, plan: Plan) -> None:
     if options := other_options(approved, plan):
         raise StalePlanError(
             "the plan was made with other options",
-            remedy=f"It was made {', '.join(options)}: give the same to apply it. {PLAN_AGAIN}",
+            remedy=f"It was made {', '.join(options)}: give the same to apply it. "
+            f"{_plan_again(plan.scope)}",
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 _SECONDS = 10
@@ -45,6 +45,35 @@ def uncommitted(names: Sequence[str], git: Path, work_tree: Path) -> Collection[
     paths = [os.fsdecode(part) for entry in entries for part in (entry, entry[_MARK:])]
     folders = tuple(path for path in paths if path.endswith("/"))
     return [name for name in names if name in paths or (folders and name.startswith(folders))]
+
+
+LF, CRLF = "\n", "\r\n"
+
+
+def checked_out_ends(names: Sequence[str], git: Path, work_tree: Path) -> Mapping[str, str]:
+    """Return the line ends that a checkout gives to files of which Git changes them, by name.
+
+    Names are paths from the work tree. The attributes of the repository decide; what the settings
+    of one machine add is left out. A file that Git leaves as it is, or does not know, is not in it.
+    """
+    work = ("--literal-pathspecs", f"--git-dir={git}", f"--work-tree={work_tree}")
+    try:
+        done = _run(
+            [*work, "ls-files", "--eol", "-z", "--", *(str(work_tree / name) for name in names)],
+            work_tree,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return {}
+    found = {}
+    for entry in done.stdout.split(b"\0"):
+        about, _, path = entry.partition(b"\t")
+        index, _, attributes = about.decode("ascii", "replace").partition("attr/")
+        first, *others = attributes.split() or [""]
+        # text=auto leaves a file alone that was committed with CRLF.
+        is_left = first == "text=auto" and index.split()[:1] in (["i/crlf"], ["i/mixed"])
+        if first.startswith("text") and not is_left:
+            found[os.fsdecode(path)] = CRLF if "eol=crlf" in others else LF
+    return found
 
 
 _MARK = 3  # characters before the path in an entry; a path that something was renamed from has none

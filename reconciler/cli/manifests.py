@@ -56,8 +56,14 @@ def read_whole(
 
     Raises:
         InvalidManifestsError: with every finding, warnings included.
-        UsageError: a folder of another tree cannot be one.
+        UsageError: a folder of another tree cannot be one, or a part of the tree is to be pruned.
     """
+    if scope.is_partial and (scope.prune or scope.prune_unmanaged):
+        raise UsageError(
+            f"{'--prune' if scope.prune else '--prune-unmanaged'} is for a whole tree, and "
+            f"{'--target' if scope.target else '--exclude'} selects a part",
+            remedy="Leave one of them out. Nothing was written.",
+        )
     desired, warnings = read_desired(paths, chosen, scope.shard)
     if not (scope.prune or scope.prune_unmanaged or scope.other_tree):
         return desired, warnings, scope, None

@@ -84,6 +84,17 @@ def sequences_at(reader: FeedReader, log: Log, at: At) -> Mapping[str, int]:
     return {head.name: first.get(head.name, earliest) - 1 for head in log.heads}
 
 
+def organizations_of_run(reader: FeedReader, run: str) -> tuple[str, ...]:
+    """Return the names of the organizations that a run wrote to, in order.
+
+    Raises:
+        NoHistoryError: the service keeps no history.
+        ObjectNotFoundError: the caller sees no event of the run.
+        UsageError: several writers or trees used the id of the run.
+    """
+    return tuple(sorted(_first_events(reader, log_of(reader).every, run)))
+
+
 def _first_events(reader: FeedReader, heads: Collection[Head], run: str) -> Mapping[str, int]:
     """Return the sequence of a run's first event in each organization that has one, by name."""
     begins = max(0, int(run[:12], 16) * 1000 - SEARCHED_BEFORE * MICROS)

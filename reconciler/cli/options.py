@@ -367,17 +367,13 @@ def _connection(given: Mapping[str, Any]) -> Connection:
 
 
 def _scope(given: Mapping[str, Any]) -> Scope:
-    """Return the scope that settings describe; a command that writes nothing has few of them.
-
-    Raises:
-        UsageError: a part of the tree is to be pruned.
-    """
+    """Return the scope that settings describe; a command that writes nothing has few of them."""
     from reconciler.plan.model import Scope
 
     shard, taken = given.get("shard"), given.get("take_over", ())
     taken = {ref.key for ref in taken if not shard or shard.holds(ref.organization)}
     target, exclude = given["target"], given["exclude"]
-    scope = Scope(
+    return Scope(
         tree=given["tree"],
         prune=given.get("prune", False),
         prune_unmanaged=given.get("prune_unmanaged", False),
@@ -389,13 +385,6 @@ def _scope(given: Mapping[str, Any]) -> Scope:
         target=tuple(sorted({each for some in target for each in some.addresses})),
         exclude=tuple(sorted({each for some in exclude for each in some.addresses})),
     )
-    if scope.is_partial and (scope.prune or scope.prune_unmanaged):
-        raise UsageError(
-            f"{'--prune' if scope.prune else '--prune-unmanaged'} is for a whole tree, and "
-            f"{'--target' if target else '--exclude'} selects a part",
-            remedy="Leave one of them out. Nothing was written.",
-        )
-    return scope
 
 
 def _allowances(given: Mapping[str, Any]) -> Allowances:

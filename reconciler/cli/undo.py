@@ -21,7 +21,7 @@ from reconciler.cli.output import timed
 from reconciler.cli.parameter_types import MICROS, is_run
 from reconciler.cli.policies import PolicyFolders, judging
 from reconciler.cli.process import ExitCode
-from reconciler.cli.undoing import Undoing
+from reconciler.cli.undoing import Undoing, check_paths
 from reconciler.errors import ObjectNotFoundError, UsageError
 from reconciler.loop import LocalFiles, explained
 from reconciler.plan.digest import plan_digest
@@ -144,6 +144,7 @@ def undo_command(
         if last and os.path.lexists(of):  # the first of PATHS
             of, paths = "", (of, *paths)
         _check_named(of, last=last)
+        check_paths(paths)
         check_partial(chosen, scope)
         approval, _ = take_approval((), digest, chosen.name, place_of_store(connection.service))
         is_only_shown = bool(out) or (chosen.is_protected and not digest)
@@ -177,8 +178,7 @@ def undo_command(
                 despite_pause=despite_pause,
                 commit="",
             )
-            undo = Undoing(of, reason, keep)
-            run = of_service(run, undo.with_manifests(paths, chosen) if scope.prune else undo)
+            run = of_service(run, Undoing(of, reason, keep, paths, chosen))
             if not is_only_shown:
                 return apply_undo(run)
             plan, ready = _shown(run)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 from reconciler.cli.configured import Configured
@@ -15,14 +17,8 @@ from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import ReconcilerError, StalePlanError, UsageError
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
-from reconciler.plan.undo import (
-    changed_since,
-    is_change,
-    is_of,
-    rotated_by,
-    still_declared,
-    undoing,
-)
+from reconciler.plan.selection import Part
+from reconciler.plan.undo import BeforeAndNow, changed_since, is_change, rotated_by, takes_back
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import FeedReader, HistoryReader, ReadOnlyService
@@ -66,6 +62,8 @@ class Undoing:
     Attributes:
         of: Id of the run.
         keep: What stays as it is held.
+        paths: Of the manifests; the default ones if there are none.
+        chosen: Of whose environment they are.
         declared: Keys of what the manifests declare, as far as they were read.
         notes: What was found in reading them.
     """
@@ -73,6 +71,8 @@ class Undoing:
     of: str
     reason: str
     keep: tuple[ResourceRef, ...]
+    paths: Sequence[str]
+    chosen: Configured
     declared: Collection[ResourceRef] = ()
     notes: Sequence[Diagnostic] = ()
 
@@ -88,55 +88,71 @@ class Undoing:
         Raises:
             StalePlanError: an object was changed since; each is printed on stderr.
         """
-        sequences, events, again, notes = _events_of(client, self.of, scope.tree)
+        sequences, events, own, again, notes = _events_of(client, self.of, scope.tree)
         now = client.observe(names)
         before = client.observe_at({name: sequences[name] for name in names})
         check_complete(now)
         check_complete(before)
-        refs = {each.id: each.ref for state in (before, now) for each in state.everything}
-        kept = {each.key for each in self.keep}
-        unknown = [each for each in self.keep if each.key not in {refs[i].key for i in refs}]
-        if unknown:
-            raise UsageError(
-                f"--keep names nothing that is held: {unknown[0]}", remedy="Correct the name."
-            )
-        spared = {
-            each.id for state in (before, now) for each in state.everything if each.ref.key in kept
-        }
-        # What the run made and is gone by now is as it was before. So is what it removed, where an
-        # undo of it that was cut off has made it again.
-        back = {each.ref.key for each in now.everything if each.id in again}
-        held = {each.id for each in now.everything}
-        events = {
-            key: each
-            for key, each in events.items()
-            if key in refs and key not in spared and (key in held or refs[key].key not in back)
-        }
-        mark = Undone("", self.of, self.reason, {})
-        desired, taken = undoing(before, now, events.keys(), mark)
-        stale = (*changed_since(events, self.of, refs), *taken)
-        if stale:
-            show_warnings(stale)
+        known: dict[str, list[ResourceRef]] = {}
+        for state in (before, now):
+            for each in state.everything:
+                known.setdefault(each.id, []).append(each.ref)
+        refs = {key: named[-1] for key, named in known.items()}
+        spared = self._spared(known)
+        # What the run made and is gone by now is as it was before.
+        events = {key: each for key, each in events.items() if key in refs and key not in spared}
+        part, mark = Part(scope), Undone("", self.of, self.reason, {})
+        states = BeforeAndNow(before, now, again, scope.prune, mark)
+        later = changed_since(events, self.of, own, refs)
+        desired, undone, refused = states.undoing_part(
+            later, events.keys(), lambda key: part.names(*known[key])
+        )
+        if refused:
+            show_warnings(refused)
             raise StalePlanError(
-                f"{len(stale)} object(s) cannot go back to what they were before run {self.of}",
+                f"{len(refused)} object(s) cannot go back to what they were before run {self.of}",
                 remedy="Undo the later run first, or leave the object out with --keep REF. "
                 "Nothing was written.",
             )
-        redo = frozenset(ref.folded for key, ref in refs.items() if key in events)
+        redo = frozenset(ref.folded for key, ref in refs.items() if key in undone)
         allowed = replace(allowed, redo=redo)
         # An application that lacks its secret is no matter of this undo, unless the run wrote it.
         objects = {
-            key: each if each.id in events else replace(each, has_secret=None)
+            key: each if each.id in undone else replace(each, has_secret=None)
             for key, each in now.objects.items()
         }
         read = _AsRead(client, replace(now, objects=objects))
-        warnings = (*notes, *self.notes, *still_declared(before, now, events.keys(), self.declared))
+        warnings = (*notes, *self.notes, *states.still_declared(undone, self.declared))
         return Wanted(desired, allowed, warnings, read)
 
-    def with_manifests(self, paths: Sequence[str], chosen: Configured) -> Undoing:
+    def _spared(self, known: Mapping[str, Collection[ResourceRef]]) -> Collection[str]:
+        """Return the ids of what ``--keep`` names, by the name before the run or the one of now.
+
+        Raises:
+            UsageError: it names nothing.
+        """
+        kept = {each.key for each in self.keep}
+        found = {key: {ref.key for ref in refs} & kept for key, refs in known.items()}
+        unknown = kept.difference(*found.values())
+        if unknown:
+            named = next(each for each in self.keep if each.key in unknown)
+            raise UsageError(
+                f"--keep names nothing that is held: {named}", remedy="Correct the name."
+            )
+        return {key for key, refs in found.items() if refs}
+
+    def manifests(self) -> DesiredState:
+        """Return what the manifests declare.
+
+        Raises:
+            InvalidManifestsError: they have errors, or are not there.
+        """
+        return read_desired(self.paths, self.chosen)[0]
+
+    def with_manifests(self) -> Undoing:
         """Return it with what manifests declare; that they cannot be read is a note."""
         try:
-            desired, _ = read_desired(paths, chosen)
+            desired = self.manifests()
         except ReconcilerError as failure:
             note = warning(
                 "UNDO-MANIFESTS-NOT-READ",
@@ -148,14 +164,34 @@ class Undoing:
         return replace(self, declared=desired.resources.keys())
 
 
+def check_paths(paths: Sequence[str]) -> None:
+    """Refuse a path of manifests that leads nowhere; one that cannot be read stops no undo.
+
+    Raises:
+        UsageError: it does.
+    """
+    for path in paths:
+        if not os.path.lexists(path):
+            raise UsageError(
+                f"{visible(path)} does not exist",
+                remedy="Correct the path, or leave it out: an undo does not need manifests. "
+                "Nothing was written.",
+            )
+
+
 def _events_of(
     reader: FeedReader, run: str, tree: str
 ) -> tuple[
-    Mapping[str, int], Mapping[str, Sequence[FeedEvent]], Collection[str], Sequence[Diagnostic]
+    Mapping[str, int],
+    Mapping[str, Sequence[FeedEvent]],
+    Collection[str],
+    Collection[str],
+    Sequence[Diagnostic],
 ]:
     """Return where each organization stood before a run, and the events of what it wrote to.
 
-    Beside them are the ids of what only an undo of it wrote, and notes.
+    Beside them are the run and those that take it back, the ids of what only those wrote, and
+    notes.
 
     Raises:
         NoHistoryError: the service keeps no history.
@@ -184,22 +220,10 @@ def _events_of(
                 f"run {run} is of tree {visible(', '.join(sorted(trees)))}, not of {visible(tree)}",
                 remedy="Give --tree. Another tree's objects are never written to.",
             )
+    own = takes_back(run, chain.from_iterable(events.values()))
     again = {
         key
         for key, happened in events.items()
-        if key not in found and all(is_of(each, run) for each in happened)
+        if key not in found and all(each.context.get("run") in own for each in happened)
     }
-    return sequences, found, again, notes
-
-
-def organizations_of(reader: FeedReader, run: str) -> tuple[str, ...]:
-    """Return the organizations that a run wrote to."""
-    log = log_of(reader)
-    sequences = sequences_at(reader, log, At(run, run=run))
-    return tuple(
-        head.name
-        for head in log.every
-        if any(
-            each.context.get("run") == run for each in reader.changes(head.id, sequences[head.name])
-        )
-    )
+    return sequences, found, own, again, notes

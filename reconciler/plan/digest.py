@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeGuard
 from reconciler.plan.model import Change, Create, Delete, Plan, Rewrite, held_of, ref_of, word
 from reconciler.resources.normal import without_idle
 from reconciler.resources.ref import ResourceRef, fold
-from reconciler.state import DesiredState, ObservedObject, Resource, without
+from reconciler.state import DesiredState, ObservedObject, Resource, left_to_others, without
 
 
 def plan_digest(plan: Plan) -> str:
@@ -85,7 +85,9 @@ def _is_shared(change: Change) -> TypeGuard[Rewrite]:
     Only the sequence shows whether the secret that a change replaces is still the one that the
     plan was about.
     """
-    return isinstance(change, Rewrite) and bool(change.resource.ignored and not change.new_secret)
+    return isinstance(change, Rewrite) and bool(
+        left_to_others(change.resource) and not change.new_secret
+    )
 
 
 def _hash_before(change: Change, held: ObservedObject) -> str:

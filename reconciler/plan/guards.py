@@ -90,7 +90,7 @@ def blocks(
         *_partial_prune(changes, desired),
         *_uncarried(changes),
         *_protected(changes),
-        *undone_blocks(changes, observed, allowed.redo),
+        *undone_blocks(changes, desired, observed, allowed.redo),
         *_lockouts(changes, observed.caller_objects, allowed.lockouts),
         *_of_kinds(changes, observed, allowed.lockouts),
         *_adopted(changes, allowed),

@@ -16,7 +16,14 @@ from reconciler.plan.model import Pair
 from reconciler.plan.references import compared_by_names
 from reconciler.resources.nearest import NearOwners
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
-from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, completed
+from reconciler.state import (
+    DesiredState,
+    ObservedObject,
+    ObservedState,
+    Resource,
+    completed,
+    left_to_others,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,9 @@ def match(desired: DesiredState, observed: ObservedState) -> Matching:
 def _without_ignored(pair: Pair) -> Pair:
     """Return a pair that does not differ in ignored fields: those declared are for a new object."""
     resource, held = pair
-    return pair if held is None or not resource.ignored else (completed(resource, held), held)
+    if held is None or not left_to_others(resource):
+        return pair
+    return completed(resource, held), held
 
 
 def taken_names(matching: Matching, kept: Sequence[ObservedObject]) -> list[Diagnostic]:

@@ -14,7 +14,14 @@ from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import DEFAULT_TREE, ResourceRef, Shard
 from reconciler.resources.strict_json import SequenceNumber
-from reconciler.state import ObservedObject, OwedSecret, Resource, Undone, is_in_step
+from reconciler.state import (
+    ObservedObject,
+    OwedSecret,
+    Resource,
+    Undone,
+    is_in_step,
+    left_to_others,
+)
 
 # Changes have no slots, because each keeps its field differences once they are computed; see
 # ``diff.field_changes``.
@@ -148,7 +155,7 @@ def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
     False where the service does not report it, and where the way to sign in is left to others.
     """
     secrets = KINDS[resource.ref.kind].secrets
-    is_left = secrets is not None and secrets.field in resource.ignored
+    is_left = secrets is not None and secrets.field in left_to_others(resource)
     return held.has_secret is False and signs_in_with_secret(resource) and not is_left
 
 

@@ -32,7 +32,7 @@ from reconciler.plan.model import (
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import ResourceRef, read_shard
 from reconciler.resources.strict_json import Count, Seconds, SequenceNumber
-from reconciler.state import ObservedObject, OwedSecret, Resource
+from reconciler.state import ObservedObject, OwedSecret, Resource, Undone
 
 FORMAT = "reconciler-plan"
 FORMAT_VERSION = "1.0"
@@ -163,11 +163,14 @@ def _file(document: _PlanDocument) -> PlanFile:
     causes: dict[ResourceRef, dict[str, Cause]] = {}
     for each in document.causes:
         causes.setdefault(each.ref, {})[each.name] = Cause(*each[2:])
+    scope = document.options.scope()
+    # An undo decides ignored fields, too; the mark that it leaves says that it is one.
+    mark = Undone("", scope.undo, document.reason, {}) if scope.undo else None
     plan = like(
         Plan,
         document,
-        scope=document.options.scope(),
-        changes=tuple(map(SavedChange.planned, document.changes)),
+        scope=scope,
+        changes=tuple(change.planned(mark) for change in document.changes),
         blocks=tuple(map(SavedFinding.finding, document.blocks)),
         warnings=tuple(map(SavedFinding.finding, document.warnings)),
         causes=causes,
@@ -235,14 +238,14 @@ class SavedResource:
         """Return the form of a resource."""
         return like(cls, resource, place=_place_of(resource.source.place()))
 
-    def resource(self) -> Resource:
-        """Return the resource.
+    def resource(self, mark: Undone | None = None) -> Resource:
+        """Return the resource; ``mark`` is of the undo that it is of.
 
         Raises:
             SavedFileError: its spec is not one of its kind.
         """
         check_spec(self.ref.kind, self.spec, whole=True)
-        return like(Resource, self, source=OnePlace(self.place))
+        return like(Resource, self, source=OnePlace(self.place), undone=mark)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,19 +270,19 @@ class SavedChange:
         resource = None if isinstance(change, Delete) else SavedResource.of(change.resource)
         return like(cls, change, essence(change), resource=resource)
 
-    def planned(self) -> Change:
-        """Return the change.
+    def planned(self, mark: Undone | None = None) -> Change:
+        """Return the change; ``mark`` is of the undo that it is of.
 
         Raises:
             SavedFileError: it has no object or no resource where it needs one, or wrong hashes.
         """
-        change = self._unchecked()
+        change = self._unchecked(mark)
         if essence(change)[-2:] != (self.before, self.after):
             raise SavedFileError("has a change with wrong hashes")
         return change
 
-    def _unchecked(self) -> Change:
-        held, resource = self.held, self.resource.resource() if self.resource else None
+    def _unchecked(self, mark: Undone | None) -> Change:
+        held, resource = self.held, self.resource.resource(mark) if self.resource else None
         if held is not None:
             check_spec(held.ref.kind, held.spec, whole=False)
         if resource is not None and held is None and self.change == "create":

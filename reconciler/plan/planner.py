@@ -52,6 +52,7 @@ from reconciler.state import (
     Resource,
     completed,
     is_in_step,
+    left_to_others,
 )
 
 
@@ -168,7 +169,7 @@ def _left_inactive(
 def _left_to_others(pairs: Sequence[Pair], desired: DesiredState) -> Iterator[IgnoredField]:
     """Yield the ignored fields of what is held."""
     for resource, held in pairs:
-        for name in resource.ignored if held is not None else ():
+        for name in left_to_others(resource) if held is not None else ():
             declared = desired.resources[resource.ref.key].spec.get(name)
             yield IgnoredField(resource.ref, name, declared, resource.spec.get(name))
 

@@ -52,7 +52,7 @@ def compared_by_names(pairs: Sequence[Pair], leftover: Iterable[ObservedObject])
     wanted_names = {held.ref.key: held.ref.name for held in others}
     wanted_names |= {resource.ref.key: resource.ref.name for resource, _ in named}
     return [
-        (_named(resource, wanted_names), _named(found, held_names) if found else None)
+        (renamed_in(resource, wanted_names), renamed_in(found, held_names) if found else None)
         if resource.ref.kind in REFERRED
         else (resource, found)
         for resource, found in pairs
@@ -72,7 +72,8 @@ def _held_names(named: Sequence[Pair], others: Sequence[ObservedObject]) -> Name
     return names
 
 
-def _named(referring: ReferringT, names: Names) -> ReferringT:
+def renamed_in(referring: ReferringT, names: Names) -> ReferringT:
+    """Return what refers to others with the names that some of them have now, by their old ones."""
     spec = _spec_with(names, referring.ref, referring.spec)
     return referring if spec == referring.spec else replace(referring, spec=spec)
 

@@ -33,6 +33,24 @@ NAMED = 5
 """Addresses that an error lists at most."""
 
 
+class Part:
+    """What a scope names with ``--target`` and ``--exclude``; everything where it names nothing."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.targets, self.excluded = RefSet(scope.target), RefSet(scope.exclude)
+        self._begins_with_all = not scope.target
+
+    def names(self, *refs: ResourceRef) -> bool:
+        """Return whether an object is named, by its old name or its new one."""
+        if self.excludes(*refs):
+            return False
+        return self._begins_with_all or any(ref in self.targets for ref in refs)
+
+    def excludes(self, *refs: ResourceRef) -> bool:
+        """Return whether an object is left out by name."""
+        return any(ref in self.excluded for ref in refs)
+
+
 class Selection:
     """The part of a plan that its scope selects.
 
@@ -56,19 +74,20 @@ class Selection:
         Raises:
             UsageError: an address names nothing, and no approved plan had what it named.
         """
-        self._targets, self._excluded = RefSet(plan.scope.target), RefSet(plan.scope.exclude)
-        self._begins_with_all = not plan.scope.target
+        self._part = Part(plan.scope)
         if approved is None:
-            _refuse_unknown(plan, self._targets, self._excluded)
+            _refuse_unknown(plan, self._part)
         begun = {ref_of(change).key for change in approved.changes} if approved else set()
         self._planned = {ref_of(change).key: change for change in plan.changes}
         self._freeing = {key: change for change in plan.changes if (key := frees(change))}
         self._by_id = {
             held.id: key for key, each in self._planned.items() if (held := held_of(each))
         }
-        named = {key for key, each in self._planned.items() if self._names(*refs_of(each))}
+        named = {key for key, each in self._planned.items() if self._part.names(*refs_of(each))}
         self.changes = named | (begun & self._planned.keys())
-        self.in_step = {ref.key for ref in plan.in_step if ref.key in begun or self._names(ref)}
+        self.in_step = {
+            ref.key for ref in plan.in_step if ref.key in begun or self._part.names(ref)
+        }
         self.blocks = tuple(sorted(self._bring_needed(), key=lambda each: (each.ref, each.remedy)))
         brought = self.changes - named
         self.needed = tuple(ref for ref in map(ref_of, plan.changes) if ref.key in brought)
@@ -76,17 +95,12 @@ class Selection:
     def __contains__(self, ref: ResourceRef) -> bool:
         if ref.key in self._planned:
             return ref.key in self.changes
-        return ref.key in self.in_step or self._names(ref)
+        return ref.key in self.in_step or self._part.names(ref)
 
     def holds_secret(self, secret: OwedSecret) -> bool:
         """Return whether an owed secret is that of an application in it, renamed or not."""
         key = self._by_id.get(secret.id)
         return secret.ref in self if key is None else key in self.changes
-
-    def _names(self, *refs: ResourceRef) -> bool:
-        if any(ref in self._excluded for ref in refs):
-            return False
-        return self._begins_with_all or any(ref in self._targets for ref in refs)
 
     def _bring_needed(self) -> Iterator[Diagnostic]:
         """Add what is needed; yield an error for each change among it that is excluded."""
@@ -97,7 +111,7 @@ class Selection:
                 key = ref_of(needed).key
                 if key in self.changes:
                     continue
-                if any(ref in self._excluded for ref in refs_of(needed)):
+                if self._part.excludes(*refs_of(needed)):
                     yield _not_held(change, needed)
                 else:
                     self.changes.add(key)
@@ -147,7 +161,7 @@ def narrowed(plan: Plan, approved: Plan | None = None) -> Plan:
     return replace(part, left_out=left_out._replace(blocked=0))
 
 
-def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:
+def _refuse_unknown(plan: Plan, part: Part) -> None:
     """Refuse addresses that name nothing; one of another shard is left to that shard.
 
     Raises:
@@ -160,7 +174,7 @@ def _refuse_unknown(plan: Plan, targets: RefSet, excluded: RefSet) -> None:
         *(secret.ref for secret in plan.owed),
         *map(organization_ref, plan.organizations),  # no unmanaged object is an organization
     ]
-    for flag, wanted in (("--target", targets), ("--exclude", excluded)):
+    for flag, wanted in (("--target", part.targets), ("--exclude", part.excluded)):
         unknown = [each for each in wanted.without(known) if _is_of_shard(each, plan.scope)]
         if unknown:
             raise UsageError(

@@ -6,15 +6,19 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, error
-from reconciler.plan.diff import OWNER, field_changes
+from reconciler.plan.diff import CREDENTIAL, NAME, OWNER, field_changes
 from reconciler.plan.digest import hash_of
-from reconciler.plan.model import Change, Create, Delete, held_of, ref_of
+from reconciler.plan.model import Change, Create, Delete, empties, held_of, ref_of
 from reconciler.resources.fields import Spec, SpecValue
-from reconciler.state import ObservedState, Undone
+from reconciler.resources.ref import ResourceRef
+from reconciler.state import DesiredState, ObservedState, Undone
 
 UNDONE = "GUARD-UNDONE"
 ITSELF = ""
 """Name that stands for the object itself among the values of a mark."""
+
+_NOT_DECLARED = frozenset({OWNER, CREDENTIAL})
+"""Fields of a change that no manifest has a value of: a plan cannot bring them back."""
 
 
 def value_digest(value: SpecValue) -> str:
@@ -36,7 +40,7 @@ def undone_values(change: Change) -> Mapping[str, str]:
     return {
         each.name: value_digest(each.before)
         for each in field_changes(change)
-        if each.name != OWNER and each.before is not None and not each.kept
+        if each.name not in _NOT_DECLARED and not each.kept
     }
 
 
@@ -45,11 +49,11 @@ def brought_back(change: Change, observed: ObservedState) -> tuple[Undone, tuple
     mark = _mark_of(change, observed)
     if mark is None:
         return None
-    if isinstance(change, Delete):
-        return (mark, (ITSELF,)) if ITSELF in mark.values else None
     if isinstance(change, Create):
         is_same = mark.values.get(ITSELF) == spec_digest(change.resource.spec)
         return (mark, (ITSELF,)) if is_same else None
+    if isinstance(change, Delete) or empties(change):
+        return (mark, (ITSELF,)) if ITSELF in mark.values else None
     names = tuple(
         each.name
         for each in field_changes(change)
@@ -61,21 +65,50 @@ def brought_back(change: Change, observed: ObservedState) -> tuple[Undone, tuple
 
 
 def undone_blocks(
-    changes: Sequence[Change], observed: ObservedState, redo: Collection[str]
+    changes: Sequence[Change],
+    desired: DesiredState,
+    observed: ObservedState,
+    redo: Collection[str],
 ) -> Iterator[Diagnostic]:
     """Yield why changes must not bring back what an undo took back.
 
     ``redo`` are the folded addresses that ``--redo`` names. A change that is an undo itself, and so
     leaves a mark, is not judged.
     """
+    taken = _names_taken_back(desired, observed) if any(map(_makes, changes)) else {}
     for change in changes:
         held = held_of(change)
-        refs = [ref_of(change), *([held.ref] if held else [])]
-        if _is_undo(change) or any(ref.folded in redo for ref in refs):
+        ref = ref_of(change)
+        refs = [ref, *([held.ref] if held else [])]
+        if _is_undo(change) or any(each.folded in redo for each in refs):
             continue
         found = brought_back(change, observed)
         if found is not None:
             yield _block(change, *found)
+        elif _makes(change) and (lost := taken.get((ref.key[:3], value_digest(ref.name)))):
+            was, mark = lost
+            if was.folded not in redo:
+                yield _renamed_again(change, was, mark)
+
+
+def _makes(change: Change) -> bool:
+    return isinstance(change, Create)
+
+
+def _names_taken_back(
+    desired: DesiredState, observed: ObservedState
+) -> Mapping[tuple[object, str], tuple[ResourceRef, Undone]]:
+    """Return what has lost a name by an undo and is declared nowhere, by owner and digest.
+
+    A manifest with that name and without ``metadata.id`` is the rename once more.
+    """
+    marked = [(each, each.undone) for each in observed.everything if each.undone is not None]
+    pins = {each.pinned_id for each in desired.resources.values()} if marked else set()
+    return {
+        (held.ref.key[:3], mark.values[NAME]): (held.ref, mark)
+        for held, mark in marked
+        if NAME in mark.values and held.ref.key not in desired.resources and held.id not in pins
+    }
 
 
 def _is_undo(change: Change) -> bool:
@@ -92,17 +125,30 @@ def _mark_of(change: Change, observed: ObservedState) -> Undone | None:
 def _block(change: Change, mark: Undone, names: Sequence[str]) -> Diagnostic:
     ref = ref_of(change)
     if names == (ITSELF,):
-        is_delete = isinstance(change, Delete)
-        what, back = ("deleted", "brought it back") if is_delete else ("made", "removed it")
-        said = f"{ref} would be {what} again: run {mark.run} {back} when it undid run {mark.of}"
+        is_lost = not isinstance(change, Create)
+        what, back = ("deleted", "brought it back") if is_lost else ("made", "removed it")
+        said = f"would be {what} again, and run {mark.run} {back} (undo of run {mark.of})"
     else:
-        said = f"{ref} would get back {', '.join(names)}, which run {mark.run} undid (of {mark.of})"
+        said = f"would get back {', '.join(names)}, {_undone_by(mark)}"
+    return _again(change, ref, mark, said)
+
+
+def _renamed_again(change: Change, was: ResourceRef, mark: Undone) -> Diagnostic:
+    said = f"would be made with a name of {was}, {_undone_by(mark)}"
+    return _again(change, ref_of(change), mark, said)
+
+
+def _undone_by(mark: Undone) -> str:
+    return f"which was undone by run {mark.run} (undo of run {mark.of})"
+
+
+def _again(change: Change, ref: ResourceRef, mark: Undone, said: str) -> Diagnostic:
     reason = f" because: {mark.reason}" if mark.reason else ""
     return error(
         UNDONE,
         "an undone change would be applied again",
-        f"{said}{reason}. Change the manifests (git revert the commit that was undone); if it is "
-        f"meant after all, allow just that: --redo {shlex.quote(ref.address)}.",
+        f"{ref} {said}{reason}. Change the manifests (git revert the commit that was undone); if "
+        f"it is meant after all, allow just that: --redo {shlex.quote(ref.address)}.",
         None if isinstance(change, Delete) else change.resource.source.place("metadata", "name"),
         ref,
     )

@@ -25,6 +25,8 @@ ARGUMENTS = {
     "history": ["history", "Action/acme/greet"],
     "secret list": ["secret", "list"],
     "apply": ["apply", "--auto-approve"],
+    "undo --out": ["undo", "--last", "--out", "undo.plan"],
+    "undo": ["undo", "--last", "--auto-approve"],
     "pause, resume": ["pause", "--reason", "x", "--organization", "acme"],
     "secret deliver": ["secret", "deliver"],
     "secret rotate": ["secret", "rotate", "acme/shop/web", "--auto-approve", "--despite-pause"],

@@ -341,7 +341,7 @@ def test_an_undo_says_why_what_stays_and_what_keeps_git_true(ours: Place) -> Non
     assert f"git revert {commits[1]}" in ran.all
     assert "No changes. Nothing that the run wrote is to be taken back." in again.out
     assert other.code == 0, other.all
-    assert "Change the manifests" in other.all
+    assert "The manifests say the same as what is held now." in other.err
 
 
 def commit_in(place: Place) -> str:

@@ -33,7 +33,14 @@ from reconciler.rules.risks import (
     turned_on,
 )
 from reconciler.rules.texts import bare_variable, called_url_problems, duplicates, is_ordinary
-from reconciler.state import LET_THROUGH, DesiredState, ObservedObject, ObservedState, Resource
+from reconciler.state import (
+    LET_THROUGH,
+    DesiredState,
+    ObservedObject,
+    ObservedState,
+    Resource,
+    left_to_others,
+)
 
 _URI_LISTS = ("redirectUris", "postLogoutRedirectUris")
 _LISTS = (*_URI_LISTS, "additionalOrigins")
@@ -207,7 +214,7 @@ def _refused_updates(planned: Planned) -> Iterator[Diagnostic]:
     The findings of a manifest judge what it declares, which is not what is sent of these fields.
     """
     for resource, _ in planned.updated:
-        if resource.ignored and (problems := oidc_problems(resource.spec)):
+        if left_to_others(resource) and (problems := oidc_problems(resource.spec)):
             yield error(
                 "GUARD-IGNORED",
                 "what is ignored does not fit what is declared",

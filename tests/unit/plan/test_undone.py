@@ -68,6 +68,21 @@ def test_an_undoing_update_takes_back_what_is_held() -> None:
     assert undone_values(change) == {"timeout": value_digest("1s")}
 
 
+def test_a_field_that_was_absent_leaves_a_mark() -> None:
+    """Its value is none, and a plan that takes the field out again is blocked."""
+    said = declared(GREET, an_action(timeout="1s"))
+    bare = {name: value for name, value in said.spec.items() if name != "timeout"}
+    absent = replace(held(GREET, an_action()), spec=bare)
+    (change,) = build_plan(desired(*OWNERS, said), observed(*HOUSE, absent)).changes
+
+    values = undone_values(change)
+
+    assert values == {"timeout": value_digest(None)}
+    back = replace(said, spec={**bare, "timeout": None})
+    undone = replace(held(GREET, an_action(timeout="1s")), undone=MARK._replace(values=values))
+    assert codes(build_plan(desired(*OWNERS, back), observed(*HOUSE, undone))) == [UNDONE]
+
+
 @pytest.mark.parametrize(
     "text",
     [
