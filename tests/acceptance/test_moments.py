@@ -14,12 +14,11 @@ import pytest
 
 from reconciler.cli.clients import remote_service
 from reconciler.cli.connection import Connection
-from reconciler.cli.export import export_of
 from reconciler.service.build import open_postgres, open_sqlite
 from reconciler.service_client.client import read_only_client
 from tests.acceptance.conftest import Ran, Run, an_action, an_application, write
 from tests.acceptance.zitadel import ServeZitadel
-from tests.contract.test_past import Walk, head
+from tests.contract.test_past import check_each_export
 from tests.direct import Direct
 from tests.examples import Clock
 from tests.served import a_token, serving
@@ -332,16 +331,4 @@ def test_every_moment_of_a_random_walk_is_exported_by_a_server(
         ask = Asking(stack.enter_context(closing(service)), clock)
         ask.prepare()
         remote = stack.enter_context(remote_service(Connection(server.address, token_file=token)))
-        reader = read_only_client(remote)
-        walk = Walk(ask, seed=293)
-        moments = []
-        for _ in range(200):
-            walk.step()
-            held = reader.observe(["acme"])
-            moments.append((head(ask), held.objects, export_of(held)))
-
-        for sequence, objects, export in moments:
-            was = reader.observe_at({"acme": sequence})
-            assert was.objects == objects
-            assert export_of(was) == export
-    assert len({str(export) for _, _, export in moments}) > 100
+        check_each_export(ask, read_only_client(remote), seed=293)
