@@ -109,6 +109,7 @@ fuzz: $(READY)
 
 # The laws, for ten times as many random cases as `make test` tries.
 laws: $(READY)
+	@.ci/install-debian postgresql
 	TIMES=10 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/laws tests/unit \
 		tests/contract/test_model.py tests/contract/test_openapi.py \
 		tests/contract/test_schemas_and_models.py

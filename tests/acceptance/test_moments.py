@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -14,41 +14,26 @@ import pytest
 
 from reconciler.cli.clients import remote_service
 from reconciler.cli.connection import Connection
-from reconciler.cli.export import export_of
 from reconciler.service.build import open_postgres, open_sqlite
 from reconciler.service_client.client import read_only_client
 from tests.acceptance.conftest import Ran, Run, an_action, an_application, write
+from tests.acceptance.ways import WAYS, a_way
 from tests.acceptance.zitadel import ServeZitadel
-from tests.contract.test_past import Walk, head
+from tests.contract.test_past import check_each_export
 from tests.direct import Direct
 from tests.examples import Clock
 from tests.served import a_token, serving
 from tests.unit.service.asking import Asking
 
-KEY = {"RECONCILER_SEAL_KEY_FILE": "seal-key", "RECONCILER_SECRETS_TO": "file:kept"}
 
-
-@pytest.fixture(params=["embedded", "database", "served", "served database"])
+@pytest.fixture(params=WAYS)
 def ours(request: pytest.FixtureRequest, run: Run, small: Path, tmp_path: Path) -> Iterator[Run]:
     """Run the program against each way to a service of ours; the small tree is applied."""
-    with _way(request, run, tmp_path) as way:
-        first = way("apply", "--auto-approve")
+    postgres = partial(request.getfixturevalue, "postgres")
+    with a_way(request.param, run, tmp_path, postgres) as way:
+        first = way.run("apply", "--auto-approve")
         assert first.code == 0, first.all
-        yield way
-
-
-@contextmanager
-def _way(request: pytest.FixtureRequest, run: Run, tmp_path: Path) -> Iterator[Run]:
-    kind, store = request.param, "sqlite:.reconciler/identity.db"
-    if kind.endswith("database"):
-        store = request.getfixturevalue("postgres").new_address()
-    if not kind.startswith("served"):
-        yield partial(run, RECONCILER_SERVICE=store, **KEY)
-        return
-    with serving(tmp_path, store, "--seal-key-file", str(tmp_path / "seal-key")) as server:
-        token = a_token(run, server, "--name", "root", "--role", "admin")
-        known = {"RECONCILER_SERVICE": server.address, "RECONCILER_TOKEN": token}
-        yield partial(run, **known, RECONCILER_SECRETS_TO="file:kept")
+        yield way.run
 
 
 def last_event(way: Run) -> Mapping[str, Any]:
@@ -332,16 +317,4 @@ def test_every_moment_of_a_random_walk_is_exported_by_a_server(
         ask = Asking(stack.enter_context(closing(service)), clock)
         ask.prepare()
         remote = stack.enter_context(remote_service(Connection(server.address, token_file=token)))
-        reader = read_only_client(remote)
-        walk = Walk(ask, seed=293)
-        moments = []
-        for _ in range(200):
-            walk.step()
-            held = reader.observe(["acme"])
-            moments.append((head(ask), held.objects, export_of(held)))
-
-        for sequence, objects, export in moments:
-            was = reader.observe_at({"acme": sequence})
-            assert was.objects == objects
-            assert export_of(was) == export
-    assert len({str(export) for _, _, export in moments}) > 100
+        check_each_export(ask, read_only_client(remote), seed=293)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Place, Ran, Run, an_action, an_application, write
+from tests.acceptance.conftest import Ran, Run, an_action, an_application, write
 from tests.acceptance.test_action_flows import ACCESS_TOKEN, USERINFO, a_flow
-from tests.acceptance.test_moments import KEY, applied, exported
+from tests.acceptance.test_moments import applied, exported
 from tests.acceptance.test_project_roles import a_role
 from tests.acceptance.test_undo import GLASS, undone
+from tests.acceptance.ways import Way, a_way
 from tests.acceptance.zitadel import ServeZitadel
+from tests.direct import Direct
 from tests.running import running_server
 from tests.terminal import approved_after
 
@@ -24,20 +26,34 @@ REASON = "logins failed"
 ROLE = "ProjectRole/acme/shop/staff"
 
 
-@pytest.fixture
-def ours(place: Place) -> Place:
-    """Return a place with secrets kept for their receivers; the small tree is applied."""
-    known = {} if place.address else KEY
-    place = replace(place, run=partial(place.run, **known))
-    first = place.run("apply", "--auto-approve")
-    assert first.code == 0, first.all
-    return place
+@dataclass(frozen=True)
+class Ours:
+    """A service of ours, and the small tree, which is applied to it."""
+
+    way: Way
+    manifests: Path
+
+    @property
+    def run(self) -> Run:
+        return self.way.run
+
+    @property
+    def direct(self) -> Direct:
+        return self.way.direct
+
+    @property
+    def folder(self) -> Path:
+        return self.manifests.parent
 
 
-def known_to(place: Place) -> Mapping[str, str]:
-    """Return the environment that the program of a place is given."""
-    assert isinstance(place.run, partial)
-    return place.run.keywords
+@pytest.fixture(params=["embedded", "served", "served database"])
+def ours(request: pytest.FixtureRequest, run: Run, small: Path, tmp_path: Path) -> Iterator[Ours]:
+    """Return each way that manifests take to a service; the small tree is applied."""
+    postgres = partial(request.getfixturevalue, "postgres")
+    with a_way(request.param, run, tmp_path, postgres) as way:
+        first = way.run("apply", "--auto-approve")
+        assert first.code == 0, first.all
+        yield Ours(way, small)
 
 
 def run_of(ran: Ran) -> str:
@@ -50,7 +66,7 @@ def with_metadata(text: str, **metadata: object) -> str:
     return json.dumps(value)
 
 
-def test_what_an_undo_removed_is_made_again_only_with_redo(ours: Place) -> None:
+def test_what_an_undo_removed_is_made_again_only_with_redo(ours: Ours) -> None:
     run_id = run_of(applied(ours.run, ours.manifests, more=an_action("more")))
     undone(ours.run, run_id)
 
@@ -67,7 +83,7 @@ def test_what_an_undo_removed_is_made_again_only_with_redo(ours: Place) -> None:
     assert reverted.code == 0, reverted.all
 
 
-def test_what_an_undo_brought_back_is_deleted_again_only_with_redo(ours: Place) -> None:
+def test_what_an_undo_brought_back_is_deleted_again_only_with_redo(ours: Ours) -> None:
     text = (ours.manifests / "partner.yaml").read_text()
     run_id = run_of(applied(ours.run, ours.manifests, partner=""))
     undone(ours.run, run_id)
@@ -88,12 +104,12 @@ def test_what_an_undo_brought_back_is_deleted_again_only_with_redo(ours: Place) 
     assert reverted.code == 0, reverted.all
 
 
-def owner_of(place: Place, name: str) -> object:
+def owner_of(place: Ours, name: str) -> object:
     return place.direct.objects()[name].get("owner")
 
 
 @pytest.mark.parametrize("first", ["other", ""])
-def test_a_take_over_goes_back_to_the_tree_or_to_none(ours: Place, first: str) -> None:
+def test_a_take_over_goes_back_to_the_tree_or_to_none(ours: Ours, first: str) -> None:
     """No field differs: the owner alone."""
     if first:
         text = an_action("theirs")
@@ -118,7 +134,7 @@ def test_a_take_over_goes_back_to_the_tree_or_to_none(ours: Place, first: str) -
     assert owner_of(ours, "theirs") == "default"
 
 
-def test_an_adoption_goes_back_with_its_fields(ours: Place) -> None:
+def test_an_adoption_goes_back_with_its_fields(ours: Ours) -> None:
     org = ours.direct.objects()["greet"]["organizationId"]
     ours.direct("CreateAction", organization=org, name="theirs", script="function theirs() {}")
     before = exported(ours.run)
@@ -130,7 +146,7 @@ def test_an_adoption_goes_back_with_its_fields(ours: Place) -> None:
     assert not owner_of(ours, "theirs")
 
 
-def test_renames_roles_flows_marks_and_states_go_back_and_forth(ours: Place) -> None:
+def test_renames_roles_flows_marks_and_states_go_back_and_forth(ours: Ours) -> None:
     """All of it in one run, undone and undone again."""
     first = {
         "role": a_role("staff"),
@@ -160,7 +176,7 @@ def test_renames_roles_flows_marks_and_states_go_back_and_forth(ours: Place) -> 
     assert exported(ours.run) == after
 
 
-def test_an_application_that_was_deleted_comes_back_with_a_new_secret(ours: Place) -> None:
+def test_an_application_that_was_deleted_comes_back_with_a_new_secret(ours: Ours) -> None:
     """A new client id and secret: said before, allowed by name, delivered."""
     before = exported(ours.run)
     old = ours.direct.objects()["web"]["clientId"]
@@ -176,14 +192,10 @@ def test_an_application_that_was_deleted_comes_back_with_a_new_secret(ours: Plac
     assert exported(ours.run) == before
     new = ours.direct.objects()["web"]["clientId"]
     assert new != old
-    assert new in (receiver(ours) / "acme.shop.web.json").read_text()
+    assert new in (ours.folder / "kept" / "acme.shop.web.json").read_text()
 
 
-def receiver(place: Place) -> Path:
-    return place.folder / (".reconciler/secrets" if place.address else "kept")
-
-
-def test_a_rotated_secret_stays_rotated(ours: Place) -> None:
+def test_a_rotated_secret_stays_rotated(ours: Ours) -> None:
     """A run that only rotated leaves nothing to undo, and a later rotation is no conflict."""
     rotate = ("--rotate-missing", "acme/shop/web")
     changed = applied(ours.run, ours.manifests, web=an_application("web", devMode=True))
@@ -198,7 +210,7 @@ def test_a_rotated_secret_stays_rotated(ours: Place) -> None:
     assert "devMode: true" not in exported(ours.run)
 
 
-def test_half_an_apply_is_undone_as_far_as_it_went(ours: Place) -> None:
+def test_half_an_apply_is_undone_as_far_as_it_went(ours: Ours) -> None:
     before = exported(ours.run)
     for name in "abcdef":
         write(ours.manifests / f"{name}.yaml", an_action(name))
@@ -213,7 +225,7 @@ def test_half_an_apply_is_undone_as_far_as_it_went(ours: Place) -> None:
     assert exported(ours.run) == before
 
 
-def test_an_undo_that_was_cut_off_goes_on_when_it_is_asked_for_again(ours: Place) -> None:
+def test_an_undo_that_was_cut_off_goes_on_when_it_is_asked_for_again(ours: Ours) -> None:
     """Updates and what was deleted: what is back already is no change of another."""
     names = "abcdef"
     applied(ours.run, ours.manifests, **{name: an_action(name) for name in names})
@@ -235,7 +247,7 @@ def test_an_undo_that_was_cut_off_goes_on_when_it_is_asked_for_again(ours: Place
     assert ours.run("undo", run_id, "--auto-approve").code == 4
 
 
-def test_one_run_after_the_other_is_undone_the_latest_first(ours: Place) -> None:
+def test_one_run_after_the_other_is_undone_the_latest_first(ours: Ours) -> None:
     """The undo of the later run is no obstacle; once that is undone itself, it is one."""
     first = exported(ours.run)
     one = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))
@@ -256,7 +268,7 @@ def test_one_run_after_the_other_is_undone_the_latest_first(ours: Place) -> None
     assert exported(ours.run) == first
 
 
-def test_what_is_left_alone_is_not_named_as_deleted(ours: Place) -> None:
+def test_what_is_left_alone_is_not_named_as_deleted(ours: Ours) -> None:
     """A project that the run made stays, so that its manifest is no contradiction."""
     project = {"kind": "Project", "metadata": {"organization": "acme", "name": "second"}}
     text = json.dumps({"apiVersion": "reconciler/v1", **project})
@@ -269,7 +281,7 @@ def test_what_is_left_alone_is_not_named_as_deleted(ours: Place) -> None:
     assert "The run made Project acme/second." not in ran.err
 
 
-def test_a_change_between_the_plan_and_its_apply_is_not_lost(ours: Place) -> None:
+def test_a_change_between_the_plan_and_its_apply_is_not_lost(ours: Ours) -> None:
     """Another writer is faster than the yes: nothing of the object is written."""
     run_id = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))
     late = approved_after(
@@ -277,14 +289,14 @@ def test_a_change_between_the_plan_and_its_apply_is_not_lost(ours: Place) -> Non
         ours.folder,
         "undo",
         run_id,
-        **known_to(ours),
+        **ours.way.known,
     )
 
     assert late.code == 4, late.all
     assert "timeout: 8s" in exported(ours.run)
 
 
-def test_only_who_may_write_undoes_and_only_its_own_tree(ours: Place) -> None:
+def test_only_who_may_write_undoes_and_only_its_own_tree(ours: Ours) -> None:
     """Another tree's run, a run nobody made, a paused tree: nothing is written."""
     run_id = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))
     held = exported(ours.run)
@@ -304,7 +316,7 @@ def test_only_who_may_write_undoes_and_only_its_own_tree(ours: Place) -> None:
     assert despite.code == 0, despite.all
 
 
-def test_a_reason_that_is_no_text_is_refused_before_anything_is_planned(ours: Place) -> None:
+def test_a_reason_that_is_no_text_is_refused_before_anything_is_planned(ours: Ours) -> None:
     refused = ours.run("undo", "0" * 32, "--auto-approve", "--reason", "a\udcff")
 
     assert refused.code == 1, refused.all
@@ -320,7 +332,7 @@ def test_a_zitadel_is_refused_with_what_to_do_instead(run: Run, a_zitadel: Serve
     assert "reconciler plan --against FILE" in refused.err
 
 
-def test_an_undo_says_why_what_stays_and_what_keeps_git_true(ours: Place) -> None:
+def test_an_undo_says_why_what_stays_and_what_keeps_git_true(ours: Ours) -> None:
     """No manifest is behind its changes; what the run made stays without --prune."""
     commits = [commit_in(ours)]
     assert ours.run("apply", "--auto-approve").code == 0
@@ -344,7 +356,7 @@ def test_an_undo_says_why_what_stays_and_what_keeps_git_true(ours: Place) -> Non
     assert "The manifests say the same as what is held now." in other.err
 
 
-def commit_in(place: Place) -> str:
+def commit_in(place: Ours) -> str:
     """Commit everything, and return the commit."""
     git = ["git", "-c", "user.name=ana", "-c", "user.email=ana@example.com"]
     for words in (["init", "-q"], ["add", "manifests"], ["commit", "-qm", "x", "--allow-empty"]):
@@ -355,7 +367,7 @@ def commit_in(place: Place) -> str:
     return told.stdout.strip()
 
 
-def run_of_last(place: Place) -> str:
+def run_of_last(place: Ours) -> str:
     events = place.run("history", "--organization", "acme", "--format", "json").json["events"]
     return str(events[-1]["run"])
 

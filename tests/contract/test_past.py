@@ -12,6 +12,7 @@ from reconciler.cli.embedded import InProcessWire
 from reconciler.cli.export import export_of
 from reconciler.resources.call import Call
 from reconciler.service.operations.callers import Caller, Role
+from reconciler.service_client.port import ReadOnlyService
 from reconciler.service_client.read_only import OperationsReader
 from reconciler.service_client.wire import Answer, WireRefusal
 from tests.unit.service.asking import ADMIN, Asking
@@ -248,11 +249,9 @@ def test_a_list_that_is_none_is_refused(ask: Asking, ids: Any) -> None:
     assert "ids" in str(refusal)
 
 
-@pytest.mark.slow
-def test_every_moment_is_exported_as_it_was(ask: Asking) -> None:
-    """200 moments: the manifests of each are those that an export wrote then."""
-    reader = OperationsReader(InProcessWire(ask.service, ADMIN))
-    walk = Walk(ask, seed=292)
+def check_each_export(ask: Asking, reader: ReadOnlyService, seed: int) -> None:
+    """Take 200 steps; the manifests of each moment are those that an export wrote then."""
+    walk = Walk(ask, seed)
     moments = []
     for _ in range(200):
         walk.step()
@@ -265,6 +264,11 @@ def test_every_moment_is_exported_as_it_was(ask: Asking) -> None:
         assert then_held.incomplete == ()
         assert export_of(then_held) == export
     assert len({str(export) for _, _, export in moments}) > 100
+
+
+@pytest.mark.slow
+def test_every_moment_is_exported_as_it_was(ask: Asking) -> None:
+    check_each_export(ask, OperationsReader(InProcessWire(ask.service, ADMIN)), seed=292)
 
 
 def test_what_is_written_while_the_past_is_read_is_not_in_it(ask: Asking) -> None:

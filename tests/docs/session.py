@@ -27,6 +27,7 @@ _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _QUESTION = "Only the word yes will do: "
 _VARIES = (
     (re.compile(r"\b[0-9a-f]{64}\b"), "<digest>"),
+    (re.compile(r"\b[0-9a-f]{40}\b"), "<commit>"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "<instance>"),
     (re.compile(r"\b[0-9]{15,20}\b"), "<id>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?Z| UTC)?"), "<time>"),

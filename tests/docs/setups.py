@@ -92,6 +92,30 @@ sed -i '/the shop/a\\    - https://tv.example.com/cb' ../by-hand/web.yaml
 reconciler apply ../by-hand --tree by-hand --auto-approve
 """
 )
+A_BAD_COMMIT = (
+    f"mkdir live && cd live\n{_tree('manifests', 'greet')}"
+    """\
+git init --quiet; echo .reconciler > .gitignore; git add .; git commit --quiet --message first
+reconciler apply --auto-approve --secrets-to file:.reconciler/secrets
+sed -i 's/web.example.com/wrong.example.com/' manifests/web.yaml
+sed -i 's/{}"/{ api.log(ctx) }"/' manifests/greet.yaml
+git commit --quiet --all --message 'Move the shop'
+reconciler apply --auto-approve
+"""
+)
+A_WRONG_ADDRESS = (
+    f"mkdir ../past && cd ../past\n{_tree('manifests')}"
+    "reconciler apply --auto-approve --secrets-to file:kept > /dev/null\n"
+    "sed -i 's/web.example.com/wrong.example.com/' manifests/web.yaml"
+)
+A_LATER_RUN = """\
+cd ../live
+sed -i 's/web.example.com/moved.example.com/' manifests/web.yaml
+sed -i 's/{}"/{ return 1 }"/' manifests/greet.yaml
+RUN=$(reconciler apply --auto-approve --format json | jq -r .run)
+sed -i 's/return 1/return 2/' manifests/greet.yaml
+reconciler apply --auto-approve
+"""
 TWO_SERVICES = (
     "git init --quiet\n"
     f"{_tree('development/acme', 'greet', 'stay')}{_tree('production/acme', 'greet', 'stay')}"
@@ -213,10 +237,8 @@ BLOCKS: Mapping[str, Sequence[Before]] = {
     ),
     "docs/tutorial.md": ("",) * 18,
     "docs/way-back.md": (
-        ACME.format(folder="manifests")
-        + WEB.format(folder="manifests")
-        + "reconciler apply --auto-approve --secrets-to file:kept > /dev/null\n"
-        + "sed -i 's/web.example.com/wrong.example.com/' manifests/web.yaml",
-        "mkdir accept && cd accept\n" + A_CHANGE_BY_HAND,
+        *(A_BAD_COMMIT, "", "", "", ""),
+        *(A_WRONG_ADDRESS, A_LATER_RUN, ""),
+        f"mkdir ../accept && cd ../accept\n{A_CHANGE_BY_HAND}",
     ),
 }
