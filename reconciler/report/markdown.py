@@ -26,7 +26,7 @@ from reconciler.report.differences import (
 )
 from reconciler.report.findings import counts, finding_groups, rest_in_words
 from reconciler.report.groups import MANY, NAMED
-from reconciler.report.layout import BARE, Layout
+from reconciler.report.layout import BARE, Layout, wrapped
 from reconciler.report.place import as_code, place_as_marker, place_as_text
 from reconciler.report.plan_document import (
     OWED,
@@ -46,6 +46,8 @@ from reconciler.resources.ref import ResourceRef
 CLASSES_NAMED = 8
 LINE = 400
 PART_LONGEST = 200
+COLUMNS = 100
+"""Of a remedy in a fence, which is not wrapped where it is shown."""
 LINES = 120
 _TITLES = 140  # of sections that have room for nothing else
 _TOGETHER = "- Equal changes stand together: `reconciler plan --full` shows each."
@@ -229,7 +231,8 @@ def _findings(group: Sequence[Diagnostic]) -> list[str]:
 def _finding(finding: Diagnostic) -> list[str]:
     place = f"{visible(str(finding.location))}: " if finding.location else ""
     head = f"{place}{finding.severity.value} {finding.code}: {visible(finding.told)}"
-    return [_cut(head), _cut(f"    {visible(finding.remedy)}", 4 * LINE)]
+    remedy = _cut(f"    {visible(finding.remedy)}", 4 * LINE)
+    return [_cut(head), *wrapped(remedy, COLUMNS).split("\n")]
 
 
 def _risk(shown: Shown) -> list[str]:

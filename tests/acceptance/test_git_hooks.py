@@ -113,6 +113,23 @@ def test_a_push_shows_its_plan_once(desk: Git, tmp_path: Path) -> None:
     ):
         assert pushed.code == 0
         assert pushed.err.count(change) == 1, pushed.err
+        assert "Saved the plan" not in pushed.err  # in a folder that is gone by then
+
+
+def test_a_push_where_the_branch_that_is_applied_is_not_there_says_so(desk: Git) -> None:
+    """As with Git's own name of the first branch: it is not ``main``."""
+    desk("branch", "-m", "master")
+
+    first = desk("push", "-q", "origin", "master")
+    desk("push", "-q", "origin", "master:main")
+    later = desk("push", "-q", "origin", "master:idea")
+
+    assert first.code == 0
+    assert (
+        "reconciler: nothing is applied: the branch that is applied, main, is not there. Name "
+        "another one: git config reconciler.branch NAME" in first.err
+    )
+    assert "nothing is applied" not in later.err
 
 
 def test_a_push_to_main_is_applied(run: Run, desk: Git, tmp_path: Path) -> None:

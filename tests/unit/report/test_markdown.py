@@ -340,6 +340,18 @@ def test_many_findings_of_one_code_are_counted_in_a_comment() -> None:
     ]
 
 
+def test_what_a_guard_asks_for_is_broken_to_be_seen_whole() -> None:
+    """A fence is not wrapped: the flag was beyond the edge of the page."""
+    asked = (
+        "The limit is 30% where there are 10 or more. If that is meant, allow just that, for once:"
+    )
+    block = error("GUARD-MANY-UPDATES", "too many", f"{asked} --allow-updates 200.")
+
+    text = plan_as_markdown(a_plan(Create(declared(a_ref())), blocks=(block,)), "sqlite:x.db")
+
+    assert f"    {asked}\n    --allow-updates 200.\n" in text
+
+
 def test_nothing_to_do_is_said_in_one_heading() -> None:
     """A comment without news is short."""
     text = plan_as_markdown(a_plan(), "sqlite:x.db")
