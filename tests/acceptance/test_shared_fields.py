@@ -752,11 +752,14 @@ def test_what_is_held_and_does_not_fit_what_is_declared_is_refused_before_any_wr
     place: Place,
 ) -> None:
     """Validation judges what is declared, while an update sends the ignored field as it is held."""
-    code = {"grantTypes": ["AUTHORIZATION_CODE"], "responseTypes": ["CODE"]}
+    code: dict[str, Any] = {"grantTypes": ["AUTHORIZATION_CODE"], "responseTypes": ["CODE"]}
     write(place.manifests / "web.yaml", web([], **code))
     assert place.run("apply", "--auto-approve").code == 0
     before = held(place)
-    both = {"grantTypes": ["IMPLICIT", "AUTHORIZATION_CODE"], "responseTypes": ["ID_TOKEN", "CODE"]}
+    both: dict[str, Any] = {
+        "grantTypes": ["IMPLICIT", "AUTHORIZATION_CODE"],
+        "responseTypes": ["ID_TOKEN", "CODE"],
+    }
     write(place.manifests / "web.yaml", web(["grantTypes"], **both))
     assert place.run("validate").code == 0
 

@@ -53,14 +53,14 @@ def test_manifests_that_cannot_be_read_stop_nothing(ours: Place) -> None:
 @pytest.mark.parametrize("part", [("--keep", GREET), ("--exclude", GREET)])
 def test_a_part_of_a_commit_is_not_reverted(ours: Place, part: tuple[str, str]) -> None:
     """Git revert would take back what stays as well; where nothing was undone nothing is said."""
-    commit_in(ours)
+    commit_in(ours.folder)
     assert ours.run("apply", "--auto-approve").code == 0
     applied(ours.run, ours.manifests, other=an_action("other"))
-    commit_in(ours)
+    commit_in(ours.folder)
     assert ours.run("apply", "--auto-approve").code == 0
     for name in ("greet", "other"):
         write(ours.manifests / f"{name}.yaml", an_action(name, timeout="7s"))
-    commit_in(ours)
+    commit_in(ours.folder)
     run_id = run_of(applied(ours.run, ours.manifests))
 
     some = ours.run("undo", run_id, "--auto-approve", *part)

@@ -88,7 +88,7 @@ def test_half_an_undo_is_undone_and_its_undo_is_and_then_goes_on(
 ) -> None:
     """What an undo of an undo of the undo made again is still that of the run."""
     assert undo(ours, rich.run, RECONCILER_CRASHPOINT=point).code < 0
-    half, first = exported(ours.run), run_of_last(ours)
+    half, first = exported(ours.run), run_of_last(ours.run)
     second = undo(ours, first)
     assert second.code == 0, second.all
     assert exported(ours.run) == rich.after

@@ -334,17 +334,17 @@ def test_a_zitadel_is_refused_with_what_to_do_instead(run: Run, a_zitadel: Serve
 
 def test_an_undo_says_why_what_stays_and_what_keeps_git_true(ours: Ours) -> None:
     """No manifest is behind its changes; what the run made stays without --prune."""
-    commits = [commit_in(ours)]
+    commits = [commit_in(ours.folder)]
     assert ours.run("apply", "--auto-approve").code == 0
     files = {"greet": an_action(timeout="7s"), "more": an_action("more")}
     for name, text in files.items():
         write(ours.manifests / f"{name}.yaml", text)
-    commits.append(commit_in(ours))
+    commits.append(commit_in(ours.folder))
     run_id = run_of(applied(ours.run, ours.manifests))
 
     ran = ours.run("undo", run_id, "--auto-approve")
     again = ours.run("undo", run_id, "--auto-approve", "--keep", "Action/acme/greet")
-    other = ours.run("undo", run_of_last(ours), "--auto-approve")
+    other = ours.run("undo", run_of_last(ours.run), "--auto-approve")
 
     assert ran.code == 0, ran.all
     assert "to be as it was before the run that is undone" in ran.out
@@ -356,19 +356,19 @@ def test_an_undo_says_why_what_stays_and_what_keeps_git_true(ours: Ours) -> None
     assert "The manifests say the same as what is held now." in other.err
 
 
-def commit_in(place: Ours) -> str:
+def commit_in(folder: Path) -> str:
     """Commit everything, and return the commit."""
     git = ["git", "-c", "user.name=ana", "-c", "user.email=ana@example.com"]
     for words in (["init", "-q"], ["add", "manifests"], ["commit", "-qm", "x", "--allow-empty"]):
-        subprocess.run([*git, *words], cwd=place.folder, check=True)
+        subprocess.run([*git, *words], cwd=folder, check=True)
     told = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=place.folder, check=True, capture_output=True, text=True
+        ["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True
     )
     return told.stdout.strip()
 
 
-def run_of_last(place: Ours) -> str:
-    events = place.run("history", "--organization", "acme", "--format", "json").json["events"]
+def run_of_last(run: Run) -> str:
+    events = run("history", "--organization", "acme", "--format", "json").json["events"]
     return str(events[-1]["run"])
 
 
