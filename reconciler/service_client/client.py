@@ -17,7 +17,7 @@ from reconciler.resources.call import Call, Code
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
 from reconciler.service_client.locks import Leases, LocalLock, ProcessIdentity, UntilRefused
 from reconciler.service_client.orders import (
-    TRIES,
+    UPDATE_TRIES,
     calls_of,
     confirmed_result,
     is_shared,
@@ -95,7 +95,7 @@ class OperationsClient(OperationsReader):
         """
         results = [*self._write(orders, context)]
         latest: list[Order] = [*orders]
-        for _ in range(TRIES - 1):
+        for _ in range(UPDATE_TRIES - 1):
             again = self._rebased(latest, results, context)
             if not again:
                 break

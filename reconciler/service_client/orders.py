@@ -34,7 +34,7 @@ from reconciler.state import (
     left_as_held,
 )
 
-TRIES = 3
+UPDATE_TRIES = 3
 """How often an update is sent at most while others write to fields that it leaves as held."""
 
 

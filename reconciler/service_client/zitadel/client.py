@@ -45,7 +45,7 @@ from reconciler.service_client.wire import (
 )
 from reconciler.service_client.zitadel.organizations import OrganizationCalls
 from reconciler.service_client.zitadel.reading import Seen, read_organizations, reply_to
-from reconciler.service_client.zitadel.roles import denied_write
+from reconciler.service_client.zitadel.roles import denied, role_that_writes
 from reconciler.service_client.zitadel.steps import OrderSteps, Pause, is_unknown_address, run
 from reconciler.service_client.zitadel.writes import serial_key_of, steps_of
 from reconciler.state import (
@@ -249,7 +249,7 @@ class ZitadelClient:
             else:
                 if isinstance(result, NotListedError):
                     self._awaited.taken.add(order.ref.key)
-                results[index] = denied_write(result, order)
+                results[index] = denied(result, role_that_writes(order))
         return results
 
     def _wait(self, pause: Pause) -> None:
