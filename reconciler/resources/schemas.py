@@ -36,7 +36,6 @@ POLICY_KINDS = (POLICY, WAIVER)
 
 _VERSION: Schema = {"description": "Version of the manifest format.", "const": API_VERSION}
 _KIND = "What the document declares."
-_ENVELOPE = ["apiVersion", "kind", "metadata"]
 _VARIABLE = r"\$\{[A-Za-z][A-Za-z0-9_]*\}"
 _AS_HELD = "Left out, it stays as the service holds it."
 _A_VARIABLE: Schema = {"pattern": f"^{_VARIABLE}$", "type": "string"}

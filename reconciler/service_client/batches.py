@@ -82,7 +82,10 @@ class BatchingWire:
             ServiceError: the wire beneath failed.
         """
         # The keys are made before the first try, so that every later try is the same order.
-        keyed = [_with_key(call) for call in calls]
+        keyed = [
+            call if call.idempotency_key else replace(call, idempotency_key=uuid.uuid4().hex)
+            for call in calls
+        ]
         replies = list(self._sent(keyed))
         deadline, tries = self._clock() + RETRY_SECONDS, 0
         # Only orders that were refused for now are sent again, under the keys they had before: one
@@ -151,10 +154,6 @@ def _order(call: Call) -> JsonObject:
     if call.context:
         given[ORDER_KEYS["context"]] = json.loads(call.context)
     return {"operation": call.operation, "fields": call.fields, **given}
-
-
-def _with_key(call: Call) -> Call:
-    return call if call.idempotency_key else replace(call, idempotency_key=uuid.uuid4().hex)
 
 
 def _replies(answered: JsonObject, count: int) -> Sequence[Reply]:
