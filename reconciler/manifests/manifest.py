@@ -175,7 +175,7 @@ class SourceFile:
     starts: list[Start] = field(default_factory=list, init=False)
 
     def read(self) -> list[YamlValue] | None:
-        """Return the documents, or None where only ``trace`` can tell what is wrong."""
+        """Return the documents, or None where only ``trace`` shows what is wrong."""
         documents = read_documents(self.text, self.starts)
         if documents is None:
             self.starts.clear()

@@ -384,7 +384,7 @@ def _star(token: re.Match[str]) -> str:
 
 
 def _may_hold_manifests(path: Path) -> bool:
-    """Return whether a large file holds the version of a manifest, or is too large to tell."""
+    """Return whether a large file holds the version of a manifest, or is too large to search."""
     before, left = b"", _SEARCHED
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:

@@ -106,7 +106,9 @@ class Resolver:
                 self.findings.append(unreplaced_note(token, place, name, flag))
 
 
-MAX_SCRIPT_FILE = 64 * 1024  # bytes, more than any service takes; the rest is told apart
+MAX_SCRIPT_FILE = (
+    64 * 1024
+)  # bytes, more than any service takes; other limits have findings of their own
 
 REMEDIES = {
     Reason.SYMLINK: "Links are not followed: name the file itself, or put it here.",

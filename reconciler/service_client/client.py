@@ -304,7 +304,7 @@ def is_ours(service: RemoteService) -> bool:
     """Return whether a service is one of ours; otherwise it is taken for a ZITADEL.
 
     Raises:
-        ServiceError: it does not tell.
+        ServiceError: its answer does not show it.
     """
     if service.kind != "auto":
         return service.kind == "reconciler"

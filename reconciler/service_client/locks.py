@@ -143,7 +143,7 @@ def _is_gone(other: ProcessIdentity) -> bool:
 
 
 def _started(process: int) -> str | None:
-    """Return when a process began: empty for one that has ended, None where nothing tells."""
+    """Return when a process began: empty for one that has ended, None if unknown."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:

@@ -231,7 +231,7 @@ def _is_active(object_id: str, fields: JsonObject) -> bool:
 
 
 def _told(object_id: str, fields: JsonObject, name: str, type_: type[T], what: str) -> T | None:
-    """Return a field of an object; None of a service that does not tell it."""
+    """Return a field of an object; None of a service that leaves it out."""
     value = fields.get(name)
     if value is None or type(value) is type_:
         return value
@@ -243,7 +243,7 @@ def _mark(object_id: str, fields: JsonObject, name: str) -> bool | None:
 
 
 def _ignored(object_id: str, fields: JsonObject) -> frozenset[str] | None:
-    """Return the fields that an object was applied as ignored; None where that is not told."""
+    """Return the fields that an object was applied as ignored; None if it is left out."""
     names = _told(object_id, fields, "ignore", list, "not a list of texts")
     if names and not all(type(name) is str for name in names):
         raise unsound(object_id, "its ignore is not a list of texts")

@@ -13,7 +13,7 @@ from reconciler.state import DesiredState, ObservedState
 
 
 def _removed(planned: Planned, _: ObservedState, named: Collection[str]) -> Iterator[Diagnostic]:
-    """Yield roles that are deleted: a new one of the same key is granted to nobody."""
+    """Yield roles that are deleted: a new one of the same key has no grants."""
     for held in planned.deleted:
         if held.ref.folded not in named:
             yield error(

@@ -163,8 +163,8 @@ def _changes_nothing(
 ) -> Generator[Step, Reply, bool]:
     """Return whether a refusal says that the object is as asked already.
 
-    Ids tell. Newer servers may have a slug instead, which tells nothing that is known here: then
-    the object itself is read.
+    The id of the refusal says so. Newer servers may have a slug instead, which is not known here:
+    then the object itself is read.
     """
     if error_id(refusal) in kind.not_changed:
         return True
