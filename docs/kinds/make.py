@@ -12,7 +12,20 @@ from pathlib import Path
 
 from docs.kinds.tables import with_tables
 from reconciler.configuration.model import configuration_schema
-from reconciler.resources.schemas import Schema, public_schemas
+from reconciler.kinds.fields import KINDS
+from reconciler.resources.ref import Kind
+from reconciler.resources.schemas import (
+    DEFAULTS,
+    DIALECT,
+    KIND,
+    POLICY,
+    VERSION,
+    WAIVER,
+    Patch,
+    Schema,
+    Stage,
+    schema_for,
+)
 
 ROOT = Path(__file__).parents[2]
 PAGE = "docs/manifests.md"
@@ -23,6 +36,65 @@ def written() -> Mapping[str, str]:
     public = {**public_schemas(), "configuration.schema.json": configuration_schema()}
     schemas = {f"schemas/{name}": schema_text(schema) for name, schema in public.items()}
     return {**schemas, PAGE: with_tables((ROOT / PAGE).read_text(encoding="utf-8"))}
+
+
+def public_schemas() -> Mapping[str, Schema]:
+    """Return every public schema by its file name."""
+    kinds = {row.schema: schema_for(kind, Stage.WRITTEN) for kind, row in KINDS.items()}
+    schemas = {
+        **kinds,
+        "defaults": schema_for(DEFAULTS, Stage.WRITTEN),
+        "manifest": any_manifest(Stage.WRITTEN),
+        "patch": any_patch(Stage.WRITTEN),
+        "policy": schema_for(POLICY, Stage.WRITTEN),
+        "waiver": schema_for(WAIVER, Stage.WRITTEN),
+    }
+    return {f"{name}.schema.json": schema for name, schema in schemas.items()}
+
+
+def any_manifest(stage: Stage) -> Schema:
+    """Return the schema of any document of the base: it picks by ``kind``."""
+    schemas = {kind.value: schema_for(kind, stage) for kind in Kind}
+    return _one_by_kind(
+        "Manifest",
+        "One manifest of the reconciler; its kind decides about its fields.",
+        {**schemas, DEFAULTS: schema_for(DEFAULTS, stage)},
+    )
+
+
+def any_patch(stage: Stage) -> Schema:
+    """Return the schema of any patch in an overlay folder: it picks by ``kind``."""
+    return _one_by_kind(
+        "Patch",
+        "Changes of an overlay to one manifest of the base; its kind decides about its fields.",
+        {kind.value: schema_for(Patch(kind), stage) for kind in Kind},
+    )
+
+
+def _one_by_kind(title: str, about: str, schemas: Mapping[str, Schema]) -> Schema:
+    """Return a schema that picks one by ``kind``, so that errors do not mislead."""
+    return {
+        "$schema": DIALECT,
+        "title": title,
+        "description": about,
+        "type": "object",
+        "required": ["apiVersion", "kind"],
+        "properties": {
+            "apiVersion": VERSION,
+            "kind": {"description": KIND, "enum": [*schemas]},
+        },
+        "allOf": [
+            {
+                "if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]},
+                "then": {"$ref": f"#/$defs/{kind}"},
+            }
+            for kind in schemas
+        ],
+        "$defs": {
+            kind: {key: value for key, value in schema.items() if key != "$schema"}
+            for kind, schema in schemas.items()
+        },
+    }
 
 
 def schema_text(schema: Schema) -> str:

@@ -38,7 +38,6 @@ from reconciler.resources.schemas import (
     POLICY,
     POLICY_KINDS,
     RECOMMENDED,
-    WAIVER,
     example_spec,
 )
 from reconciler.validation.schema import accepts, faults, faults_in
@@ -63,7 +62,9 @@ def read_policies(
         reading.read(folder, may_be_empty=may_be_empty)
     is_silent = not (reading.policies or any(each.is_error for each in reading.findings))
     if folders and is_silent and not may_be_empty:
-        reading.findings.append(_no_policy(folders[0]))
+        remedy = "Everything would pass. Give a folder with a policy, or name no folder."
+        place = SourceLocation(folders[0])
+        reading.findings.append(error("POLICY-NONE", "no policies found", remedy, place))
     return PolicySet(tuple(reading.policies), tuple(reading.waivers)), tuple(reading.findings)
 
 
@@ -101,7 +102,10 @@ class _Reading:
         search, reader = Discovery(), Reader()
         files = list(islice(_files(folder, search), MAX_FILES + 1))
         if len(files) > MAX_FILES:
-            self.findings.append(_too_many(folder))
+            summary = f"more than {MAX_FILES} files of policies"
+            remedy = "Put several policies into one file, with --- between them."
+            place = SourceLocation(folder)
+            self.findings.append(error("POLICY-LIMIT", summary, remedy, place))
         for manifest in reader.manifests(files[:MAX_FILES]):
             self._take(manifest)
         found = (*search.findings, *reader.findings)
@@ -114,20 +118,25 @@ class _Reading:
     def _take(self, manifest: Manifest) -> None:
         document = manifest.document
         kind = document.get("kind") if isinstance(document, dict) else None
-        if kind == POLICY:
-            if _is_right(POLICY, manifest, self.findings):
-                policy, wrong = _policy(manifest)
-                self.findings += wrong
-                self._add(POLICY, policy, self.policies)
-        elif kind == WAIVER:
-            if _is_right(WAIVER, manifest, self.findings):
-                waiver, wrong = _waiver(manifest)
-                self.findings += wrong
-                self._add(WAIVER, waiver, self.waivers)
-        else:
+        if kind not in POLICY_KINDS:
             self.findings.append(_other_kind(manifest, kind))
+        elif not accepts(kind, document):
+            from reconciler.validation.explain import schema_findings
 
-    def _add(self, kind: str, document: Document | None, known: list[Document]) -> None:
+            self.findings += schema_findings(kind, manifest, faults(kind, document))
+        elif kind == POLICY:
+            self._add(kind, self.policies, *_policy(manifest))
+        else:
+            self._add(kind, self.waivers, *_waiver(manifest))
+
+    def _add(
+        self,
+        kind: str,
+        known: list[Document],
+        document: Document | None,
+        wrong: Sequence[Diagnostic],
+    ) -> None:
+        self.findings += wrong
         if document is None:
             return
         place = document.source.place("metadata", "name")
@@ -154,24 +163,6 @@ def _files(folder: str, search: Discovery) -> Iterator[FoundFile]:
         yield found._replace(name=f"{RECOMMENDED}/{Path(found.name).name}")
 
 
-def _no_policy(folder: str) -> Diagnostic:
-    return error(
-        "POLICY-NONE",
-        "no policies found",
-        "Everything would pass. Give a folder with a policy, or name no folder.",
-        SourceLocation(folder),
-    )
-
-
-def _too_many(folder: str) -> Diagnostic:
-    return error(
-        "POLICY-LIMIT",
-        f"more than {MAX_FILES} files of policies",
-        "Put several policies into one file, with --- between them.",
-        SourceLocation(folder),
-    )
-
-
 def _other_kind(manifest: Manifest, kind: Any) -> Diagnostic:
     meant = nearest(kind, POLICY_KINDS) if isinstance(kind, str) else None
     hint = f"Did you mean {meant}? " if meant else ""
@@ -182,16 +173,6 @@ def _other_kind(manifest: Manifest, kind: Any) -> Diagnostic:
         "in a folder of their own.",
         manifest.place("kind"),
     )
-
-
-def _is_right(judged: Any, manifest: Manifest, findings: list[Diagnostic]) -> bool:
-    """Return whether a document fits its schema; otherwise add why not."""
-    if accepts(judged, manifest.document):
-        return True
-    from reconciler.validation.explain import schema_findings
-
-    findings += schema_findings(judged, manifest, faults(judged, manifest.document))
-    return False
 
 
 def _waiver(manifest: Manifest) -> tuple[Waiver | None, Sequence[Diagnostic]]:

@@ -97,6 +97,10 @@ class _Folder:
         is_absolute = Path(written).is_absolute()
         self.is_inside = not (is_absolute or leads_out(self.path, configuration.repository))
 
+    def overlaps(self, other: Path) -> bool:
+        """Return whether one of two folders is in the other, or both are the same."""
+        return self.path.is_relative_to(other) or other.is_relative_to(self.path)
+
 
 def _outside(name: str, place: SourceLocation) -> Diagnostic:
     return error(
@@ -156,13 +160,10 @@ def _is_address(service: str) -> bool:
 def _overlay_findings(
     configuration: Configuration, environment: Environment, manifests: _Folder
 ) -> Iterator[Diagnostic]:
-    overlay, place = (
-        _Folder(configuration, environment.overlay),
-        environment.place("overlay"),
-    )
+    overlay, place = _Folder(configuration, environment.overlay), environment.place("overlay")
     if not overlay.is_inside:
         yield _outside("overlay", place)
-    elif overlay.path.is_relative_to(manifests.path) or manifests.path.is_relative_to(overlay.path):
+    elif overlay.overlaps(manifests.path):
         yield error(
             "CONFIG-OVERLAY",
             "the overlay overlaps the folder of the manifests",
@@ -180,9 +181,7 @@ def _policy_findings(
             continue
         if not folder.is_inside:
             yield _outside("policies", place)
-        elif folder.path.is_relative_to(manifests.path) or manifests.path.is_relative_to(
-            folder.path
-        ):
+        elif folder.overlaps(manifests.path):
             yield error(
                 "CONFIG-POLICIES",
                 "the policies overlap the folder of the manifests",
@@ -201,9 +200,9 @@ def _nested_overlays(configuration: Configuration) -> Iterator[Diagnostic]:
     for environment in configuration.environments.values():
         if not environment.overlay:
             continue
-        path = _Folder(configuration, environment.overlay).path
+        overlay = _Folder(configuration, environment.overlay)
         for other, first in seen.items():
-            if other != path and (path.is_relative_to(other) or other.is_relative_to(path)):
+            if other != overlay.path and overlay.overlaps(other):
                 yield error(
                     "CONFIG-OVERLAY",
                     f"the overlay overlaps that of environment {first.name}",
@@ -211,7 +210,7 @@ def _nested_overlays(configuration: Configuration) -> Iterator[Diagnostic]:
                     environment.place("overlay"),
                 )
                 break
-        seen.setdefault(path, environment)
+        seen.setdefault(overlay.path, environment)
 
 
 def _twins(configuration: Configuration) -> Iterator[Diagnostic]:

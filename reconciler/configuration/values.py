@@ -23,8 +23,6 @@ from reconciler.validation.schema import PatternError, matcher
 MAX_VALUE = 64 * 1024
 """Characters of a value that is given outside of the file; that of a text in YAML."""
 
-"""Half of a surrogate pair: from a byte that is not UTF-8, or an escape in JSON. UTF-8 has none."""
-
 _HINTS = {
     VariableType.STRING: "Write a text; a number or true in quotes.",
     VariableType.BOOLEAN: "Write true or false, without quotes.",

@@ -13,7 +13,7 @@ from reconciler.kinds.project_role import rules as project_role
 from reconciler.resources.ref import Kind
 from reconciler.rules.form import KindRules
 
-# In the order in which a plan tells what they found.
+# In the order in which a plan shows their findings.
 RULES: Mapping[Kind, KindRules] = {
     Kind.OIDC_APPLICATION: oidc_application.RULES,
     Kind.IDP_JWT_CONFIG: idp_jwt_config.RULES,

@@ -59,7 +59,7 @@ def enclosing(root: str, paths: Sequence[str | Path]) -> list[Enclosing]:
         try:
             found |= dict.fromkeys(_around(root, Path(path).resolve()))
         except (OSError, ValueError):
-            continue  # it cannot be a path; the search for files tells
+            continue  # it cannot be a path; the search for files reports it
     return list(found)
 
 

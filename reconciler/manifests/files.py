@@ -116,7 +116,7 @@ def folder_beneath(top: str | Path, parts: Sequence[str]) -> Iterator[int]:
 
 
 def is_read_only(name: str, folder: int) -> bool:
-    """Return whether a file in an open folder is not to be written, whoever asks."""
+    """Return whether a file in an open folder is not to be written, not even by root."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     return not status.st_mode & 0o222 or not os.access(name, os.W_OK, dir_fd=folder)
 

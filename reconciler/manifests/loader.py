@@ -256,7 +256,7 @@ class KnownFiles:
     def read(
         self, file: SourceFile, read: Callable[[SourceFile], list[Any] | None]
     ) -> list[Any] | None:
-        """Return the documents of a file, or None where only its trace can tell what is wrong.
+        """Return the documents of a file, or None where only its trace shows what is wrong.
 
         ``read`` is how a file is read that is not known.
         """

@@ -60,11 +60,8 @@ class Manifest:
     @property
     def organization(self) -> str | None:
         """The organization that the document names; None if it names none."""
-        document = self.document
-        metadata = document.get("metadata") if isinstance(document, dict) else None
-        if not isinstance(metadata, dict):
-            return None
-        is_organization = document.get("kind") == Kind.ORGANIZATION
+        metadata = mapping_in(self.document, "metadata")
+        is_organization = bool(metadata) and self.document.get("kind") == Kind.ORGANIZATION
         name = metadata.get("name" if is_organization else "organization")
         return name if isinstance(name, str) and name else None
 
@@ -175,7 +172,7 @@ class SourceFile:
     starts: list[Start] = field(default_factory=list, init=False)
 
     def read(self) -> list[YamlValue] | None:
-        """Return the documents, or None where only ``trace`` can tell what is wrong."""
+        """Return the documents, or None where only ``trace`` shows what is wrong."""
         documents = read_documents(self.text, self.starts)
         if documents is None:
             self.starts.clear()

@@ -221,7 +221,7 @@ def escaped(text: str) -> str:
 
 
 def may_have_left_over(text: str) -> bool:
-    """Return whether a placeholder of another tool can be in a text, which is quick to tell."""
+    """Return whether a placeholder of another tool can be in a text, by a quick look."""
     return "##" in text or "@@" in text or "{{" in text
 
 

@@ -102,7 +102,7 @@ def _end(child: BaseProcess, connection: Connection) -> None:
 def _has_free_core() -> bool:
     """Return whether a fork is safe here, and has a core of its own to run on.
 
-    A fork copies locks that another thread may hold. Only Linux tells the cores of a process.
+    A fork copies locks that another thread may hold. Only Linux reports the cores of a process.
     """
     return (
         sys.platform == "linux"

@@ -113,7 +113,8 @@ class Repository:
         walk = _Walk(frozenset(self.paths), self.unread, left_out, search)
         listed = [each for top in self.tops for each in walk.folders(top)]
         # Defaults of a file that the run read count for the files that it passed over.
-        above = {outer for each in listed if each.unread for outer in _with_parents(each.folder)}
+        unread = [each.folder for each in listed if each.unread]
+        above = {outer for folder in unread for outer in (folder, *folder.parents)}
         for each in listed:
             search.read(each if each.folder in above else each._replace(read=()))
         return Elsewhere(search.declared, tuple(search.unreadable), self.is_git)
@@ -198,11 +199,6 @@ def _is_read_in_folder(entry: os.DirEntry[str]) -> bool:
         return entry.stat().st_size <= MAX_FILE and os.access(entry.path, os.R_OK)
     except OSError:  # removed since the folder was listed
         return True
-
-
-def _with_parents(folder: Path) -> Iterator[Path]:
-    yield folder
-    yield from folder.parents
 
 
 def _is_read(path: Path, root: Path) -> bool:
@@ -384,7 +380,7 @@ def _star(token: re.Match[str]) -> str:
 
 
 def _may_hold_manifests(path: Path) -> bool:
-    """Return whether a large file holds the version of a manifest, or is too large to tell."""
+    """Return whether a large file holds the version of a manifest, or is too large to search."""
     before, left = b"", _SEARCHED
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:

@@ -14,11 +14,12 @@ and sent.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.files import OpeningError, Reason, folder_beneath, read_file
-from reconciler.manifests.manifest import Manifest, Origin, Path, Root
+from reconciler.manifests.manifest import Manifest, Origin, Path
 from reconciler.manifests.placeholders import OPENING, left_over, may_have_left_over, position
 from reconciler.manifests.variables import Variables, left_over_finding, unreplaced_note
 from reconciler.resources.fields import Field
@@ -33,7 +34,7 @@ class Resolver:
     def __init__(self, variables: Variables) -> None:
         self.findings: list[Diagnostic] = []
         self._variables = variables
-        self._scripts: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._script = cache(read_script)
 
     def resolve(self, manifest: Manifest) -> Manifest:
         """Return the manifest with its scripts read, and with their variables replaced.
@@ -62,7 +63,7 @@ class Resolver:
         file = written.file
         try:
             parts = parts_beneath(file.folder, path)
-            script = self._script(file.root, parts)
+            script = self._script(file.root.path, parts)
         except ScriptFileError as fault:
             self.findings.append(error(*fault.words, manifest.place("spec", field.name)))
             return manifest
@@ -104,14 +105,10 @@ class Resolver:
                 place = manifest.place_within(*position(script, token.start), "spec", name)
                 self.findings.append(unreplaced_note(token, place, name, flag))
 
-    def _script(self, root: Root, parts: tuple[str, ...]) -> str:
-        key = (root.path, parts)
-        if key not in self._scripts:
-            self._scripts[key] = read_script(root, parts)
-        return self._scripts[key]
 
-
-MAX_SCRIPT_FILE = 64 * 1024  # bytes, more than any service takes; the rest is told apart
+MAX_SCRIPT_FILE = (
+    64 * 1024
+)  # bytes, more than any service takes; other limits have findings of their own
 
 REMEDIES = {
     Reason.SYMLINK: "Links are not followed: name the file itself, or put it here.",
@@ -167,14 +164,14 @@ def parts_beneath(folder: Sequence[str], path: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def read_script(root: Root, parts: Sequence[str]) -> str:
-    """Return the text of a script file, unchanged.
+def read_script(root: str, parts: Sequence[str]) -> str:
+    """Return the text of a script file beneath a folder, unchanged.
 
     Raises:
         ScriptFileError: it cannot be read, or is not UTF-8.
     """
     try:
-        with folder_beneath(root.path, parts[:-1]) as folder:
+        with folder_beneath(root, parts[:-1]) as folder:
             data = read_file(parts[-1], folder, MAX_SCRIPT_FILE)
     except OpeningError as fault:
         raise _refusal(fault) from None

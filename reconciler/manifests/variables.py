@@ -156,7 +156,7 @@ class Variables:
         return value if self._growth.has_room(more, self._manifest, path) else text
 
     def _quickly(self, text: str) -> str | None:
-        """Return a text with its variables replaced; None where only a closer look can tell."""
+        """Return a text with its variables replaced; None where a closer look is needed."""
         if text.count(OPENING) * self._longest + len(text) > MAX_SCALAR:
             return None
         try:
@@ -171,7 +171,7 @@ class Variables:
         return text
 
     def _closely(self, text: str, path: Path) -> str:
-        """Return a text with its variables replaced, and tell what is wrong with any of them."""
+        """Return a text with its variables replaced, and report what is wrong with them."""
         for token in tokens(text):
             fault = None if token.is_literal else self._fault(token)
             if fault and self._is_told(_VARIABLE):

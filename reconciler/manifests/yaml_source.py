@@ -73,7 +73,7 @@ class Start(NamedTuple):
 
 
 def read_documents(text: str, starts: list[Start] | None = None) -> list[YamlValue] | None:
-    """Return the documents of a text, or None where only ``trace_documents`` can tell.
+    """Return the documents of a text, or None where only ``trace_documents`` finds the fault.
 
     A document without content is None. The start of each is added to ``starts``.
     """

@@ -14,7 +14,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
 from reconciler.plan.model import Pair
 from reconciler.plan.references import compared_by_names
-from reconciler.resources.nearest import NearOwners
+from reconciler.resources.nearest import near_owners
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.state import (
     DesiredState,
@@ -150,8 +150,8 @@ def _missing_owners(desired: DesiredState, observed: ObservedState) -> list[Diag
         (resource, gone[key[:3]]) for key, resource in desired.resources.items() if key[:3] in gone
     ]
     declared = (resource.ref for resource in desired.resources.values())
-    near = NearOwners(chain(declared, (held.ref for held in observed.objects.values())))
-    return [_missing_owner(resource, near.name_for(owner)) for resource, owner in missing]
+    near = near_owners(chain(declared, (held.ref for held in observed.objects.values())))
+    return [_missing_owner(resource, near(owner)) for resource, owner in missing]
 
 
 def _missing_owner(resource: Resource, meant: str | None) -> Diagnostic:

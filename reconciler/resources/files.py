@@ -94,7 +94,7 @@ def is_open_to_others(status: os.stat_result) -> bool:
     return bool(status.st_mode & 0o077)
 
 
-def open_locked(path: Path, flags: int) -> int:
+def open_locked(path: StrPath, flags: int, folder: int | None = None) -> int:
     """Return the descriptor of a file that this process alone has locked. No link is followed.
 
     The kernel releases the lock with its process, however that ends.
@@ -103,7 +103,7 @@ def open_locked(path: Path, flags: int) -> int:
         BlockingIOError: another process has it locked.
         OSError: it cannot be opened or locked, or is not a regular file.
     """
-    descriptor = open_regular(path, flags | os.O_NOFOLLOW)
+    descriptor = open_regular(path, flags | os.O_NOFOLLOW, folder=folder)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException:
@@ -267,7 +267,11 @@ def replace_in(folder: int, name: str, content: bytes, *, is_new: bool = False) 
     """
     for left in filter(_UNFINISHED.fullmatch, os.listdir(folder)):
         with suppress(OSError):  # another process writes it, or it is of another user
-            _remove_unlocked(left, folder)
+            descriptor = open_locked(left, os.O_RDONLY, folder)
+            try:
+                os.unlink(left, dir_fd=folder)
+            finally:
+                os.close(descriptor)
     unfinished = f".reconciler-{os.urandom(_RANDOM).hex()}.tmp"
     mode = 0o666 if is_new else stat.S_IMODE(os.stat(name, dir_fd=folder).st_mode)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -287,15 +291,6 @@ def replace_in(folder: int, name: str, content: bytes, *, is_new: bool = False) 
         os.close(descriptor)
         with suppress(FileNotFoundError):
             os.unlink(unfinished, dir_fd=folder)
-
-
-def _remove_unlocked(name: str, folder: int) -> None:
-    descriptor = open_regular(name, os.O_RDONLY | os.O_NOFOLLOW, folder=folder)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(name, dir_fd=folder)
-    finally:
-        os.close(descriptor)
 
 
 def remove_in(folder: int, name: str) -> None:

@@ -91,7 +91,7 @@ class KindRow:
 
     @property
     def ignore(self) -> tuple[Field, ...]:
-        """Return the mark that leaves fields to somebody else; none for a kind without fields."""
+        """Return the mark that leaves fields to another writer; none for a kind without fields."""
         names = tuple(each.name for each in self.fields)
         return (IGNORE._replace(words=names),) if names else ()
 

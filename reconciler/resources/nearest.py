@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from operator import itemgetter
 
 from reconciler.resources.ref import ORGANIZATION, PROJECT, Kind, ResourceRef, fold
@@ -42,23 +42,16 @@ class NearNames:
         return self._found.get(key)
 
 
-class NearOwners:
-    """Finds the organization or project that a missing one was probably meant to be.
+def near_owners(known: Iterable[ResourceRef]) -> Callable[[ResourceRef], str | None]:
+    """Return a function that finds the known organization or project most like a missing one.
 
     A project is compared with those of its own organization.
     """
-
-    def __init__(self, known: Iterable[ResourceRef]) -> None:
-        owners = {
-            (_family(ref), ref.name)
-            for ref in known
-            if ref.kind is ORGANIZATION or ref.kind is PROJECT
-        }
-        self._near = NearNames(sorted(owners, key=itemgetter(1)))
-
-    def name_for(self, missing: ResourceRef) -> str | None:
-        """Return the name of the known owner that a missing one is most like, if there is one."""
-        return self._near.name_for(missing.name, _family(missing))
+    owners = {
+        (_family(ref), ref.name) for ref in known if ref.kind is ORGANIZATION or ref.kind is PROJECT
+    }
+    near = NearNames(sorted(owners, key=itemgetter(1)))
+    return lambda missing: near.name_for(missing.name, _family(missing))
 
 
 def _family(ref: ResourceRef) -> tuple[Kind, str]:

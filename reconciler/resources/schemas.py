@@ -34,9 +34,8 @@ WAIVER: Literal["Waiver"] = "Waiver"
 POLICY_KINDS = (POLICY, WAIVER)
 """The kinds of documents that stand in a folder of policies and declare no resource."""
 
-_VERSION: Schema = {"description": "Version of the manifest format.", "const": API_VERSION}
-_KIND = "What the document declares."
-_ENVELOPE = ["apiVersion", "kind", "metadata"]
+VERSION: Schema = {"description": "Version of the manifest format.", "const": API_VERSION}
+KIND = "What the document declares."
 _VARIABLE = r"\$\{[A-Za-z][A-Za-z0-9_]*\}"
 _AS_HELD = "Left out, it stays as the service holds it."
 _A_VARIABLE: Schema = {"pattern": f"^{_VARIABLE}$", "type": "string"}
@@ -67,65 +66,6 @@ def schema_for(judged: Judged, stage: Stage) -> Schema:
     if judged in _OF_POLICIES:
         return _OF_POLICIES[judged]()
     return _defaults_schema(stage) if judged == DEFAULTS else _manifest_schema(Kind(judged), stage)
-
-
-def public_schemas() -> Mapping[str, Schema]:
-    """Return every public schema by its file name."""
-    kinds = {row.schema: schema_for(kind, Stage.WRITTEN) for kind, row in KINDS.items()}
-    schemas = {
-        **kinds,
-        "defaults": schema_for(DEFAULTS, Stage.WRITTEN),
-        "manifest": any_manifest(Stage.WRITTEN),
-        "patch": any_patch(Stage.WRITTEN),
-        "policy": schema_for(POLICY, Stage.WRITTEN),
-        "waiver": schema_for(WAIVER, Stage.WRITTEN),
-    }
-    return {f"{name}.schema.json": schema for name, schema in schemas.items()}
-
-
-def any_manifest(stage: Stage) -> Schema:
-    """Return the schema of any document of the base: it picks by ``kind``."""
-    schemas = {kind.value: schema_for(kind, stage) for kind in Kind}
-    return _one_by_kind(
-        "Manifest",
-        "One manifest of the reconciler; its kind decides about its fields.",
-        {**schemas, DEFAULTS: schema_for(DEFAULTS, stage)},
-    )
-
-
-def any_patch(stage: Stage) -> Schema:
-    """Return the schema of any patch in an overlay folder: it picks by ``kind``."""
-    return _one_by_kind(
-        "Patch",
-        "Changes of an overlay to one manifest of the base; its kind decides about its fields.",
-        {kind.value: schema_for(Patch(kind), stage) for kind in Kind},
-    )
-
-
-def _one_by_kind(title: str, about: str, schemas: Mapping[str, Schema]) -> Schema:
-    """Return a schema that picks one by ``kind``, so that errors do not mislead."""
-    return {
-        "$schema": DIALECT,
-        "title": title,
-        "description": about,
-        "type": "object",
-        "required": ["apiVersion", "kind"],
-        "properties": {
-            "apiVersion": _VERSION,
-            "kind": {"description": _KIND, "enum": [*schemas]},
-        },
-        "allOf": [
-            {
-                "if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]},
-                "then": {"$ref": f"#/$defs/{kind}"},
-            }
-            for kind in schemas
-        ],
-        "$defs": {
-            kind: {key: value for key, value in schema.items() if key != "$schema"}
-            for kind, schema in schemas.items()
-        },
-    }
 
 
 def _manifest_schema(kind: Kind, stage: Stage) -> Schema:
@@ -339,8 +279,8 @@ def _document(
         "additionalProperties": False,
         "required": ["apiVersion", "kind", *needed],
         "properties": {
-            "apiVersion": _VERSION,
-            "kind": {"description": _KIND, "const": kind},
+            "apiVersion": VERSION,
+            "kind": {"description": KIND, "const": kind},
             "metadata": metadata,
             "spec": spec,
         },

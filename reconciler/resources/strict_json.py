@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 from functools import cache
@@ -124,12 +125,11 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return fields
 
 
-def _no_number(text: str) -> NoReturn:
-    raise ContentError(Fault.NO_NUMBER)
+def _refusing(fault: Fault) -> Callable[[str], NoReturn]:
+    def refuse(_: str) -> NoReturn:
+        raise ContentError(fault)
 
-
-def _no_fraction(text: str) -> NoReturn:
-    raise ContentError(Fault.FRACTION)
+    return refuse
 
 
 def _integer(text: str) -> int:
@@ -145,17 +145,14 @@ def _fraction(text: str) -> float | int:
     return int(value) if value.is_integer() and abs(value) <= _EXACT else value
 
 
-_WHOLE_ONLY = json.JSONDecoder(
-    object_pairs_hook=_once,
-    parse_int=_integer,
-    parse_float=_no_fraction,
-    parse_constant=_no_number,
-)
-_WITH_FRACTIONS = json.JSONDecoder(
-    object_pairs_hook=_once,
-    parse_int=_integer,
-    parse_float=_fraction,
-    parse_constant=_no_number,
+_WHOLE_ONLY, _WITH_FRACTIONS = (
+    json.JSONDecoder(
+        object_pairs_hook=_once,
+        parse_int=_integer,
+        parse_float=parse_float,
+        parse_constant=_refusing(Fault.NO_NUMBER),
+    )
+    for parse_float in (_refusing(Fault.FRACTION), _fraction)
 )
 
 

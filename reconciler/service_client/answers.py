@@ -144,7 +144,7 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
     """
     fields, required = TYPES[kind], _REQUIRED[kind]
     # Two comparisons of lists for a spec that is as expected, as nearly all are. The loop below
-    # only tells what is wrong with another one.
+    # only finds what is wrong with another one.
     if [*map(type, answered.values())] != _VALUE_TYPES[kind] or [*answered] != _NAMES[kind]:
         _check_types(required, answered)
         _check_types({name: fields[name] for name in BEYOND[kind] & answered.keys()}, answered)

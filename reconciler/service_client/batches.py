@@ -82,7 +82,10 @@ class BatchingWire:
             ServiceError: the wire beneath failed.
         """
         # The keys are made before the first try, so that every later try is the same order.
-        keyed = [_with_key(call) for call in calls]
+        keyed = [
+            call if call.idempotency_key else replace(call, idempotency_key=uuid.uuid4().hex)
+            for call in calls
+        ]
         replies = list(self._sent(keyed))
         deadline, tries = self._clock() + RETRY_SECONDS, 0
         # Only orders that were refused for now are sent again, under the keys they had before: one
@@ -105,9 +108,9 @@ class BatchingWire:
             return
         batches = _packed(calls, self._most)
         while some := list(islice(batches, AT_ONCE)):
-            requests = [Call(WRITE_BATCH, {"orders": batch.orders}) for batch in some]
-            for batch, reply in zip(some, self._wire.send(requests), strict=True):
-                yield from self._replies_to(batch.calls, reply)
+            requests = [Call(WRITE_BATCH, {"orders": orders}) for _, orders in some]
+            for (members, _), reply in zip(some, self._wire.send(requests), strict=True):
+                yield from self._replies_to(members, reply)
 
     def _replies_to(self, calls: Sequence[Call], reply: Reply) -> Iterable[_OrderReply]:
         """Return the reply to each order of a batch, from the reply to the batch."""
@@ -120,15 +123,10 @@ class BatchingWire:
         return [_OrderReply(reply, is_own=False) for _ in calls]
 
 
-class _Batch(NamedTuple):
-    """Calls that go in one request, and the orders that they are there."""
-
-    calls: Sequence[Call]
-    orders: Sequence[JsonObject]
-
-
-def _packed(calls: Iterable[Call], most: int) -> Iterator[_Batch]:
-    """Yield batches of at most so many orders, each with room in one request."""
+def _packed(
+    calls: Iterable[Call], most: int
+) -> Iterator[tuple[Sequence[Call], Sequence[JsonObject]]]:
+    """Yield calls, and the orders that they are: so many at most, with room in one request."""
     members: list[Call] = []
     orders: list[JsonObject] = []
     size = 0
@@ -137,13 +135,13 @@ def _packed(calls: Iterable[Call], most: int) -> Iterator[_Batch]:
         # One more byte for the comma between two orders.
         length = len(json.dumps(order, separators=(",", ":"))) + 1
         if members and (len(members) == most or size + length > MAX_BYTES):
-            yield _Batch(members, orders)
+            yield members, orders
             members, orders, size = [], [], 0
         members.append(call)
         orders.append(order)
         size += length
     if members:
-        yield _Batch(members, orders)
+        yield members, orders
 
 
 def _order(call: Call) -> JsonObject:
@@ -156,10 +154,6 @@ def _order(call: Call) -> JsonObject:
     if call.context:
         given[ORDER_KEYS["context"]] = json.loads(call.context)
     return {"operation": call.operation, "fields": call.fields, **given}
-
-
-def _with_key(call: Call) -> Call:
-    return call if call.idempotency_key else replace(call, idempotency_key=uuid.uuid4().hex)
 
 
 def _replies(answered: JsonObject, count: int) -> Sequence[Reply]:

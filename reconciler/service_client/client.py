@@ -17,7 +17,7 @@ from reconciler.resources.call import Call, Code
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
 from reconciler.service_client.locks import Leases, LocalLock, ProcessIdentity, UntilRefused
 from reconciler.service_client.orders import (
-    TRIES,
+    UPDATE_TRIES,
     calls_of,
     confirmed_result,
     is_shared,
@@ -95,7 +95,7 @@ class OperationsClient(OperationsReader):
         """
         results = [*self._write(orders, context)]
         latest: list[Order] = [*orders]
-        for _ in range(TRIES - 1):
+        for _ in range(UPDATE_TRIES - 1):
             again = self._rebased(latest, results, context)
             if not again:
                 break
@@ -304,7 +304,7 @@ def is_ours(service: RemoteService) -> bool:
     """Return whether a service is one of ours; otherwise it is taken for a ZITADEL.
 
     Raises:
-        ServiceError: it does not tell.
+        ServiceError: its answer does not show it.
     """
     if service.kind != "auto":
         return service.kind == "reconciler"

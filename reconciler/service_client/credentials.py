@@ -40,7 +40,7 @@ _TOKEN = re.compile(r"[!-~]{1,8192}", re.ASCII)
 
 
 class Response(NamedTuple):
-    """A response: its status, its content, and the headers that count."""
+    """A response: its status, its content, the headers that count, and its certificate's end."""
 
     status: int
     content: bytes
@@ -48,6 +48,7 @@ class Response(NamedTuple):
     retry_after: str = ""
     location: str = ""
     date: str = ""
+    certificate_ends: str = ""
 
 
 Fetch = Callable[[str, str, Mapping[str, str], bytes | None], Response]

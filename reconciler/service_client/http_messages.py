@@ -129,7 +129,7 @@ def reply_of(status: int, content_type: str, content: bytes) -> Reply:
     fields, problem = _read(content_type, content)
     if status == 200:
         return lost(problem) if problem else Answer(fields)
-    # The body of a refusal need not be ours to read: then the status alone tells.
+    # The body of a refusal may be unreadable: then only the status counts.
     refusal = refusal_in(fields, _CODES.get(status, UNKNOWN), f"HTTP status {status}")
     if status not in _NO_SUCH_CALL or refusal.is_code_told:
         return refusal

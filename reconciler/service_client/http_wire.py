@@ -150,10 +150,6 @@ class _Time(NamedTuple):
         return time.monotonic() + wait >= self.deadline
 
 
-def _look_away(_: httpx.Response) -> None:
-    """Look at nothing."""
-
-
 class HttpWire:
     """Calls operations of a service over HTTP. Used by one thread; to be closed."""
 
@@ -175,15 +171,8 @@ class HttpWire:
         self._limits = limits or Limits()
         self._runner = asyncio.Runner()
         trust = _trust_for(endpoint)
-        self._connections = [
-            httpx.AsyncHTTPTransport(
-                verify=trust,
-                trust_env=False,
-                limits=httpx.Limits(max_connections=1, keepalive_expiry=IDLE_SECONDS),
-                proxy=proxy,
-            )
-            for _ in range(AT_ONCE)
-        ]
+        kept = httpx.Limits(max_connections=1, keepalive_expiry=IDLE_SECONDS)
+        self._connections = [_connection(trust, proxy, kept) for _ in range(AT_ONCE)]
         self._chance = random.SystemRandom().random
         self._proxied = proxy is not None
         self._was_reached = False
@@ -250,22 +239,16 @@ class HttpWire:
 
     def reach(self) -> Reached:
         """Ask a service for its health, once and without a token; any answer will do."""
-        ends: list[str] = []
-
-        def see(response: httpx.Response) -> None:
-            tls = response.extensions["network_stream"].get_extra_info("ssl_object")
-            ends.extend([tls.getpeercert().get("notAfter", "")] if tls else [])
-
         verb, path, body = target_of(Call("Healthz"))
         asked = Target(verb, self._endpoint.address + path, body)
-        look = self._exchange(self._connections[0], asked, {}, self._limits, see)
+        look = self._exchange(self._connections[0], asked, {}, self._limits)
         try:
             with ungrouped_interruption():
                 fetched = self._runner.run(look)
         except (httpx.TransportError, OSError, ValueError) as failure:
             refusal, _ = self._failed(failure)
             return Reached(service_error(refusal), is_untrusted(failure))
-        return Reached(None, date=fetched.date, certificate_ends="".join(ends))
+        return Reached(None, date=fetched.date, certificate_ends=fetched.certificate_ends)
 
     def _sent(self, calls: Sequence[Call], targets: Sequence[Target]) -> list[Reply]:
         with ungrouped_interruption():
@@ -380,30 +363,22 @@ class HttpWire:
         target: Target,
         headers: Mapping[str, str],
         limits: Limits,
-        see: Callable[[httpx.Response], None] = _look_away,
     ) -> Response:
         """Send one request, to an address in full, and read its response, within all limits.
-
-        ``see`` is shown the response while it is open.
 
         Raises:
             httpx.TransportError, OSError: it failed on the way.
             ValueError: the response is larger than is read, or compressed.
         """
         connect = limits.connect if self._was_reached else limits.first_connect
-        timeouts = {"connect": connect, "pool": limits.connect}
-        timeouts |= {"read": limits.silence, "write": limits.silence}
         verb, url, body = target
-        request = httpx.Request(
-            verb, url, headers={**FIXED, **headers}, content=body, extensions={"timeout": timeouts}
-        )
+        request = _request(verb, url, headers, body, limits, connect=connect)
         await self._turn()
         began, result = time.monotonic(), "no answer"
         try:
             async with asyncio.timeout(limits.one_try):
                 response = await connection.handle_async_request(request)
                 try:
-                    see(response)
                     fetched = await _read(response, limits.size)
                 finally:
                     await response.aclose()
@@ -452,12 +427,8 @@ class Poster:
                 remedy="Write --notify https://HOST[:PORT]/PATH, or set RECONCILER_NOTIFY.",
             ) from None
         self._runner = asyncio.Runner()
-        self._connection = httpx.AsyncHTTPTransport(
-            verify=_trust_for(hook.endpoint),
-            trust_env=False,
-            limits=httpx.Limits(max_connections=1, max_keepalive_connections=0),
-            proxy=proxy,
-        )
+        none_kept = httpx.Limits(max_connections=1, max_keepalive_connections=0)
+        self._connection = _connection(_trust_for(hook.endpoint), proxy, none_kept)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -474,20 +445,36 @@ class Poster:
             return Posted(0, failure_in_words(failure))
 
     async def _post(self, headers: Mapping[str, str], body: bytes) -> int:
-        limits = _OF_NOTICES
-        timeouts = dict.fromkeys(("connect", "pool"), limits.connect)
-        timeouts |= dict.fromkeys(("read", "write"), limits.silence)
-        request = httpx.Request(
-            "POST",
-            self._url,
-            headers={**FIXED, **headers},
-            content=body,
-            extensions={"timeout": timeouts},
+        request = _request(
+            "POST", self._url, headers, body, _OF_NOTICES, connect=_OF_NOTICES.connect
         )
-        async with asyncio.timeout(limits.one_try):
+        async with asyncio.timeout(_OF_NOTICES.one_try):
             response = await self._connection.handle_async_request(request)
             await response.aclose()
         return response.status_code
+
+
+def _connection(
+    trust: ssl.SSLContext, proxy: str | None, limits: httpx.Limits
+) -> httpx.AsyncHTTPTransport:
+    return httpx.AsyncHTTPTransport(verify=trust, trust_env=False, limits=limits, proxy=proxy)
+
+
+def _request(
+    verb: str,
+    url: httpx.URL | str,
+    headers: Mapping[str, str],
+    body: bytes | None,
+    limits: Limits,
+    *,
+    connect: float,
+) -> httpx.Request:
+    timeouts = {"connect": connect, "pool": limits.connect}
+    timeouts |= {"read": limits.silence, "write": limits.silence}
+    extensions = {"timeout": timeouts}
+    return httpx.Request(
+        verb, url, headers={**FIXED, **headers}, content=body, extensions=extensions
+    )
 
 
 def _trust_for(endpoint: Endpoint) -> ssl.SSLContext:
@@ -524,6 +511,7 @@ async def _read(response: httpx.Response, size: int) -> Response:
         content += piece
         if len(content) > size:
             raise ValueError(f"it is larger than {size} bytes")
+    tls = response.extensions["network_stream"].get_extra_info("ssl_object")
     return Response(
         response.status_code,
         bytes(content),
@@ -531,4 +519,5 @@ async def _read(response: httpx.Response, size: int) -> Response:
         response.headers.get("retry-after", ""),
         response.headers.get("location", ""),
         response.headers.get("date", ""),
+        tls.getpeercert().get("notAfter", "") if tls else "",
     )

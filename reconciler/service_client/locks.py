@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 from reconciler.diagnostics import name_as_text
 from reconciler.errors import (
@@ -32,13 +32,13 @@ from reconciler.errors import (
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.files import open_locked, read_start
 from reconciler.resources.ref import fold
+from reconciler.resources.strict_json import Within, read_as
 from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal, service_error
 
 # Leases are renewed at most every 30 s, so four renewals may fail before one runs out.
 LEASE_SECONDS = 120  # much longer than a batch takes: it is renewed between two of them
 RENEW_AFTER_SECONDS = LEASE_SECONDS / 4
 AT_ONCE = 250  # leases taken in one commit, which other writers wait for
-_PROCESSES = 2**31  # more ids than the kernel gives
 _USER_NAME = 100  # characters that are kept of the name of a user
 _MAX_HOLDER = 4096  # bytes of a lock file that are read
 UntilRefused: TypeAlias = Callable[[Sequence[Call]], Sequence[Reply]]
@@ -63,7 +63,7 @@ class ProcessIdentity:
     user: str
     host: str
     boot: str
-    process: int
+    process: Annotated[int, Within(1, 2**31 - 1)]  # no more ids than the kernel gives
     started: str
     namespace: str
 
@@ -110,16 +110,11 @@ def holder_in_words(text: str) -> str:
 
 
 def _read(text: str) -> ProcessIdentity | None:
+    """Return a holder that a lock is kept with; None where another tool wrote something else."""
     try:
-        fields = json.loads(text)
-        holder = ProcessIdentity(**fields)
-    except (ValueError, TypeError, RecursionError):
+        return read_as(ProcessIdentity, text.encode())
+    except ValueError:
         return None
-    # Another tool may have written it: the kernel is asked only about what can be a process.
-    texts = (holder.user, holder.host, holder.boot, holder.started, holder.namespace)
-    if not all(isinstance(each, str) for each in texts) or type(holder.process) is not int:
-        return None
-    return holder if 0 < holder.process < _PROCESSES else None
 
 
 def _boot() -> str:
@@ -148,7 +143,7 @@ def _is_gone(other: ProcessIdentity) -> bool:
 
 
 def _started(process: int) -> str | None:
-    """Return when a process began: empty for one that has ended, None where nothing tells."""
+    """Return when a process began: empty for one that has ended, None if unknown."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:

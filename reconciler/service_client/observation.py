@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from reconciler.kinds.calls import CALLS
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
-from reconciler.resources.kinds import IN_PROJECT
-from reconciler.resources.ref import KIND_NAMED, PROJECT, Kind, ResourceRef, fold
+from reconciler.resources.ref import IN_PROJECT, KIND_NAMED, PROJECT, Kind, ResourceRef, fold
 from reconciler.resources.undone import undone_of
 from reconciler.service_client.answers import (
     MOST_PAGES,
@@ -31,6 +30,7 @@ from reconciler.service_client.wire import Wire, answers_of
 from reconciler.state import UPGRADE, ObservedObject
 
 TOGETHER = 32  # organizations: while one page is read, the service makes the next ones
+T = TypeVar("T")
 Owner: TypeAlias = tuple[str, str]
 """Id and name of an organization, as the service spells it."""
 
@@ -120,7 +120,6 @@ def owner_of(fields: JsonObject) -> Owner:
     return id_of(fields), text_of(fields, "name")
 
 
-_IN_PROJECT = frozenset(kind for kind, row in KINDS.items() if row.owner == IN_PROJECT)
 _TEXTS = ("organizationId", "projectId", "name", "clientId", "changedBy")
 
 
@@ -166,7 +165,7 @@ def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> Obser
     # ``names`` are those of the organization and its projects, by id.
     if organization not in names or (project and project not in names):
         return None
-    if (kind in _IN_PROJECT) != bool(project):
+    if (kind in IN_PROJECT) != bool(project):
         raise unsound(object_id, "its projectId is not that of its kind")
     details, answered = fields.get("details"), fields.get("spec")
     if not isinstance(details, dict) or not isinstance(answered, dict):
@@ -192,7 +191,7 @@ def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> Obser
         critical=_mark(object_id, fields, "critical"),
         carried=spec.carried,
         uncarried=spec.uncarried,
-        owner=_owner(object_id, fields),
+        owner=_told(object_id, fields, "owner", str, "not a text"),
         has_secret=_mark(object_id, fields, "hasSecret"),
         active=_is_active(object_id, fields),
         created_at=text_of(details, "creationDate"),
@@ -231,29 +230,24 @@ def _is_active(object_id: str, fields: JsonObject) -> bool:
     return bool(state == "ACTIVE")
 
 
-def _owner(object_id: str, fields: JsonObject) -> str | None:
-    """Return the tree that owns an object; None of a service that does not tell."""
-    owner = fields.get("owner")
-    if owner is not None and type(owner) is not str:
-        raise unsound(object_id, "its owner is not a text")
-    return owner
+def _told(object_id: str, fields: JsonObject, name: str, type_: type[T], what: str) -> T | None:
+    """Return a field of an object; None of a service that leaves it out."""
+    value = fields.get(name)
+    if value is None or type(value) is type_:
+        return value
+    raise unsound(object_id, f"its {name} is {what}")
 
 
 def _mark(object_id: str, fields: JsonObject, name: str) -> bool | None:
-    value = fields.get(name)
-    if value is not None and type(value) is not bool:
-        raise unsound(object_id, f"its {name} is neither true nor false")
-    return value
+    return _told(object_id, fields, name, bool, "neither true nor false")
 
 
 def _ignored(object_id: str, fields: JsonObject) -> frozenset[str] | None:
-    """Return the fields that an object was applied as ignored; None where that is not told."""
-    names = fields.get("ignore")
-    if names is None:
-        return None
-    if type(names) is not list or not all(type(name) is str for name in names):
+    """Return the fields that an object was applied as ignored; None if it is left out."""
+    names = _told(object_id, fields, "ignore", list, "not a list of texts")
+    if names and not all(type(name) is str for name in names):
         raise unsound(object_id, "its ignore is not a list of texts")
-    return frozenset(names)
+    return None if names is None else frozenset(names)
 
 
 def with_names(

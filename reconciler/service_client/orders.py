@@ -28,7 +28,7 @@ from reconciler.service_client.port import (
 from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error
 from reconciler.state import ObservedObject, Resource, completed, is_owned_by, left_as_held
 
-TRIES = 3
+UPDATE_TRIES = 3
 """How often an update is sent at most while others write to fields that it leaves as held."""
 
 

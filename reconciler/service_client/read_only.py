@@ -264,7 +264,7 @@ class OperationsReader:
 
 
 def no_history() -> NoHistoryError:
-    """Return the error that a service does not tell what was before."""
+    """Return the error of a service that answers nothing about the past."""
     return NoHistoryError(
         "the service keeps no history that can be read",
         remedy="Who changed what, and when, can be asked of the reconciler's own service only.",

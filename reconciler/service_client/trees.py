@@ -146,7 +146,7 @@ class Trees:
         """Record that a commit was applied, in every organization that is led."""
         said = {"tree": self._tree, "commit": commit, "outcome": outcome}
         # A run that was stopped after it applied may have been followed by another one. Then its
-        # record would be of a commit that is not the last one any more: the lock tells.
+        # record would be of a commit that is not the last one any more: the lock shows it.
         locks, text = self._locks(), json.dumps(context)
         calls = [
             Call(

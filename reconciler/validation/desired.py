@@ -16,7 +16,7 @@ from reconciler.manifests.manifest import Loaded, Manifest, kind_of
 from reconciler.resources.capabilities import CAPABILITIES, uses
 from reconciler.resources.fields import Spec
 from reconciler.resources.kinds import API_VERSION
-from reconciler.resources.nearest import NearNames, NearOwners, nearest, one_of
+from reconciler.resources.nearest import NearNames, near_owners, nearest, one_of
 from reconciler.resources.normal import normal_form
 from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef, fold, owner_of
@@ -340,14 +340,14 @@ def undeclared_owners(desired: DesiredState) -> Iterator[Diagnostic]:
     Only the service knows whether it holds one: a plan asks it, and leaves this out.
     """
     told: set[ResourceRef] = set()
-    near = NearOwners(resource.ref for resource in desired.resources.values())
+    near = near_owners(resource.ref for resource in desired.resources.values())
     for key, resource in desired.resources.items():
         owner = owner_of(key)
         if owner is not None and owner not in desired.resources and owner not in told:
             told.add(owner)
             field = owner.kind.value.lower()
             spelled = owner_of(resource.ref)
-            yield _undeclared(resource, spelled, near.name_for(owner), "metadata", field)
+            yield _undeclared(resource, spelled, near(owner), "metadata", field)
 
 
 def undeclared_references(desired: DesiredState) -> Iterator[Diagnostic]:

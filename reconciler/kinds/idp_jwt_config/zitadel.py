@@ -50,7 +50,7 @@ class _Providers(ZitadelKind):
 
     def list_beside(self, items: Iterable[JsonObject]) -> OneCall | None:
         # A provider that an old call made can be deactivated by one. The present list goes on
-        # showing it as active; only the old list tells.
+        # showing it as active; only the old list has its state.
         if self.is_old or not any(self._is_ours(item) for item in items):
             return None
         return _OLD_LIST, {"queries": [_OWN], **_OLD_FIELDS}

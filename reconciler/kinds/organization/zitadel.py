@@ -17,7 +17,7 @@ class _Organizations(ZitadelKind):
     def observed(
         self, item: JsonObject, owner: Owner, project: Owner = NO_PROJECT
     ) -> ObservedObject:
-        # The id of what was looked for by its name is all that the list has to tell.
+        # The list is asked by name, so that only the id is read from it.
         details = item.get("details")
         sequence = sequence_of(details) if isinstance(details, dict) else 0
         return ObservedObject(organization_ref(owner.name), id_of(item), sequence, {}, owner.id)

@@ -45,7 +45,7 @@ from reconciler.service_client.wire import (
 )
 from reconciler.service_client.zitadel.organizations import OrganizationCalls
 from reconciler.service_client.zitadel.reading import Seen, read_organizations, reply_to
-from reconciler.service_client.zitadel.roles import denied_write
+from reconciler.service_client.zitadel.roles import denied, role_that_writes
 from reconciler.service_client.zitadel.steps import OrderSteps, Pause, is_unknown_address, run
 from reconciler.service_client.zitadel.writes import serial_key_of, steps_of
 from reconciler.state import (
@@ -63,7 +63,7 @@ BATCH = 64  # orders at a time: signals are handled between two batches
 # Codes of refusals that may be gone the next time; 4 is a deadline.
 _PASSING = {NO_ANSWER, 4, Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE, Code.UNAUTHENTICATED}
 _INSTANCE_IDS = ("iamProjectId", "defaultOrgId", "globalOrgId")
-# No call tells the version. Every server from 4.0 on has this call of its second kind of actions,
+# No call answers the version. Every server from 4.0 on has this call of its second kind of actions,
 # and no older one. It is open to every user, changes nothing and has a small answer.
 _ONLY_FROM_4 = Call("ListExecutionFunctions")
 
@@ -191,7 +191,7 @@ class ZitadelClient:
         return any(calls.is_old for calls in self._kinds.values())
 
     def _knows_audience(self, seen: Seen) -> bool | None:
-        """Return whether the server stores audiences; None unless an object or its age tells."""
+        """Return whether the server stores audiences; None if unknown."""
         if self._is_old:
             return False
         new = {kind: calls.only_new for kind, calls in self._kinds.items()}
@@ -214,7 +214,7 @@ class ZitadelClient:
         """Return None: a ZITADEL has no feed."""
 
     def observe_at(self, moments: Mapping[str, int]) -> ObservedState:
-        """Refuse: a ZITADEL does not tell what it held."""
+        """Refuse: a ZITADEL does not answer what it held."""
         raise no_history()
 
     def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
@@ -249,7 +249,7 @@ class ZitadelClient:
             else:
                 if isinstance(result, NotListedError):
                     self._awaited.taken.add(order.ref.key)
-                results[index] = denied_write(result, order)
+                results[index] = denied(result, role_that_writes(order))
         return results
 
     def _wait(self, pause: Pause) -> None:

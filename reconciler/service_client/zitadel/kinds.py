@@ -113,7 +113,7 @@ class ZitadelKind:
         return None
 
     def id_of(self, item: JsonObject) -> str:
-        """Return what tells an item from others of its list."""
+        """Return the identity of an item in its list."""
         return id_of(item)
 
     def is_called(self, item: JsonObject, name: str) -> bool:
@@ -210,7 +210,7 @@ class ZitadelKind:
         ]
 
     def is_unseen(self, call: Call) -> bool:
-        """Return whether the list does not tell what a call writes, nor its sequence."""
+        """Return whether the list shows neither what a call writes nor its sequence."""
         return False
 
 

@@ -103,7 +103,7 @@ def object_of(
 
 
 def _created_at(details: JsonObject) -> str:
-    """Return when an object was made; empty where that is not told.
+    """Return when an object was made; empty if unknown.
 
     Details of some kinds have only the time of the last event. That of sequence 1 made the object.
     """

@@ -44,7 +44,7 @@ _NO_MEMBERSHIP = "AUTHZ-cdgFk"
 
 @dataclass(slots=True)
 class OrganizationCalls:
-    """The way in which a server tells organizations to the user of a token.
+    """The call by which a server lists organizations for the user of a token.
 
     Attributes:
         wire: To the server.

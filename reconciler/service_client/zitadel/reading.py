@@ -23,7 +23,7 @@ from reconciler.service_client.zitadel.objects import (
     owner_of_item,
     total_of,
 )
-from reconciler.service_client.zitadel.roles import denied_read
+from reconciler.service_client.zitadel.roles import denied, role_that_reads
 from reconciler.service_client.zitadel.steps import is_unknown_address
 from reconciler.state import ObservedObject
 
@@ -118,7 +118,8 @@ def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
         # Answers come first: one answered list shows that the server has it.
         for listing, refusal in refused:
             if not listing.can_go_on(refusal):
-                raise denied_read(service_error(refusal), listing.owner)
+                role = role_that_reads(f"organization {listing.owner}")
+                raise denied(service_error(refusal), role)
 
 
 def reply_to(wire: Wire, call: Call) -> JsonObject | WireRefusal:

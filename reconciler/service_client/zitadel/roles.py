@@ -81,40 +81,27 @@ def missing_role(organization: str, roles: Sequence[str] | None, *, is_held: boo
         is_held: It exists, as far as the service tells.
     """
     create = "" if is_held else f" To create organizations it takes {_OF_INSTANCE}."
-    return f"{_told(roles)} {_owner(f'organization {organization}')}{create}"
+    return f"{_told(roles)} {role_that_reads(f'organization {organization}')}{create}"
 
 
 def no_organization(roles: Sequence[str] | None) -> AccessDeniedError:
     """Return why a run ends whose user may read no organization at all."""
     return AccessDeniedError(
         "this token may read no organization",
-        remedy=f"{_told(roles)} {_owner('organization of the manifests')}",
+        remedy=f"{_told(roles)} {role_that_reads('organization of the manifests')}",
     )
 
 
-def denied_read(refused: ServiceError, organization: str) -> ServiceError:
-    """Return the refusal of a list of an organization, with the role that reads it."""
-    if not _is_about_a_role(refused):
-        return refused
-    return AccessDeniedError(
-        refused.problem,
-        remedy=_owner(f"organization {organization}"),
-    )
-
-
-def denied_write(refused: ServiceError, order: Order) -> ServiceError:
-    """Return the refusal of a write, with the role that may do it."""
-    if not _is_about_a_role(refused):
-        return refused
-    return AccessDeniedError(refused.problem, remedy=_role_for(order))
-
-
-def _is_about_a_role(refused: ServiceError) -> bool:
+def denied(refused: ServiceError, remedy: str) -> ServiceError:
+    """Return a refusal with a remedy that names the role it takes, if it is about a role."""
     is_denied = isinstance(refused, AccessDeniedError)
-    return is_denied and not isinstance(refused, UnauthenticatedError)
+    if not is_denied or isinstance(refused, UnauthenticatedError):
+        return refused
+    return AccessDeniedError(refused.problem, remedy=remedy)
 
 
-def _role_for(order: Order) -> str:
+def role_that_writes(order: Order) -> str:
+    """Return which role may carry out an order, and where it is given."""
     ref = order.ref
     if isinstance(order, CreateOrder) and ref.kind is Kind.ORGANIZATION:
         return f"Give the user of this token {_OF_INSTANCE}. {_IN_INSTANCE}"
@@ -130,7 +117,8 @@ def _role_for(order: Order) -> str:
     )
 
 
-def _owner(organization: str) -> str:
+def role_that_reads(organization: str) -> str:
+    """Return which role reads and plans an organization, and where it is given."""
     return (
         f"Give the user of this token ORG_OWNER of the {organization} (ORG_OWNER_VIEWER is enough "
         f"to plan). {_IN_ORGANIZATION}"

@@ -141,7 +141,7 @@ def despite_conflicts(
 ) -> Generator[Step, Reply, Reply | ServiceError]:
     """Ask like ``repeated``, and again while other writers are at the same project.
 
-    After a conflict ``look`` tells whether the other writer changed the object itself: then its
+    After a conflict ``look`` shows whether the other writer changed the object itself: then its
     error is returned, and nothing is written over that change.
     """
     why = ""
@@ -181,7 +181,7 @@ def unknown_result(message: str) -> ServiceUnavailableError:
 
 
 def changed_since(ref: ResourceRef) -> PreconditionFailedError:
-    """Return the error of a write to an object that somebody else has changed."""
+    """Return the error of a write to an object that another writer has changed."""
     return PreconditionFailedError(
         f"{ref} has changed since it was planned", remedy="Run `reconciler plan` again and review."
     )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from docs.kinds.make import any_manifest, public_schemas
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import flag
 from reconciler.resources.ref import Kind
@@ -15,9 +16,7 @@ from reconciler.resources.schemas import (
     Judged,
     Patch,
     Stage,
-    any_manifest,
     field_schema,
-    public_schemas,
     schema_for,
     spellings,
 )

@@ -18,8 +18,8 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Kind, organization_ref
 from reconciler.service_client.port import CreateOrder, Written
 from reconciler.service_client.wire import Answer, Reply, WireRefusal, lost
-from reconciler.service_client.zitadel.creates import LOOKS, create
 from reconciler.service_client.zitadel.steps import CATCH_UP, ONCE_MORE, TRIES
+from reconciler.service_client.zitadel.writes import LOOKS, create
 from tests.builders import GREET, PARTNER, an_action, declared
 from tests.rows import each_row
 from tests.unit.service_client.zitadel.driven import driven, operations

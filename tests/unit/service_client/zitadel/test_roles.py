@@ -13,10 +13,11 @@ from reconciler.errors import (
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
 from reconciler.service_client.zitadel.roles import (
-    denied_read,
-    denied_write,
+    denied,
     missing_role,
     no_organization,
+    role_that_reads,
+    role_that_writes,
 )
 from tests.builders import GREET, SHOP, WEB, a_ref, declared, held
 from tests.rows import each_row
@@ -44,7 +45,7 @@ OWNER = "ORG_OWNER of the organization acme"
 )
 def test_a_refused_write_names_role_and_place(order: Order, role: str, place: str) -> None:
     """Which one depends on what was to be written."""
-    told = denied_write(DENIED, order)
+    told = denied(DENIED, role_that_writes(order))
 
     assert told.problem == DENIED.problem
     assert role in told.remedy
@@ -56,8 +57,8 @@ def test_a_refused_write_names_role_and_place(order: Order, role: str, place: st
 )
 def test_a_refusal_for_another_reason_stays_as_it_is(other: ServiceError) -> None:
     """An invalid token is not mended by a role."""
-    assert denied_read(other, "acme") is other
-    assert denied_write(other, DeleteOrder(held(GREET))) is other
+    assert denied(other, role_that_reads("organization acme")) is other
+    assert denied(other, role_that_writes(DeleteOrder(held(GREET)))) is other
 
 
 def test_the_roles_that_the_user_has_are_told() -> None:
@@ -73,4 +74,4 @@ def test_the_roles_that_the_user_has_are_told() -> None:
     assert "does not report the roles of its user" in no_organization(None).remedy
     many = no_organization([f"ORG_OWNER of the organization o{each}" for each in range(22)]).remedy
     assert "organization o19 and 2 more." in many
-    assert OWNER in denied_read(DENIED, "acme").remedy
+    assert OWNER in denied(DENIED, role_that_reads("organization acme")).remedy
