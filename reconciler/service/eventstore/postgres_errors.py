@@ -195,6 +195,12 @@ def awaits_standby(place: str) -> StoreError:
     return kind(problem.format(place=place), remedy)
 
 
+def lost_a_race(place: str) -> StoreError:
+    """Return the error for a transaction that the database undid because of other writers."""
+    kind, problem, remedy = _CONFLICT
+    return kind(problem.format(place=place), remedy)
+
+
 def lost_while_committing(place: str) -> StoreError:
     """Return the error for a commit that may or may not have been carried out."""
     return StoreUnreachableError(

@@ -35,6 +35,11 @@ def begun(database: Any, asked: Lookups = NO_LOOKUPS) -> PostgresTransaction:
     return transaction
 
 
+def commit(unit: PostgresTransaction) -> None:
+    with unit.carried_out(writers=1):
+        pass
+
+
 def fail(unit: PostgresTransaction) -> None:
     unit.put_seal(UNDONE)
     raise KeyError
@@ -65,7 +70,7 @@ def test_what_is_undone_while_it_waits_never_reaches_the_database(database: Any)
         fail(unit)
     assert database.sent == []
 
-    unit.finish(writers=1)
+    commit(unit)
 
     *_, check, _ = database.words()
     assert database.words() == ["INSERT INTO reconciler_seals", check, "COMMIT"]
@@ -148,7 +153,7 @@ def test_the_first_stream_of_an_organization_waits_for_no_head() -> None:
     unit.append(StreamAt("9", "9", 0), (NewEvent("t", "{}"),), Author("us", ""))
     assert unit.find_object("Project", "9", "shop") is None
     assert database.sent == []
-    unit.finish(1)
+    commit(unit)
 
     assert database.words() == [
         "INSERT INTO reconciler_events",
