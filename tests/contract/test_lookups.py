@@ -24,7 +24,7 @@ FILL = (
 LOOKUPS = {
     "records": (statements.RECORDS, (["ci"] * len(KEYS), KEYS)),
     "objects": (statements.OBJECTS, (KEYS,)),
-    "names": (statements.NAMES, (["acme", "1", ""], KEYS)),
+    "names": (statements.NAMES, (["acme"] * len(KEYS), KEYS)),
 }
 
 

@@ -259,15 +259,19 @@ def test_a_conflict_of_rows_that_are_sent_before_a_savepoint_loses_the_whole_rac
     """There is nothing to go back to: tried again within the transaction, it fails otherwise."""
     service, other = opened(), opened()
 
-    with pytest.raises(ConflictError), service.store.transaction() as tx:
-        tx.put_record(a_record())
-        for number in range(SENT_AT_ONCE):
-            tx.put_seal(SealRow(str(number), b"", 1))
-        with other.store.transaction() as faster:
-            faster.put_record(a_record(b"other"))
-        with tx.savepoint():
-            tx.meta("instance")
-        pytest.fail("the read before this waits for the rows")
+    def write() -> None:
+        with service.store.transaction() as tx:
+            tx.put_record(a_record())
+            for number in range(SENT_AT_ONCE):
+                tx.put_seal(SealRow(str(number), b"", 1))
+            with other.store.transaction() as faster:
+                faster.put_record(a_record(b"other"))
+            with tx.savepoint():
+                tx.meta("instance")
+            pytest.fail("the read before this waits for the rows")
+
+    with pytest.raises(ConflictError):
+        write()
 
     with service.store.snapshot() as view:
         assert view.record("ci", "k") == a_record(b"other")

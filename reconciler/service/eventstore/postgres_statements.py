@@ -114,6 +114,8 @@ HAS_COLLATION = (
 )
 
 BEGIN_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
+# A transaction of several callers does not wait long for what one of them needs.
+BE_IMPATIENT = "SET LOCAL lock_timeout = '50ms'"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Asked in a transaction that was begun to write: it is "on" on a standby, and by a setting.
@@ -198,9 +200,9 @@ OBJECTS = " ".join(
     ]
 )
 NAMES = (
-    "SELECT found.* FROM unnest(%s::text[]) AS a (parent), unnest(%s::text[]) AS b (folded),"
+    "SELECT found.* FROM unnest(%s::text[], %s::text[]) AS asked (parent, folded),"
     " LATERAL (SELECT parent, kind, folded, id FROM reconciler_objects"
-    " WHERE parent = a.parent AND folded = b.folded LIMIT 100) AS found"
+    " WHERE parent = asked.parent AND folded = asked.folded LIMIT 100) AS found"
 )
 LOCK_ALL_HEADS = in_postgres(select(ChainEnd, "heads", "ORDER BY organization FOR UPDATE"))
 # In order, so that no two writers wait for each other.

@@ -65,7 +65,6 @@ from reconciler.service.eventstore.writers import WRITERS, require_current
 
 SENT_AT_ONCE = 96  # rows that wait, and what is known of them: about 20 calls
 REFILL = 32  # positions that are taken at once where more are needed than announced
-NO_PARENT = ""  # of an organization
 HEADS, EVENTS, OBJECTS = tables.HEADS.name, tables.EVENTS.name, tables.OBJECTS.name
 RECORDS = tables.RECORDS.name
 # Kept with the rows, so that a savepoint undoes them too; none of these is ever sent.
@@ -84,6 +83,11 @@ LOOKED_UP = (OBJECTS, NAMES, STREAMS, COMPLETE)
 def _key_of(table: str, row: Values) -> Key:
     """Return the key of a row, which its first columns are."""
     return (table, *map(str, row[: 2 if table == RECORDS else 1]))
+
+
+def _columns(pairs: Collection[tuple[str, str]]) -> Sequence[list[str]]:
+    """Return pairs as two lists."""
+    return [list(column) for column in zip(*pairs, strict=True)]
 
 
 class PostgresTransaction(Transaction):
@@ -136,7 +140,6 @@ class PostgresTransaction(Transaction):
         """Wait for heads and lock them, and look up what was announced, in one round trip."""
         run, asked, changes = self._connection.execute, self._asked, self._changes
         ids = list(asked.objects)
-        callers, keys = map(list, zip(*records, strict=True)) if records else ([], [])
         # In READ COMMITTED each statement sees what was committed before it began. Those after the
         # lock begin once it is had, although they were sent with it. Records come before objects,
         # so that an object whose organization is not locked is never older than the record of a
@@ -144,11 +147,12 @@ class PostgresTransaction(Transaction):
         with self._connection.pipeline() if begins else nullcontext():
             if begins:
                 statements.writing(self._connection)
+            if begins and asked.is_shared:
+                run(statements.BE_IMPATIENT)
             heads = run(statements.LOCK_HEADS, (list(organizations),))
-            kept = run(statements.RECORDS, (callers, keys)) if records else ()
+            kept = run(statements.RECORDS, _columns(records)) if records else ()
             objects = run(statements.OBJECTS, (ids,))
-            parents = [*ids, NO_PARENT]
-            names = run(statements.NAMES, (parents, list(asked.names))) if asked.names else ()
+            names = run(statements.NAMES, _columns(asked.names)) if asked.names else ()
             positions = run(statements.POSITIONS, (asked.events - len(self._positions),))
         self._positions.extend(number for (number,) in positions)
         changes.forget(*LOOKED_UP)
@@ -198,11 +202,7 @@ class PostgresTransaction(Transaction):
         if YES in {self._changes.get(IS_EMPTY), self._changes.get((COMPLETE, parent))}:
             return True
         asked = self._changes.get(IS_ASKED)
-        return (
-            isinstance(asked, Lookups)
-            and (parent in asked.objects or parent == NO_PARENT)
-            and folded in asked.names
-        )
+        return isinstance(asked, Lookups) and (parent, folded) in asked.names
 
     def _next_position(self, last: int) -> int:
         """Return a position past one that no other transaction has.

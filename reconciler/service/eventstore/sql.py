@@ -133,6 +133,7 @@ class Snapshot:
     def __init__(self, run: Run, dialect: Dialect) -> None:
         self.run = run
         self.dialect = dialect
+        self._tokens: dict[bytes, TokenRow | None] = {}
 
     def _all(self, row: type[Row], table: str, rest: str, *values: object) -> list[Row]:
         # The columns of each statement are the fields of its tuple, in their order. ``_make`` of a
@@ -345,8 +346,18 @@ class Snapshot:
         """Return every token, by name. In a transaction, no other can change them until the end."""
         return self._all(TokenRow, "tokens", "ORDER BY name")
 
+    def hold_tokens(self, hashes: Collection[bytes]) -> None:
+        """Read the tokens of these hashes at once; ``token`` answers from them from now on."""
+        self._tokens = dict.fromkeys(hashes)
+        if hashes:
+            marks = ", ".join("?" for _ in hashes)
+            found = self._all(TokenRow, "tokens", f"WHERE sha256 IN ({marks})", *hashes)
+            self._tokens.update((row.sha256, row) for row in found)
+
     def token(self, sha256: bytes) -> TokenRow | None:
         """Return the token of a hash."""
+        if sha256 in self._tokens:
+            return self._tokens[sha256]
         return self._one(TokenRow, "tokens", "WHERE sha256 = ?", sha256)
 
     def trusts(self) -> Sequence[TrustRow]:

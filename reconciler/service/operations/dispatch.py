@@ -128,24 +128,30 @@ class Dispatcher:
         """Load what calls need, before the first one comes."""
         self._engine.load()
 
-    def receive(self, calls: Sequence[Incoming], seconds: float = math.inf) -> list[Received]:
+    def receive(
+        self, calls: Sequence[Incoming], seconds: float = math.inf, *, is_shared: bool = False
+    ) -> list[Received]:
         """Answer calls; those that write share one commit. Nothing is raised.
 
         A call that fails, fails alone: nothing was written, so the halves of the calls are tried,
         each on its own. One failure among 256 calls costs eight more commits.
 
         If all calls read, there may be fewer answers than calls: after the first one, none is
-        begun once ``seconds`` are over or the answers have ``TURN_BYTES``.
+        begun once ``seconds`` are over or the answers have ``TURN_BYTES``. If writes of several
+        organizations share the commit, there may be none: something keeps one of them waiting, and
+        each must be tried alone.
         """
-        done = self._tried(lambda: self._received(calls, seconds), calls)
+        done = self._tried(lambda: self._received(calls, seconds, is_shared=is_shared), calls)
         if not isinstance(done, _Failure):
             return done
         if not done.may_be_of_one:
             return [Received("", done.refusal)] * len(calls)
         half = len(calls) // 2
-        first = self.receive(calls[:half], seconds)
+        first = self.receive(calls[:half], seconds, is_shared=is_shared)
         is_over = len(first) < half
-        return first if is_over else first + self.receive(calls[half:], seconds)
+        return (
+            first if is_over else first + self.receive(calls[half:], seconds, is_shared=is_shared)
+        )
 
     def take_batch(self, call: Incoming) -> Orders | Received:
         """Return the orders of a batch, to be carried out; or why there are none."""
@@ -230,7 +236,9 @@ class Dispatcher:
             LOG.warning("the store can be used again")
             self._failing = ""
 
-    def _received(self, calls: Sequence[Incoming], seconds: float) -> list[Received]:
+    def _received(
+        self, calls: Sequence[Incoming], seconds: float, *, is_shared: bool
+    ) -> list[Received]:
         """Answer calls; reads are answered from the same view that their tokens were found in.
 
         Raises:
@@ -245,9 +253,15 @@ class Dispatcher:
                 answered = list(_until(answers, time.perf_counter() + seconds))
                 self._works()
                 return answered
+            view.hold_tokens({caller_key(call.headers) for call in calls})
             judged = list(requests)
         asked = [request for request in judged if isinstance(request, Request)]
-        written = iter(self._engine.write(asked) if asked else ())
+        try:
+            written = iter(self._engine.write(asked, is_shared=is_shared) if asked else ())
+        except StoreBusyError:
+            if is_shared:
+                return []
+            raise
         self._works(wrote=bool(asked))
         return [
             Received("", request)

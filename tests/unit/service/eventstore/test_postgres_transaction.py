@@ -48,7 +48,7 @@ def fail(unit: PostgresTransaction) -> None:
 def test_heads_are_locked_first_and_records_looked_up_before_objects(database: Any) -> None:
     """Otherwise an object may be older than the record of a call that changed it."""
     organizations, records = frozenset({"9"}), frozenset({("ci", "k")})
-    asked = Lookups(organizations, records, frozenset({"1"}), frozenset({"a"}), 1)
+    asked = Lookups(organizations, records, frozenset({"1"}), frozenset({("1", "a")}), 1)
 
     PostgresTransaction(database, "here", lambda: 0, lambda _: False, asked)
 
@@ -122,7 +122,7 @@ def test_what_was_looked_up_is_not_looked_up_again() -> None:
     """Also where nothing was found: that is known by then."""
     database = Database()
     organizations, records = frozenset({"9"}), frozenset({("ci", "k")})
-    asked = Lookups(organizations, records, organizations, frozenset({"a"}), 1)
+    asked = Lookups(organizations, records, organizations, frozenset({("9", "a")}), 1)
     unit = begun(database, asked)
 
     assert unit.record("ci", "k") is None

@@ -588,7 +588,7 @@ class Slow:
     def is_ready(self) -> bool:
         return True
 
-    def receive(self, calls: Sequence[Incoming], _: float) -> list[Received]:
+    def receive(self, calls: Sequence[Incoming], _: float, **named: bool) -> list[Received]:
         self.begun.release()
         self.may_end.wait(10)
         return [Received("", {})] * len(calls)
