@@ -133,7 +133,7 @@ class Snapshot:
     def __init__(self, run: Run, dialect: Dialect) -> None:
         self.run = run
         self.dialect = dialect
-        self._tokens: dict[bytes, TokenRow | None] = {}
+        self._held: dict[bytes, TokenRow | None] = {}
 
     def _all(self, row: type[Row], table: str, rest: str, *values: object) -> list[Row]:
         # The columns of each statement are the fields of its tuple, in their order. ``_make`` of a
@@ -348,16 +348,16 @@ class Snapshot:
 
     def hold_tokens(self, hashes: Collection[bytes]) -> None:
         """Read the tokens of these hashes at once; ``token`` answers from them from now on."""
-        self._tokens = dict.fromkeys(hashes)
+        self._held = dict.fromkeys(hashes)
         if hashes:
             marks = ", ".join("?" for _ in hashes)
             found = self._all(TokenRow, "tokens", f"WHERE sha256 IN ({marks})", *hashes)
-            self._tokens.update((row.sha256, row) for row in found)
+            self._held.update((row.sha256, row) for row in found)
 
     def token(self, sha256: bytes) -> TokenRow | None:
         """Return the token of a hash."""
-        if sha256 in self._tokens:
-            return self._tokens[sha256]
+        if sha256 in self._held:
+            return self._held[sha256]
         return self._one(TokenRow, "tokens", "WHERE sha256 = ?", sha256)
 
     def trusts(self) -> Sequence[TrustRow]:

@@ -572,6 +572,34 @@ def test_a_batch_under_which_something_fails_is_answered(
     assert all("answer" in each for each in second["answers"])
 
 
+@pytest.mark.parametrize("commits_made", [1, 2])
+def test_queues_that_share_commits_make_one_of_what_comes_together(
+    commits_made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight organizations would make eight small commits at a time."""
+    service = open_memory()
+    known = furnish(service)
+    commits: list[int] = []
+
+    def queue_of(call: Incoming) -> str:
+        return "even" if "two" in str(call.fields) or "four" in str(call.fields) else "odd"
+
+    async def ask() -> Sequence[Received]:
+        batcher = Batcher(service.dispatcher, queue_of, queues_share=commits_made == 1)
+        count(monkeypatch, "transaction", commits)
+        calls = [
+            Incoming("CreateAction", {**ACTION, "name": name}, bearer(known.tokens["editor"]))
+            for name in ("one", "two", "three", "four")
+        ]
+        try:
+            return await asyncio.gather(*map(batcher.answer, calls))
+        finally:
+            await batcher.close()
+
+    assert not any(isinstance(received.answer, Refusal) for received in asyncio.run(ask()))
+    assert len(commits) == commits_made
+
+
 class Body(dict[str, Any]):
     """Fields whose end can be seen."""
 
