@@ -285,7 +285,7 @@ class PostgresTransaction(Transaction):
             StoreUnreachableError: the answer is missing, or a synchronous standby may not have
                 the commit; it may have been carried out.
         """
-        committed: psycopg.Cursor[Any] | None = None
+        is_committing = False
         warnings: list[str | None] = []
 
         def note(notice: psycopg.errors.Diagnostic) -> None:
@@ -298,14 +298,11 @@ class PostgresTransaction(Transaction):
                 crashpoint("S7")
                 self._hand_over(self._changes.take())
                 self._connection.execute(statements.REQUIRE_CURRENT, (writers, WRITERS))
+                is_committing = True  # from now on, whether COMMIT arrived is not known
                 committed = self._connection.execute("COMMIT")
         except psycopg.Error as error:
-            # Once COMMIT was sent, whether it arrived is not known.
-            if (
-                committed
-                and isinstance(error, psycopg.OperationalError)
-                and self._connection.closed
-            ):
+            is_lost = isinstance(error, psycopg.OperationalError) and self._connection.closed
+            if is_committing and is_lost:
                 raise lost_while_committing(self._place) from error
             if isinstance(first_cause(error), psycopg.errors.DivisionByZero):
                 self._connection.execute("ROLLBACK")
