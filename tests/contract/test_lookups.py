@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import psycopg
 import pytest
 
 from reconciler.service.eventstore import postgres_statements as statements
+from reconciler.service.eventstore.postgres_connection import configure
+from reconciler.service.eventstore.postgres_statements import in_postgres
+from reconciler.service.eventstore.rows import ObjectQuery
+from reconciler.service.eventstore.sql import Snapshot
 from tests.postgres_server import PostgresServer
 
 KEYS = [f"k{number}" for number in range(100)]
@@ -47,3 +52,27 @@ def test_no_row_is_read_that_was_not_asked_for(filled: str, name: str) -> None:
 
     plan = "\n".join(line for (line,) in told)
     assert "Rows Removed" not in plan, plan
+
+
+def test_a_page_is_read_in_the_order_of_its_index(filled: str) -> None:
+    """Without statistics the database would read and sort the whole organization for each page."""
+    with psycopg.connect(filled, autocommit=True) as connection:
+        configure(connection)
+        plans: list[str] = []
+
+        def explained(statement: str, values: Sequence[object]) -> Any:
+            told = connection.execute(b"EXPLAIN " + in_postgres(statement).encode(), values)
+            plans.append("\n".join(line for (line,) in told))
+            return ()
+
+        view = Snapshot(explained, statements.DIALECT)
+        view.page_keys("acme", after="3", limit=100)
+        for by_name in (False, True):
+            view.list_objects(
+                ObjectQuery("Action", "acme", by_name=by_name, offset=100, limit=100), total=6000
+            )
+
+    assert len(plans) == 3
+    for plan in plans:
+        assert "Index Scan" in plan, plan
+        assert "->  Sort" not in plan, plan

@@ -215,7 +215,7 @@ class PostgresReadOnlyStore:
     def snapshot(self) -> Iterator[Snapshot]:
         """Read, undisturbed by writers: every statement in the block sees the same moment."""
         with self._connections.begun(statements.reading) as connection:
-            yield statements.snapshot(connection)
+            yield statements.View(connection)
 
     def transaction(
         self, asked: Lookups = NO_LOOKUPS

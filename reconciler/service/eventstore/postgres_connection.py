@@ -57,12 +57,18 @@ SETTINGS = (
     ("idle_in_transaction_session_timeout", "30s"),
 )
 SET = "SELECT set_config(%s, %s, false)"
-# So that the database, too, soon notices a peer that is gone and ends what it began. Not every
-# database that speaks the protocol has these.
-KEEPALIVES = (
+# Not every database that speaks the protocol has these.
+SETTINGS_IF_KNOWN = (
+    # So that the database, too, soon notices a peer that is gone and ends what it began.
     ("tcp_keepalives_idle", "5"),
     ("tcp_keepalives_interval", "3"),
     ("tcp_keepalives_count", "3"),
+    # A page is read in the order of its index. Before a table has statistics, PostgreSQL would read
+    # and sort a whole organization instead. What must be sorted still is, and seems so dear that it
+    # would be compiled.
+    ("enable_bitmapscan", "off"),
+    ("enable_sort", "off"),
+    ("jit", "off"),
 )
 # Not from pg_settings, whose every look lists all settings: three took a database 4 ms.
 SET_KNOWN = (
@@ -104,7 +110,7 @@ def configure(connection: Connection) -> None:
     with connection.pipeline():
         for setting in SETTINGS:
             connection.execute(SET, setting)
-        for name, value in KEEPALIVES:
+        for name, value in SETTINGS_IF_KNOWN:
             connection.execute(SET_KNOWN, {"name": name, "value": value})
         connection.execute(SET_DURABLE)
 

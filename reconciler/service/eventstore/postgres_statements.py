@@ -33,6 +33,7 @@ from reconciler.service.eventstore.sql import (
 from reconciler.service.eventstore.tables import Table
 
 MAX_CHARACTERS = 1 << 20  # of one statement's rows, so that neither side needs much memory at once
+MOST_KNOWN = 256  # rows that a view remembers
 PREFIX = "reconciler_"
 
 
@@ -152,6 +153,22 @@ def writing(connection: Connection) -> Connection:
 def snapshot(connection: Connection) -> Snapshot:
     """Return what the transaction of a connection sees."""
     return Snapshot(partial(run, connection), DIALECT)
+
+
+class View(Snapshot):
+    """A view of one moment, in which no row is looked up twice."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(partial(run, connection), DIALECT)
+        self._known: dict[Sequence[str], Any] = {}
+
+    def _row(self, table: Table, *key: str) -> Any:
+        name = (table.name, *key)
+        if name not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known = {}
+            self._known[name] = super()._row(table, *key)
+        return self._known[name]
 
 
 def run(
