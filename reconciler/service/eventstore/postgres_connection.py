@@ -63,9 +63,9 @@ SETTINGS_IF_KNOWN = (
     ("tcp_keepalives_idle", "5"),
     ("tcp_keepalives_interval", "3"),
     ("tcp_keepalives_count", "3"),
-    # A page is read in the order of its index. Before a table has statistics, PostgreSQL would read
-    # and sort a whole organization instead. What must be sorted still is, and seems so dear that it
-    # would be compiled.
+    # A page is read in the order of its index. While its statistics are older than most rows of a
+    # table, PostgreSQL would read and sort a whole organization instead. What must be sorted still
+    # is; its estimated cost is then so high that it would be compiled.
     ("enable_bitmapscan", "off"),
     ("enable_sort", "off"),
     ("jit", "off"),
