@@ -10,13 +10,15 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from threading import Barrier
 from weakref import WeakValueDictionary
 
@@ -207,7 +209,7 @@ class Batcher:
                 await gathered(waiting)
                 async with self._turn(*key):
                     # Taken only now: what came while the last commit was made shares the next one.
-                    batch = list(islice(waiting, BATCH))
+                    batch = in_turns(waiting, self._queue_of, BATCH)
                     for job in batch:
                         del waiting[job]
                     if batch:
@@ -284,6 +286,24 @@ class Batcher:
         answers = self._reception.receive(calls, seconds, is_shared=is_shared)
         processor, clock = time.thread_time() - processor, time.perf_counter() - clock
         return answers, Spent(len(answers), processor, clock)
+
+
+def in_turns(waiting: Iterable[Job], queue_of: Callable[[Incoming], str], most: int) -> list[Job]:
+    """Return the first jobs, so many at most; where there are more, each queue has its turn.
+
+    One queue with very many writes delays those of the others by none of its own.
+    """
+    jobs = list(islice(waiting, most + 1))
+    if len(jobs) <= most:
+        return jobs
+    before: Counter[str] = Counter()
+    turns: list[tuple[int, Job]] = []
+    for job in waiting:
+        name = queue_of(job.call)
+        turns.append((before[name], job))
+        before[name] += 1
+    turns.sort(key=itemgetter(0))
+    return [job for _, job in turns[:most]]
 
 
 def _started(count: int) -> ThreadPoolExecutor:

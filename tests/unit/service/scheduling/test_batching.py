@@ -23,7 +23,7 @@ from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
 from reconciler.service.scheduling import batching
 from reconciler.service.scheduling.batching import THREADS, Batcher, StoreCheck
-from reconciler.service.scheduling.reading import BATCH
+from reconciler.service.scheduling.reading import BATCH, Job
 from reconciler.service.scheduling.shares import (
     READERS,
 )
@@ -598,6 +598,26 @@ def test_queues_that_share_commits_make_one_of_what_comes_together(
 
     assert not any(isinstance(received.answer, Refusal) for received in asyncio.run(ask()))
     assert len(commits) == commits_made
+
+
+def test_a_queue_with_many_writes_is_not_before_those_of_others() -> None:
+    """Where all fit into one commit, they keep the order in which they came."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        names = ["greedy"] * 5 + ["other", "greedy", "other"]
+        jobs = {
+            Job(Incoming(name, {}, {}), loop.create_future()): at for at, name in enumerate(names)
+        }
+
+        def taken(most: int) -> list[int]:
+            found = batching.in_turns(jobs, lambda call: call.operation, most)
+            return [jobs[job] for job in found]
+
+        assert taken(8) == list(range(8))
+        assert taken(4) == [0, 5, 1, 7]
+
+    asyncio.run(main())
 
 
 class Body(dict[str, Any]):
