@@ -170,7 +170,10 @@ class Batcher:
         try:
             return await job.done
         finally:
-            queue.waiting.pop(job, None)  # its caller may have left before its turn
+            # Its caller may have left before its turn, or before one after a shared commit.
+            for each in (queue, self._queues.get((Turn.WRITE, name))):
+                if each is not None:
+                    each.waiting.pop(job, None)
 
     def _is_apart(self, name: str) -> bool:
         """Return whether writes of a queue wait for something that others need not wait for."""
