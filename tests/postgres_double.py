@@ -33,6 +33,9 @@ class Database:
     def fetchone(self) -> None:
         return None
 
+    def fetchall(self) -> list[Any]:
+        return []
+
     def __iter__(self) -> Iterator[Any]:
         return iter(())
 

@@ -189,7 +189,9 @@ def _serve_store(
         store, dispatcher = opened.store, opened.dispatcher
         serving = Serving(
             batcher=Batcher(
-                dispatcher, one_queue if is_file(service) else dispatcher.organization_of
+                dispatcher,
+                one_queue if is_file(service) else dispatcher.organization_of,
+                queues_share=not is_file(service),
             ),
             observer=Observer(),
             listening=calls,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -41,8 +42,11 @@ def since_boot() -> int:
 
 
 def random_bits(count: int) -> int:
-    """Return a number of so many random bits, at most 64."""
-    return int.from_bytes(os.urandom(8), "big") >> (64 - count)
+    """Return a number of so many random bits: for ids, which need not be hard to guess.
+
+    Bits of the system would let go of the interpreter for each id, and another thread take it.
+    """
+    return random.getrandbits(count)
 
 
 class IdentityService:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import psycopg
 import pytest
 
 from reconciler.service.eventstore import postgres_statements as statements
+from reconciler.service.eventstore.postgres_connection import configure
+from reconciler.service.eventstore.postgres_statements import in_postgres
+from reconciler.service.eventstore.rows import ObjectQuery
+from reconciler.service.eventstore.sql import Snapshot
 from tests.postgres_server import PostgresServer
 
 KEYS = [f"k{number}" for number in range(100)]
@@ -24,16 +29,25 @@ FILL = (
 LOOKUPS = {
     "records": (statements.RECORDS, (["ci"] * len(KEYS), KEYS)),
     "objects": (statements.OBJECTS, (KEYS,)),
-    "names": (statements.NAMES, (["acme", "1", ""], KEYS)),
+    "names": (statements.NAMES, (["acme"] * len(KEYS), KEYS)),
 }
 
 
-@pytest.fixture(params=["ANALYZE", "SELECT 1"], ids=["with statistics", "without statistics"])
+FEW = """
+    INSERT INTO reconciler_objects SELECT 'f' || n, 'Action', 'globex', 'globex', 'a' || n,
+    'a' || n, '{}', '', '', 1, n, n, '', '', '' FROM generate_series(1, 40) AS n
+    """
+
+
+@pytest.fixture(
+    params=[(*FILL, "ANALYZE"), FILL, (FEW, "ANALYZE", *FILL)],
+    ids=["with statistics", "without statistics", "with old statistics"],
+)
 def filled(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[str]:
     """Make a store with many rows, of which the database may know only how many pages they have."""
     with postgres.empty_store() as address:
         with psycopg.connect(address, autocommit=True) as connection:
-            for statement in (*FILL, request.param):
+            for statement in request.param:
                 connection.execute(statement.encode())
         yield address
 
@@ -47,3 +61,27 @@ def test_no_row_is_read_that_was_not_asked_for(filled: str, name: str) -> None:
 
     plan = "\n".join(line for (line,) in told)
     assert "Rows Removed" not in plan, plan
+
+
+def test_a_page_is_read_in_the_order_of_its_index(filled: str) -> None:
+    """Where statistics are old, the database would sort the whole organization for each page."""
+    with psycopg.connect(filled, autocommit=True) as connection:
+        configure(connection)
+        plans: list[str] = []
+
+        def explained(statement: str, values: Sequence[object]) -> Any:
+            told = connection.execute(b"EXPLAIN " + in_postgres(statement).encode(), values)
+            plans.append("\n".join(line for (line,) in told))
+            return told
+
+        view = Snapshot(explained, statements.DIALECT)
+        view.page_keys("acme", after="3", limit=100)
+        for by_name in (False, True):
+            view.list_objects(
+                ObjectQuery("Action", "acme", by_name=by_name, offset=100, limit=100), total=6000
+            )
+
+    assert len(plans) == 3
+    for plan in plans:
+        assert "Index Scan" in plan, plan
+        assert "->  Sort" not in plan, plan

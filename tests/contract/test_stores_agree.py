@@ -38,7 +38,7 @@ ASKED = Lookups(
     frozenset(OWNERS[:1]),
     frozenset(("us", name) for name in NAMES[:3]),
     frozenset(OWNERS[:2]),
-    frozenset(NAMES[:3]),
+    frozenset((owner, name) for owner in (*OWNERS[:2], "") for name in NAMES[:3]),
     3,
 )
 

@@ -62,6 +62,24 @@ def test_the_next_token_of_the_same_rights_gets_no_answer_of_the_first(ask: Aski
     assert answered(ask, second, "AddOIDCApp", **fields) == "name.taken"
 
 
+def test_a_caller_that_is_known_is_refused_once_its_token_is_revoked(ask: Asking) -> None:
+    """Calls that write are let in without a look at the token; their commit looks."""
+    token = token_of(ask, "going", ask.organization)
+    headers = {"authorization": [f"Bearer {token}"]}
+
+    def refused(fields: dict[str, Any]) -> str:
+        call = Incoming("AddProject", fields, headers)
+        (received,) = ask.service.dispatcher.receive([call])
+        return received.answer.reason if isinstance(received.answer, Refusal) else ""
+
+    assert refused({"name": "a"}) == ""
+    revoke_token(ask.service.store, "going", ask.clock())
+    before = ask.event_count()
+
+    assert [refused({"name": name}) for name in ("b", "a", 1)] == ["token.revoked"] * 3
+    assert ask.event_count() == before
+
+
 @pytest.mark.parametrize("why", ["token.revoked", "token.expired"])
 def test_a_token_is_looked_at_again_when_it_writes(
     ask: Asking, monkeypatch: pytest.MonkeyPatch, why: str
@@ -71,12 +89,12 @@ def test_a_token_is_looked_at_again_when_it_writes(
     staying = token_of(ask, "staying", ask.organization)
     write = Engine.write
 
-    def later(engine: Engine, requests: Sequence[Request]) -> Any:
+    def later(engine: Engine, requests: Sequence[Request], **named: bool) -> Any:
         if why == "token.expired":
             ask.clock.time += HOUR
         else:
             revoke_token(ask.service.store, "going", ask.clock())
-        return write(engine, requests)
+        return write(engine, requests, **named)
 
     monkeypatch.setattr(Engine, "write", later)
     before = ask.event_count()

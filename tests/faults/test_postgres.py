@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import secrets
 import signal
 import threading
 import time
@@ -25,8 +27,11 @@ from reconciler.service.eventstore.errors import (
     StoreUnreachableError,
 )
 from reconciler.service.eventstore.postgres_schema import COLUMNS
-from reconciler.service.eventstore.rows import StoredEvent
+from reconciler.service.eventstore.rows import StoredEvent, TokenRow
+from reconciler.service.operations.callers import make_token
+from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.projections.maintenance import verify
+from reconciler.service.scheduling.batching import Batcher
 from tests.faults import writers
 from tests.faults.proxy import SETTLE_SECONDS, a_proxy
 from tests.faults.tracing import wait_until_stopped
@@ -188,6 +193,51 @@ def test_an_organization_waits_for_no_other(postgres: PostgresServer, opened: Op
         assert waiting.result(timeout=5)["id"]
     assert is_waiting
     assert needed < RECOVERY_SECONDS / 2
+
+
+def test_calls_that_share_commits_wait_for_no_organization_but_their_own(
+    postgres: PostgresServer, opened: Opening
+) -> None:
+    """Nobody notices that they shared one with a call whose organization is held."""
+    address = postgres.new_address()
+    service = opened(address)
+    acme, globex = an_organization(service, "acme"), an_organization(service, "globex")
+    row = TokenRow("ci", "editor", "", b"", service.now(), 0, 0)
+    token = make_token(service.store, row, secrets.token_bytes)
+    assert token is not None
+    bearer = {"authorization": [f"Bearer {token.reveal()}"]}
+
+    async def main(holder: psycopg.Connection) -> tuple[bool, float]:
+        batcher = Batcher(service.dispatcher, service.dispatcher.organization_of, queues_share=True)
+
+        def ask(name: str, organization: str) -> asyncio.Task[Received]:
+            fields = {"name": name, "script": "function greet() {}"}
+            headers = {**bearer, "x-service-orgid": [organization]}
+            return asyncio.ensure_future(batcher.answer(Incoming("CreateAction", fields, headers)))
+
+        try:
+            held = [ask("greet", acme)]
+            began = time.monotonic()
+            for number in range(20):
+                held.append(ask(f"held{number}", acme))
+                received = await ask(f"greet{number}", globex)
+                assert not isinstance(received.answer, Refusal)
+            needed = time.monotonic() - began
+            is_waiting = not any(task.done() for task in held)
+            holder.rollback()
+            for task in held:
+                assert not isinstance((await task).answer, Refusal)
+            return is_waiting, needed
+        finally:
+            await batcher.close()
+
+    with psycopg.connect(address) as holder:
+        holder.execute("SELECT 1 FROM reconciler_heads WHERE organization = %s FOR UPDATE", (acme,))
+        is_waiting, needed = asyncio.run(main(holder))
+
+    assert is_waiting
+    assert needed < RECOVERY_SECONDS / 2
+    assert verify(service.store) == []
 
 
 def test_one_of_many_gets_a_lease(postgres: PostgresServer, opened: Opening) -> None:

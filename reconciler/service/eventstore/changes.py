@@ -121,10 +121,16 @@ class Changes:
         """Return whether the savepoint has rows that wait."""
         return self.is_open and bool(self._left[1])
 
-    def take(self, *, block: bool = False) -> Iterable[Waiting]:
-        """Return what waits outside the savepoint, or in it; from now on the database has it."""
+    def take(self, *, block: bool = False, but: str = "") -> Iterable[Waiting]:
+        """Return what waits outside the savepoint, or in it; from now on the database has it.
+
+        Rows of the table ``but`` go on waiting.
+        """
         layer = 1 if block else 0
-        waiting = [Waiting(key, row, self.as_found(key)) for key, row in self._left[layer].items()]
-        self._found[layer].update(self._left[layer])
-        self._left[layer].clear()
+        left = self._left[layer]
+        kept = {key: left.pop(key) for key in list(left) if key[0] == but}
+        waiting = [Waiting(key, row, self.as_found(key)) for key, row in left.items()]
+        self._found[layer].update(left)
+        left.clear()
+        left.update(kept)
         return waiting

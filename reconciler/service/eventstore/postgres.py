@@ -215,7 +215,7 @@ class PostgresReadOnlyStore:
     def snapshot(self) -> Iterator[Snapshot]:
         """Read, undisturbed by writers: every statement in the block sees the same moment."""
         with self._connections.begun(statements.reading) as connection:
-            yield statements.snapshot(connection)
+            yield statements.View(connection)
 
     def transaction(
         self, asked: Lookups = NO_LOOKUPS
@@ -319,10 +319,10 @@ class PostgresEventStore(PostgresReadOnlyStore):
         try:
             with self._connections.begun(begin) as writing:
                 crashpoint("S2")
-                if not self._has_signed:
-                    writing.sign(self._writers)
-                yield writing
-                writing.finish(self._writers)
+                with writing.carried_out(self._writers):
+                    if not self._has_signed:
+                        writing.sign(self._writers)
+                    yield writing
                 self._has_signed = True
         except StoreBusyError as error:  # a lock of a commit that waits, perhaps
             if not isinstance(error, StoreConflictError) and self._awaits_standby():

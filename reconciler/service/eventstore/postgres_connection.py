@@ -25,7 +25,7 @@ from psycopg.errors import SqlserverRejectedEstablishmentOfSqlconnection as Refu
 from psycopg.pq import PGconn, Ping
 from psycopg.rows import TupleRow
 from psycopg.types.numeric import Int8Dumper
-from psycopg.waiting import wait
+from psycopg.waiting import Ready, Wait, wait
 
 from reconciler.service.eventstore.errors import StoreUnreachableError, StoreUnusableError
 
@@ -57,12 +57,18 @@ SETTINGS = (
     ("idle_in_transaction_session_timeout", "30s"),
 )
 SET = "SELECT set_config(%s, %s, false)"
-# So that the database, too, soon notices a peer that is gone and ends what it began. Not every
-# database that speaks the protocol has these.
-KEEPALIVES = (
+# Not every database that speaks the protocol has these.
+SETTINGS_IF_KNOWN = (
+    # So that the database, too, soon notices a peer that is gone and ends what it began.
     ("tcp_keepalives_idle", "5"),
     ("tcp_keepalives_interval", "3"),
     ("tcp_keepalives_count", "3"),
+    # A page is read in the order of its index. While its statistics are older than most rows of a
+    # table, PostgreSQL would read and sort a whole organization instead. What must be sorted still
+    # is; its estimated cost is then so high that it would be compiled.
+    ("enable_bitmapscan", "off"),
+    ("enable_sort", "off"),
+    ("jit", "off"),
 )
 # Not from pg_settings, whose every look lists all settings: three took a database 4 ms.
 SET_KNOWN = (
@@ -104,7 +110,7 @@ def configure(connection: Connection) -> None:
     with connection.pipeline():
         for setting in SETTINGS:
             connection.execute(SET, setting)
-        for name, value in KEEPALIVES:
+        for name, value in SETTINGS_IF_KNOWN:
             connection.execute(SET_KNOWN, {"name": name, "value": value})
         connection.execute(SET_DURABLE)
 
@@ -152,19 +158,29 @@ class BoundedConnection(Connection):
             SilentError: it is not worth the wait any more; the connection is closed.
         """
         try:
+            # A statement of a pipeline asks twice whether it can be written. It nearly always can,
+            # and what is left is written with what is waited for. To ask would let go of the
+            # interpreter, which a busy thread then keeps for a millisecond.
+            state = next(gen)
+            for _ in range(2):
+                if state != Wait.RW:
+                    break
+                state = gen.send(Ready.W)
             limit = () if timeout is None else (timeout,)
-            return wait(self._bounded(gen), self.pgconn.socket, interval, *limit)
+            return wait(self._bounded(gen, state), self.pgconn.socket, interval, *limit)
+        except StopIteration as end:
+            result: R = end.value
+            return result
         except KeyboardInterrupt:
             # psycopg would ask the database to cancel, which may be silent. It ends the
             # statement by itself once the connection is gone, or its time is up.
             self.close()
             raise
 
-    def _bounded(self, gen: PQGen[R]) -> PQGen[R]:
+    def _bounded(self, gen: PQGen[R], state: Wait) -> PQGen[R]:
         """Pass an exchange on; look up each time that nothing came for an interval."""
         heard = monotonic()
         try:
-            state = next(gen)
             while True:
                 ready = yield state
                 if ready:

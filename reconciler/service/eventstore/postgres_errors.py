@@ -168,7 +168,11 @@ def store_errors(place: str) -> Iterator[None]:
 
 def store_error(place: str, error: psycopg.Error) -> StoreError:
     """Return what an error of PostgreSQL means for the person whose database it is."""
-    kind, problem, remedy = _meaning(first_cause(error))
+    return _told(_meaning(first_cause(error)), place)
+
+
+def _told(told: _Told, place: str) -> StoreError:
+    kind, problem, remedy = told
     return kind(problem.format(place=place), remedy)
 
 
@@ -185,14 +189,17 @@ def first_cause(error: psycopg.Error) -> psycopg.Error:
 
 def read_only(place: str) -> StoreError:
     """Return the error for a database that takes no writes."""
-    kind, problem, remedy = _READ_ONLY
-    return kind(problem.format(place=place), remedy)
+    return _told(_READ_ONLY, place)
 
 
 def awaits_standby(place: str) -> StoreError:
     """Return the error for a primary whose commits wait for a standby."""
-    kind, problem, remedy = _AWAITS_STANDBY
-    return kind(problem.format(place=place), remedy)
+    return _told(_AWAITS_STANDBY, place)
+
+
+def lost_a_race(place: str) -> StoreError:
+    """Return the error for a transaction that the database undid because of other writers."""
+    return _told(_CONFLICT, place)
 
 
 def lost_while_committing(place: str) -> StoreError:

@@ -33,6 +33,7 @@ from reconciler.service.eventstore.sql import (
 from reconciler.service.eventstore.tables import Table
 
 MAX_CHARACTERS = 1 << 20  # of one statement's rows, so that neither side needs much memory at once
+MOST_KNOWN = 256  # rows that a view remembers
 PREFIX = "reconciler_"
 
 
@@ -114,6 +115,8 @@ HAS_COLLATION = (
 )
 
 BEGIN_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
+# A transaction of several callers does not wait long for what one of them needs.
+BE_IMPATIENT = "SET LOCAL lock_timeout = '50ms'"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Asked in a transaction that was begun to write: it is "on" on a standby, and by a setting.
@@ -150,6 +153,22 @@ def writing(connection: Connection) -> Connection:
 def snapshot(connection: Connection) -> Snapshot:
     """Return what the transaction of a connection sees."""
     return Snapshot(partial(run, connection), DIALECT)
+
+
+class View(Snapshot):
+    """A view of one moment, in which no row is looked up twice."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(partial(run, connection), DIALECT)
+        self._known: dict[Sequence[str], Any] = {}
+
+    def _row(self, table: Table, *key: str) -> Any:
+        name = (table.name, *key)
+        if name not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known = {}
+            self._known[name] = super()._row(table, *key)
+        return self._known[name]
 
 
 def run(
@@ -198,9 +217,9 @@ OBJECTS = " ".join(
     ]
 )
 NAMES = (
-    "SELECT found.* FROM unnest(%s::text[]) AS a (parent), unnest(%s::text[]) AS b (folded),"
+    "SELECT found.* FROM unnest(%s::text[], %s::text[]) AS asked (parent, folded),"
     " LATERAL (SELECT parent, kind, folded, id FROM reconciler_objects"
-    " WHERE parent = a.parent AND folded = b.folded LIMIT 100) AS found"
+    " WHERE parent = asked.parent AND folded = asked.folded LIMIT 100) AS found"
 )
 LOCK_ALL_HEADS = in_postgres(select(ChainEnd, "heads", "ORDER BY organization FOR UPDATE"))
 # In order, so that no two writers wait for each other.

@@ -5,12 +5,14 @@ A transaction has three steps, of one round trip each where all goes as announce
 1. The heads of the organizations that will be written to are locked, and after that, what the calls
    will probably ask for is looked up (``Lookups``). It stays true until the commit, because no
    other transaction writes to these organizations.
-2. Rows are decided on, and wait in this process (``Changes``): a statement costs the database, and
-   the round trip the caller, far more than a row does.
-3. They are sent with the commit, one statement for all rows of a table.
+2. Rows are decided on. They are known here (``Changes``), and sent a few calls at a time, one
+   statement for all rows of a table: a statement costs far more than a row does. Nothing is waited
+   for, so the database writes rows while the next calls are decided on.
+3. The rest is sent with the commit.
 
 A statement that must see the rows, such as one that lists, sends them first. Only then does the
-database get the savepoint. Anything that was not announced costs a lookup of its own.
+database get the savepoint. Anything that was not announced costs a lookup of its own. A row that
+the database refuses fails the next statement that is waited for, and with it the transaction.
 
 Isolation is READ COMMITTED, and it is enough: each statement has to see what was committed while it
 waited. What is decided under the lock of a head stays true until the commit. What needs no head is
@@ -22,11 +24,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import psycopg
-from psycopg.pq import TransactionStatus
 
 from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import postgres_statements as statements
@@ -34,13 +35,13 @@ from reconciler.service.eventstore import tables
 from reconciler.service.eventstore.changes import UNKNOWN, Changes, Key, Waiting
 from reconciler.service.eventstore.errors import (
     NameTakenError,
-    StoreConflictError,
     StreamConflictError,
 )
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.postgres_connection import Connection
 from reconciler.service.eventstore.postgres_errors import (
     first_cause,
+    lost_a_race,
     lost_while_committing,
     not_on_standby,
 )
@@ -62,10 +63,8 @@ from reconciler.service.eventstore.sql import PAGE, Found, Values
 from reconciler.service.eventstore.tables import OWED, SEALS, Table
 from reconciler.service.eventstore.writers import WRITERS, require_current
 
-SENT_AT_ONCE = 2048  # rows that wait, and what is known of them, at most
+SENT_AT_ONCE = 96  # rows that wait, and what is known of them: about 20 calls
 REFILL = 32  # positions that are taken at once where more are needed than announced
-USABLE = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
-NO_PARENT = ""  # of an organization
 HEADS, EVENTS, OBJECTS = tables.HEADS.name, tables.EVENTS.name, tables.OBJECTS.name
 RECORDS = tables.RECORDS.name
 # Kept with the rows, so that a savepoint undoes them too; none of these is ever sent.
@@ -84,6 +83,11 @@ LOOKED_UP = (OBJECTS, NAMES, STREAMS, COMPLETE)
 def _key_of(table: str, row: Values) -> Key:
     """Return the key of a row, which its first columns are."""
     return (table, *map(str, row[: 2 if table == RECORDS else 1]))
+
+
+def _columns(pairs: Collection[tuple[str, str]]) -> Sequence[list[str]]:
+    """Return pairs as two lists."""
+    return [list(column) for column in zip(*pairs, strict=True)]
 
 
 class PostgresTransaction(Transaction):
@@ -136,19 +140,19 @@ class PostgresTransaction(Transaction):
         """Wait for heads and lock them, and look up what was announced, in one round trip."""
         run, asked, changes = self._connection.execute, self._asked, self._changes
         ids = list(asked.objects)
-        callers, keys = map(list, zip(*records, strict=True)) if records else ([], [])
         # In READ COMMITTED each statement sees what was committed before it began. Those after the
         # lock begin once it is had, although they were sent with it. Records come before objects,
         # so that an object whose organization is not locked is never older than the record of a
         # call that changed it: a retry of that call would find the old secret in the object.
-        with self._connection.pipeline():
+        with self._connection.pipeline() if begins else nullcontext():
             if begins:
                 statements.writing(self._connection)
+            if begins and asked.is_shared:
+                run(statements.BE_IMPATIENT)
             heads = run(statements.LOCK_HEADS, (list(organizations),))
-            kept = run(statements.RECORDS, (callers, keys)) if records else ()
+            kept = run(statements.RECORDS, _columns(records)) if records else ()
             objects = run(statements.OBJECTS, (ids,))
-            parents = [*ids, NO_PARENT]
-            names = run(statements.NAMES, (parents, list(asked.names))) if asked.names else ()
+            names = run(statements.NAMES, _columns(asked.names)) if asked.names else ()
             positions = run(statements.POSITIONS, (asked.events - len(self._positions),))
         self._positions.extend(number for (number,) in positions)
         changes.forget(*LOOKED_UP)
@@ -198,11 +202,7 @@ class PostgresTransaction(Transaction):
         if YES in {self._changes.get(IS_EMPTY), self._changes.get((COMPLETE, parent))}:
             return True
         asked = self._changes.get(IS_ASKED)
-        return (
-            isinstance(asked, Lookups)
-            and (parent in asked.objects or parent == NO_PARENT)
-            and folded in asked.names
-        )
+        return isinstance(asked, Lookups) and (parent, folded) in asked.names
 
     def _next_position(self, last: int) -> int:
         """Return a position past one that no other transaction has.
@@ -223,51 +223,40 @@ class PostgresTransaction(Transaction):
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """Undo what is done in the block if an exception leaves it, and only that."""
-        if self._changes.count() >= SENT_AT_ONCE:
-            self._send()
+        self._send_ahead()
         self._changes.begin()
         try:
             yield
-        except BaseException:
-            if self._changes.is_held and self._connection.info.transaction_status in USABLE:
+        except BaseException as error:
+            if self._changes.is_held and not isinstance(error, psycopg.Error):
                 self._connection.execute("ROLLBACK TO SAVEPOINT one")
             self._changes.undo()
             raise
         self._changes.keep()
 
+    def _send_ahead(self) -> None:
+        """Let the database write what waits outside a savepoint, once it is worth a statement.
+
+        Heads change with every call, so they are sent last.
+        """
+        if self._changes.count() >= SENT_AT_ONCE and not self._changes.is_open:
+            self._hand_over(self._changes.take(but=HEADS))
+
     def _run(self, statement: str, values: Sequence[object]) -> Found:
         """Run a statement that must see everything that was decided, after sending that."""
-        if not self._changes.count():
-            return statements.run(self._connection, statement, values)
-        with self._sending():
-            return statements.run(self._connection, statement, values)
+        self._send()
+        return statements.run(self._connection, statement, values)
 
-    def _send(self) -> None:
-        with self._sending():
-            pass
+    def _send(self, *, writes: bool = False) -> None:
+        """Send what waits, before a statement that must see it.
 
-    @contextmanager
-    def _sending(self, *, writes: bool = False) -> Iterator[None]:
-        """Send what waits and the statements of the block, in one round trip.
-
-        The database gets the savepoint before what was decided in it, and before the statements of
-        the block if one of them ``writes``.
-
-        Raises:
-            StoreConflictError: a constraint does not hold.
+        The database gets the savepoint before what was decided in it, and before the statement if
+        that ``writes``.
         """
-        try:
-            with self._connection.pipeline():
-                self._hand_over(self._changes.take())
-                if self._changes.has_block() or (writes and self._changes.is_open):
-                    self._hold()
-                    self._hand_over(self._changes.take(block=True))
-                yield
-        except psycopg.Error as error:
-            self._changes.is_held = False  # all of it is lost
-            if _is_conflict(error):
-                raise self._lost_a_race() from error
-            raise
+        self._hand_over(self._changes.take())
+        if self._changes.has_block() or (writes and self._changes.is_open):
+            self._hold()
+            self._hand_over(self._changes.take(block=True))
 
     def _hold(self) -> None:
         """Give the database the savepoint; the one of an earlier block ends only now."""
@@ -285,8 +274,9 @@ class PostgresTransaction(Transaction):
         """Keep the version of these writers in the store, unless it has a higher one."""
         self._connection.execute(statements.SIGN, (str(writers), WRITERS, writers))
 
-    def finish(self, writers: int) -> None:
-        """Send what waits, and commit, in one round trip; ``writers`` is the version of this one.
+    @contextmanager
+    def carried_out(self, writers: int) -> Iterator[None]:
+        """Send what the block decides, and commit; ``writers`` is the version of this writer.
 
         Raises:
             StoreError: it is too old for the store.
@@ -295,7 +285,7 @@ class PostgresTransaction(Transaction):
             StoreUnreachableError: the answer is missing, or a synchronous standby may not have
                 the commit; it may have been carried out.
         """
-        crashpoint("S7")
+        is_committing = False
         warnings: list[str | None] = []
 
         def note(notice: psycopg.errors.Diagnostic) -> None:
@@ -304,17 +294,20 @@ class PostgresTransaction(Transaction):
         self._connection.add_notice_handler(note)
         try:
             with self._connection.pipeline():
+                yield
+                crashpoint("S7")
                 self._hand_over(self._changes.take())
                 self._connection.execute(statements.REQUIRE_CURRENT, (writers, WRITERS))
+                is_committing = True  # from now on, whether COMMIT arrived is not known
                 committed = self._connection.execute("COMMIT")
         except psycopg.Error as error:
-            # COMMIT was sent with the rows, so whether it arrived is not known.
-            if isinstance(error, psycopg.OperationalError) and self._connection.closed:
+            is_lost = isinstance(error, psycopg.OperationalError) and self._connection.closed
+            if is_committing and is_lost:
                 raise lost_while_committing(self._place) from error
             if isinstance(first_cause(error), psycopg.errors.DivisionByZero):
                 self._connection.execute("ROLLBACK")
                 require_current(self._stored.meta(WRITERS), writers)
-            if _is_conflict(error):
+            if isinstance(first_cause(error), psycopg.errors.UniqueViolation):
                 raise StreamConflictError from error
             raise
         finally:
@@ -323,13 +316,7 @@ class PostgresTransaction(Transaction):
             raise not_on_standby(self._place)
         # In a transaction that failed, COMMIT is answered with ROLLBACK, and not with an error.
         if committed.statusmessage != "COMMIT":
-            raise self._lost_a_race()
-
-    def _lost_a_race(self) -> StoreConflictError:
-        return StoreConflictError(
-            f"other writers got in the way at {self._place}",
-            "Run the command again. Nothing was written.",
-        )
+            raise lost_a_race(self._place)
 
     # Reading what this transaction may have changed. Other reads send what waits before them.
 
@@ -449,8 +436,7 @@ class PostgresTransaction(Transaction):
         self._free_name(row.id)
         self._changes.leave((NAMES, row.parent, row.kind, row.folded), row.id)
         super().put_object(row)
-        if not self._changes.is_open and self._changes.count() >= SENT_AT_ONCE:
-            self._send()
+        self._send_ahead()
 
     def remove_object(self, object_id: str) -> None:
         """Remove an object; its events stay."""
@@ -465,8 +451,8 @@ class PostgresTransaction(Transaction):
     def clear_objects(self) -> None:
         """Remove every object, to make them anew from the events."""
         self._lock_all()
-        with self._sending(writes=True):
-            self._connection.execute(statements.CLEAR_OBJECTS, (self._locked(),))
+        self._send(writes=True)
+        self._connection.execute(statements.CLEAR_OBJECTS, (self._locked(),))
         self._changes.forget(*LOOKED_UP)
         self._changes.learn(IS_EMPTY, YES)
 
@@ -508,12 +494,7 @@ class PostgresTransaction(Transaction):
         """Drop records and seals whose time has come, where that was not done just now."""
         if not self._is_due(now):
             return
-        with self._sending(writes=True):  # a record of this transaction may have expired, too
-            for statement in statements.EXPIRE:
-                self._connection.execute(statement, (now,))
+        self._send(writes=True)  # a record of this transaction may have expired, too
+        for statement in statements.EXPIRE:
+            self._connection.execute(statement, (now,))
         self._changes.forget(RECORDS, SEALS.name, OWED.name)
-
-
-def _is_conflict(error: psycopg.Error) -> bool:
-    """Return whether a constraint does not hold."""
-    return isinstance(first_cause(error), psycopg.errors.UniqueViolation)

@@ -299,15 +299,19 @@ class Lookups(NamedTuple):
         organizations: Ids of those that will be written to.
         records: Callers and their idempotency keys.
         objects: Ids of objects, those that something may be made in among them.
-        names: Folded names that something may get.
+        names: Folded names that something may get, each with the object that it would be in; of an
+            organization an empty one.
         events: How many events there may be.
+        is_shared: Whether calls that have nothing to do with one another share the transaction.
+            If it would have to wait for another one, it fails soon, and writes nothing.
     """
 
     organizations: frozenset[str]
     records: frozenset[tuple[str, str]]
     objects: frozenset[str]
-    names: frozenset[str]
+    names: frozenset[tuple[str, str]]
     events: int
+    is_shared: bool = False
 
 
 NO_LOOKUPS = Lookups(frozenset(), frozenset(), frozenset(), frozenset(), 0)

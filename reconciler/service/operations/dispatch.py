@@ -26,7 +26,13 @@ from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.writers import WRITERS, require_current
 from reconciler.service.operations.answers import Answer
 from reconciler.service.operations.batch import Orders
-from reconciler.service.operations.callers import Caller, Role, caller_of
+from reconciler.service.operations.callers import (
+    Caller,
+    Role,
+    caller_of,
+    token_hash,
+    unauthenticated,
+)
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import (
     Headers,
@@ -46,6 +52,7 @@ ANYBODY = Caller("", Role.VIEWER, frozenset())
 FAILED = Refusal(Code.INTERNAL, "the service failed", "service.failed")
 OF_WRITING = (StoreFullError, StoreReadOnlyError)
 OF_THE_STORE = (StoreUnreachableError, StoreBusyError, *OF_WRITING)
+MOST_CALLERS = 1024  # that are known without a look at the store
 TURN_BYTES = 1 << 20  # of answers to reads; then the rest of the calls waits for its next turn
 OUT_OF_RESOURCES = Refusal(
     Code.UNAVAILABLE, "the service is short of memory or files", "service.exhausted"
@@ -113,31 +120,37 @@ class Dispatcher:
         self._now = now
         self._failing = ""  # the problem of the store that was logged, while it lasts
         self._can_be_read = True  # whether that problem keeps only writes from being carried out
-        # The only organization of each token that has one. Those of a token are never changed.
-        self._own: dict[bytes, str] = {}
+        # Callers by the hash of their token. All that can change is whether the token is valid.
+        self._callers: dict[bytes, Caller] = {}
 
     def load(self) -> None:
         """Load what calls need, before the first one comes."""
         self._engine.load()
 
-    def receive(self, calls: Sequence[Incoming], seconds: float = math.inf) -> list[Received]:
+    def receive(
+        self, calls: Sequence[Incoming], seconds: float = math.inf, *, is_shared: bool = False
+    ) -> list[Received]:
         """Answer calls; those that write share one commit. Nothing is raised.
 
         A call that fails, fails alone: nothing was written, so the halves of the calls are tried,
         each on its own. One failure among 256 calls costs eight more commits.
 
         If all calls read, there may be fewer answers than calls: after the first one, none is
-        begun once ``seconds`` are over or the answers have ``TURN_BYTES``.
+        begun once ``seconds`` are over or the answers have ``TURN_BYTES``. If writes of several
+        organizations share the commit, there may be none: something keeps one of them waiting, and
+        each must be tried alone.
         """
-        done = self._tried(lambda: self._received(calls, seconds), calls)
+        done = self._tried(lambda: self._received(calls, seconds, is_shared=is_shared), calls)
         if not isinstance(done, _Failure):
             return done
         if not done.may_be_of_one:
             return [Received("", done.refusal)] * len(calls)
         half = len(calls) // 2
-        first = self.receive(calls[:half], seconds)
+        first = self.receive(calls[:half], seconds, is_shared=is_shared)
         is_over = len(first) < half
-        return first if is_over else first + self.receive(calls[half:], seconds)
+        return (
+            first if is_over else first + self.receive(calls[half:], seconds, is_shared=is_shared)
+        )
 
     def take_batch(self, call: Incoming) -> Orders | Received:
         """Return the orders of a batch, to be carried out; or why there are none."""
@@ -192,7 +205,10 @@ class Dispatcher:
 
         It may be wrong: nothing may depend on it but speed.
         """
-        return organization_named(call.headers) or self._own.get(caller_key(call.headers), "")
+        if named := organization_named(call.headers):
+            return named
+        caller = self._callers.get(caller_key(call.headers))
+        return caller.only_organization if caller else ""
 
     def is_ready(self) -> bool:
         """Return whether the store can be read, and takes writes of this program."""
@@ -221,31 +237,66 @@ class Dispatcher:
             LOG.warning("the store can be used again")
             self._failing = ""
 
-    def _received(self, calls: Sequence[Incoming], seconds: float) -> list[Received]:
+    def _received(
+        self, calls: Sequence[Incoming], seconds: float, *, is_shared: bool
+    ) -> list[Received]:
         """Answer calls; reads are answered from the same view that their tokens were found in.
 
         Raises:
             StoreError: the store failed; nothing was written.
         """
-        known: dict[str, Caller] = {}
+        if any(map(_may_write, calls)):
+            return self._written(calls, is_shared=is_shared)
         with self._store.snapshot() as view:
+            known: dict[str, Caller] = {}
             # Lazy: a read that must wait for its next turn is checked again then.
             requests = (self._request(call, view, known) for call in calls)
-            if not any(map(_may_write, calls)):
-                answers = self._read(view, zip(calls, requests, strict=True))
-                answered = list(_until(answers, time.perf_counter() + seconds))
-                self._works()
-                return answered
-            judged = list(requests)
+            answers = self._read(view, zip(calls, requests, strict=True))
+            answered = list(_until(answers, time.perf_counter() + seconds))
+        self._works()
+        return answered
+
+    def _written(self, calls: Sequence[Incoming], *, is_shared: bool) -> list[Received]:
+        """Answer calls, some of which write, from one commit."""
+        judged = self._judged(calls)
         asked = [request for request in judged if isinstance(request, Request)]
-        written = iter(self._engine.write(asked) if asked else ())
+        try:
+            written = iter(self._engine.write(asked, is_shared=is_shared) if asked else ())
+        except StoreBusyError:
+            if is_shared:
+                return []
+            raise
         self._works(wrote=bool(asked))
         return [
             Received("", request)
             if isinstance(request, Refusal)
-            else _received_from(request, next(written))
+            else self._answered(request, next(written))
             for request in judged
         ]
+
+    def _answered(self, request: Request, answer: Answer | Refusal) -> Received:
+        if isinstance(answer, Refusal) and answer.code is Code.UNAUTHENTICATED:
+            self._callers.pop(request.caller.token, None)  # the next call looks first
+        return _received_from(request, answer)
+
+    def _judged(self, calls: Sequence[Incoming]) -> list[Request | Refusal]:
+        """Return the requests of calls that write, or why there are none.
+
+        Callers that are known need no look at the store: the commit checks their tokens. But a
+        reason to refuse a call is shown only to a caller whose token was found valid just now.
+        """
+        judged = self._requests(calls, None)
+        if any(isinstance(each, Refusal) for each in judged):
+            with self._store.snapshot() as view:
+                view.hold_tokens({caller_key(call.headers) for call in calls})
+                judged = self._requests(calls, view)
+        return judged
+
+    def _requests(
+        self, calls: Sequence[Incoming], view: Snapshot | None
+    ) -> list[Request | Refusal]:
+        known: dict[str, Caller] = {}
+        return [self._request(call, view, known) for call in calls]
 
     def _orders(self, call: Incoming) -> Orders | Received:
         with self._store.snapshot() as view:
@@ -277,7 +328,7 @@ class Dispatcher:
             yield received
 
     def _request(
-        self, call: Incoming, view: Snapshot, known: dict[str, Caller]
+        self, call: Incoming, view: Snapshot | None, known: dict[str, Caller]
     ) -> Request | Refusal:
         try:
             caller = self._caller(call, view, known)
@@ -288,15 +339,28 @@ class Dispatcher:
             return refusal
         return request_of(asked, caller, as_text=call.as_text, encode=call.encode)
 
-    def _caller(self, call: Incoming, view: Snapshot, known: dict[str, Caller]) -> Caller:
+    def _caller(self, call: Incoming, view: Snapshot | None, known: dict[str, Caller]) -> Caller:
+        """Return the caller of a call; without a view one that was known before.
+
+        Raises:
+            Refusal: it has no valid token, or is not known.
+        """
         if not needs_token(call.operation):
             return ANYBODY
         token = bearer_token(call.headers)
-        if token not in known:
-            known[token] = caller = caller_of(view, token, self._now())
-            if caller.only_organization:
-                self._own[caller.token] = caller.only_organization
-        return known[token]
+        if token in known:
+            return known[token]
+        if view is None:
+            caller = self._callers.get(token_hash(token))
+            if caller is None:
+                raise unauthenticated("the token is not known yet")
+        else:
+            caller = caller_of(view, token, self._now())
+            if len(self._callers) >= MOST_CALLERS:
+                self._callers = {}
+            self._callers[caller.token] = caller
+        known[token] = caller
+        return caller
 
 
 def _may_write(call: Incoming) -> bool:

@@ -118,16 +118,19 @@ class Engine:
         """Answer calls that write nothing from one view of the store."""
         return [answered(view, request, self._runtime, Batch()) for request in requests]
 
-    def write(self, requests: Sequence[Request], *, alone: bool = True) -> list[Answer | Refusal]:
+    def write(
+        self, requests: Sequence[Request], *, alone: bool = True, is_shared: bool = False
+    ) -> list[Answer | Refusal]:
         """Carry out calls, any of which may write.
 
         Calls of one caller fail together, with the cause, if a secret cannot be sealed. Those of
-        many callers fail ``alone``.
+        many callers fail ``alone``. Those of many organizations are ``is_shared``; see ``Lookups``.
 
         Raises:
             StoreError: the store failed; nothing was written.
         """
-        done = self._committed(requests, lambda write: [*map(write, requests)], alone=alone)
+        asked = expected_lookups(requests)._replace(is_shared=is_shared)
+        done = self._committed(asked, requests, lambda write: [*map(write, requests)], alone=alone)
         return done or [in_the_way()] * len(requests)
 
     def write_until_refused(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
@@ -147,7 +150,8 @@ class Engine:
                     break
             return done
 
-        return self._committed(requests, work, alone=False) or [in_the_way()]
+        asked = expected_lookups(requests)
+        return self._committed(asked, requests, work, alone=False) or [in_the_way()]
 
     def take_orders(self, request: Request) -> Orders:
         """Return the orders of a batch, to be carried out.
@@ -177,7 +181,8 @@ class Engine:
             worked = monotonic() - began
             return done
 
-        done = self._committed(orders.ahead(), work)
+        ahead = orders.ahead()
+        done = self._committed(expected_lookups(ahead), ahead, work)
         if done:
             orders.add(done)
             self._work_share = work_share(worked, monotonic() - began)
@@ -185,7 +190,12 @@ class Engine:
             orders.end(in_the_way())
 
     def _committed(
-        self, requests: Sequence[Request], work: Callable[[Write], list[T]], *, alone: bool = True
+        self,
+        asked: Lookups,
+        requests: Sequence[Request],
+        work: Callable[[Write], list[T]],
+        *,
+        alone: bool = True,
     ) -> list[T]:
         """Do work in one transaction; return its results.
 
@@ -196,11 +206,12 @@ class Engine:
         failures = _Failures(alone)
         for _ in range(TRIES):
             with suppress(ConflictError):
-                return self._committed_once(requests, work, failures)
+                return self._committed_once(asked, requests, work, failures)
         return []
 
     def _committed_once(
         self,
+        asked: Lookups,
         requests: Sequence[Request],
         work: Callable[[Write], list[T]],
         failures: _Failures,
@@ -211,7 +222,7 @@ class Engine:
             ConflictError: other writers were faster, or ``failures`` has new entries: tokens
                 stopped being valid, or no secret can be sealed. Nothing was written.
         """
-        with self._store.transaction(expected_lookups(requests)) as tx:
+        with self._store.transaction(asked) as tx:
             commit = Commit(tx, self._runtime, failures.unsealed)
             done = work(
                 lambda request: (
@@ -238,7 +249,9 @@ class Engine:
             ConflictError: there is such a token.
         """
         now, before = self._runtime.now(), len(unknown)
-        for token in {request.caller.token for request in requests} - unknown.keys() - {b""}:
+        tokens = {request.caller.token for request in requests} - unknown.keys() - {b""}
+        tx.hold_tokens(tokens)
+        for token in tokens:
             try:
                 caller_of_hash(tx, token, now)
             except Refusal as refusal:
@@ -260,12 +273,8 @@ def expected_lookups(requests: Sequence[Request]) -> Lookups:
             for request in requests
             if request.idempotency_key and _can_be(request.idempotency_key)
         ),
-        objects=frozenset(filter(_can_be, _objects(requests))),
-        names=frozenset(
-            fold(name)
-            for request in requests
-            if isinstance(name := request.fields.get("name"), str) and _can_be(name)
-        ),
+        objects=frozenset(filter(_can_be, chain.from_iterable(map(_objects, requests)))),
+        names=frozenset(chain.from_iterable(map(_names, requests))),
         events=len(requests),
     )
 
@@ -280,12 +289,18 @@ def _written(requests: Sequence[Request]) -> Iterator[str]:
                 yield named
 
 
-def _objects(requests: Sequence[Request]) -> Iterator[str]:
-    for request in requests:
-        yield request.organization
-        yield request.caller.only_organization
-        ids = map(request.fields.get, _ID_FIELDS)
-        yield from (object_id for object_id in ids if isinstance(object_id, str))
+def _objects(request: Request) -> Iterator[str]:
+    yield request.organization or request.caller.only_organization
+    ids = map(request.fields.get, _ID_FIELDS)
+    yield from (object_id for object_id in ids if isinstance(object_id, str))
+
+
+def _names(request: Request) -> Iterator[tuple[str, str]]:
+    """Yield the places where a call may put a name: in an object, or in none."""
+    name = request.fields.get("name")
+    if isinstance(name, str) and _can_be(name):
+        parents = set(filter(_can_be, _objects(request))) or {""}
+        yield from ((parent, fold(name)) for parent in parents)
 
 
 def _can_be(text: str) -> bool:

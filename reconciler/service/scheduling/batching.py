@@ -10,13 +10,15 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from threading import Barrier
 from weakref import WeakValueDictionary
 
@@ -46,6 +48,8 @@ from reconciler.service.scheduling.shares import (
 
 LOG = logging.getLogger("reconciler.service")
 THREADS = 16
+HELD_UP_SECONDS = 0.05  # for one commit; longer ones are kept apart from those of others
+APART_SECONDS = 1.0
 READY_SECONDS = 3.0  # which the store has to show that it can be read
 BUSY = Received(
     "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
@@ -61,10 +65,12 @@ class Turn(Enum):
     CALLER = auto()  # batches of one caller, by its account
     BATCH = auto()  # batches of one queue
     WRITE = auto()  # commits of one queue
+    SHARED = auto()  # commits of several queues, none of which keeps the others waiting
     OWN = auto()  # commits of one caller whose writes have no queue
 
 
 Key = tuple[Turn, str]
+SHARED: Key = (Turn.SHARED, "")
 
 
 @dataclass(slots=True)
@@ -81,16 +87,25 @@ class WriteQueue:
 class Batcher:
     """Answers calls from any transport, on one event loop."""
 
-    def __init__(self, dispatcher: Dispatcher, queue_of: Callable[[Incoming], str]) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        queue_of: Callable[[Incoming], str],
+        *,
+        queues_share: bool = False,
+    ) -> None:
         """Serve a dispatcher.
 
         ``queue_of`` says which writes wait for one another and share commits: those of one queue.
-        Where it answers nothing, writes of one caller do. Reads of one caller share views of the
+        Where it answers nothing, writes of one caller do. If ``queues_share``, all queues share
+        commits, but for those that something keeps waiting. Reads of one caller share views of the
         store: a thread for each would fight over the interpreter.
         """
         dispatcher.load()
         self._reception = dispatcher
         self._queue_of = queue_of
+        self._queues_share = queues_share
+        self._apart: dict[str, float] = {}  # queues that were held up, and until when
         self._queues: dict[Key, WriteQueue] = {}
         self._readers = Readers(partial(self._carry_out, seconds=TURN_SECONDS))
         self._tasks: set[asyncio.Task[None]] = set()
@@ -145,11 +160,39 @@ class Batcher:
     async def _written(self, job: Job, caller: bytes) -> Received:
         """Let a write take its turn in its queue."""
         name = self._queue_of(job.call)
-        queue = self._enqueue(job, (Turn.WRITE, name) if name else (Turn.OWN, caller.hex()))
+        if not name:
+            key = Turn.OWN, caller.hex()
+        elif self._queues_share and not self._is_apart(name):
+            key = SHARED
+        else:
+            key = Turn.WRITE, name
+        queue = self._enqueue(job, key)
         try:
             return await job.done
         finally:
-            queue.waiting.pop(job, None)  # its caller may have left before its turn
+            # Its caller may have left before its turn, or before one after a shared commit.
+            for each in (queue, self._queues.get((Turn.WRITE, name))):
+                if each is not None:
+                    each.waiting.pop(job, None)
+
+    def _is_apart(self, name: str) -> bool:
+        """Return whether writes of a queue wait for something that others need not wait for."""
+        batches = self._turns.get((Turn.BATCH, name))
+        return (
+            (Turn.WRITE, name) in self._queues
+            or (batches is not None and batches.locked())
+            or self._apart.get(name, 0.0) > time.monotonic()
+        )
+
+    def _end_shared(self, key: Key, batch: Sequence[Job], spent: Spent) -> None:
+        """Carry out each queue alone, if one kept a commit waiting; remember which did."""
+        for job in batch[spent.answered :]:
+            if not job.done.done():
+                self._enqueue(job, (Turn.WRITE, self._queue_of(job.call)))
+        if key[0] is Turn.WRITE and spent.clock > HELD_UP_SECONDS:
+            now = time.monotonic()
+            self._apart = {name: until for name, until in self._apart.items() if until > now}
+            self._apart[key[1]] = now + APART_SECONDS
 
     def _enqueue(self, job: Job, key: Key) -> WriteQueue:
         """Add a write to a queue, which goes on even if the caller leaves."""
@@ -169,11 +212,11 @@ class Batcher:
                 await gathered(waiting)
                 async with self._turn(*key):
                     # Taken only now: what came while the last commit was made shares the next one.
-                    batch = list(islice(waiting, BATCH))
+                    batch = in_turns(waiting, self._queue_of, BATCH)
                     for job in batch:
                         del waiting[job]
                     if batch:
-                        await self._carry_out(batch)
+                        self._end_shared(key, batch, await self._carry_out(batch, key))
         finally:
             # After an error, writes that are left start another task with the next one that comes.
             queue.is_carried = False
@@ -219,16 +262,17 @@ class Batcher:
         """
         return self._turns.setdefault((kind, name), asyncio.Lock()) if name else nullcontext()
 
-    async def _carry_out(self, batch: Sequence[Job], seconds: float = math.inf) -> Spent:
+    async def _carry_out(
+        self, batch: Sequence[Job], key: Key | None = None, seconds: float = math.inf
+    ) -> Spent:
         """Answer calls that share a commit or a view, from the first on, for so many seconds."""
         loop = asyncio.get_running_loop()
         answers = [Received("", OUT_OF_RESOURCES)] * len(batch)
         spent = Spent(len(batch), 0, 0)
         try:
             calls = [job.call for job in batch]
-            answers, spent = await loop.run_in_executor(
-                self._threads, self._receive, calls, seconds
-            )
+            receive = partial(self._receive, calls, seconds, is_shared=key == SHARED)
+            answers, spent = await loop.run_in_executor(self._threads, receive)
         except (MemoryError, RuntimeError) as failure:
             LOG.warning("a batch could not be handed over: %r", failure)
         finally:  # without this, a failure would leave callers waiting for ever
@@ -237,12 +281,32 @@ class Batcher:
                     job.done.set_result(answer)
         return spent
 
-    def _receive(self, calls: Sequence[Incoming], seconds: float) -> tuple[list[Received], Spent]:
+    def _receive(
+        self, calls: Sequence[Incoming], seconds: float, *, is_shared: bool
+    ) -> tuple[list[Received], Spent]:
         """Answer calls, and see what that takes."""
         processor, clock = time.thread_time(), time.perf_counter()
-        answers = self._reception.receive(calls, seconds)
+        answers = self._reception.receive(calls, seconds, is_shared=is_shared)
         processor, clock = time.thread_time() - processor, time.perf_counter() - clock
         return answers, Spent(len(answers), processor, clock)
+
+
+def in_turns(waiting: Iterable[Job], queue_of: Callable[[Incoming], str], most: int) -> list[Job]:
+    """Return the first jobs, so many at most; where there are more, each queue has its turn.
+
+    One queue with very many writes delays those of the others by none of its own.
+    """
+    jobs = list(islice(waiting, most + 1))
+    if len(jobs) <= most:
+        return jobs
+    before: Counter[str] = Counter()
+    turns: list[tuple[int, Job]] = []
+    for job in waiting:
+        name = queue_of(job.call)
+        turns.append((before[name], job))
+        before[name] += 1
+    turns.sort(key=itemgetter(0))
+    return [job for _, job in turns[:most]]
 
 
 def _started(count: int) -> ThreadPoolExecutor:

@@ -35,6 +35,11 @@ def begun(database: Any, asked: Lookups = NO_LOOKUPS) -> PostgresTransaction:
     return transaction
 
 
+def commit(unit: PostgresTransaction) -> None:
+    with unit.carried_out(writers=1):
+        pass
+
+
 def fail(unit: PostgresTransaction) -> None:
     unit.put_seal(UNDONE)
     raise KeyError
@@ -43,7 +48,7 @@ def fail(unit: PostgresTransaction) -> None:
 def test_heads_are_locked_first_and_records_looked_up_before_objects(database: Any) -> None:
     """Otherwise an object may be older than the record of a call that changed it."""
     organizations, records = frozenset({"9"}), frozenset({("ci", "k")})
-    asked = Lookups(organizations, records, frozenset({"1"}), frozenset({"a"}), 1)
+    asked = Lookups(organizations, records, frozenset({"1"}), frozenset({("1", "a")}), 1)
 
     PostgresTransaction(database, "here", lambda: 0, lambda _: False, asked)
 
@@ -65,7 +70,7 @@ def test_what_is_undone_while_it_waits_never_reaches_the_database(database: Any)
         fail(unit)
     assert database.sent == []
 
-    unit.finish(writers=1)
+    commit(unit)
 
     *_, check, _ = database.words()
     assert database.words() == ["INSERT INTO reconciler_seals", check, "COMMIT"]
@@ -117,7 +122,7 @@ def test_what_was_looked_up_is_not_looked_up_again() -> None:
     """Also where nothing was found: that is known by then."""
     database = Database()
     organizations, records = frozenset({"9"}), frozenset({("ci", "k")})
-    asked = Lookups(organizations, records, organizations, frozenset({"a"}), 1)
+    asked = Lookups(organizations, records, organizations, frozenset({("9", "a")}), 1)
     unit = begun(database, asked)
 
     assert unit.record("ci", "k") is None
@@ -148,7 +153,7 @@ def test_the_first_stream_of_an_organization_waits_for_no_head() -> None:
     unit.append(StreamAt("9", "9", 0), (NewEvent("t", "{}"),), Author("us", ""))
     assert unit.find_object("Project", "9", "shop") is None
     assert database.sent == []
-    unit.finish(1)
+    commit(unit)
 
     assert database.words() == [
         "INSERT INTO reconciler_events",

@@ -530,7 +530,7 @@ def test_a_failure_of_the_whole_store_is_met_once(
     """To try each call on its own would take longer, and change nothing."""
     met = []
 
-    def fail(engine: Engine, requests: Sequence[Request]) -> Any:
+    def fail(engine: Engine, requests: Sequence[Request], **named: bool) -> Any:
         met.append(len(requests))
         raise failure
 

@@ -260,17 +260,17 @@ def an_update(fields: dict[str, Any], **beside: Any) -> Request:
 @each_row(
     ("fields", "objects", "names"),
     [
-        ({"projectId": "2", "name": "Shop"}, {"1", "2"}, {"shop"}),
+        ({"projectId": "2", "name": "Shop"}, {"1", "2"}, {("1", "shop"), ("2", "shop")}),
         ({"projectId": "2", "appId": "3"}, {"1", "2", "3"}, set()),
         ({"idpId": "3"}, {"1", "3"}, set()),
-        ({"id": "3", "name": "É"}, {"1", "3"}, {"é"}),
+        ({"id": "3", "name": "É"}, {"1", "3"}, {("1", "é"), ("3", "é")}),
         ({"id": 3, "name": None}, {"1"}, set()),
         ({"id": "a\0b", "name": "\ud800"}, {"1"}, set()),
         ({"id": "x" * 301, "name": ""}, {"1"}, set()),
     ],
 )
 def test_objects_and_names_that_calls_name_are_looked_up(
-    fields: dict[str, Any], objects: set[str], names: set[str]
+    fields: dict[str, Any], objects: set[str], names: set[tuple[str, str]]
 ) -> None:
     """What no store could hold is left out; it is refused later, in words."""
     expected = expected_lookups([an_update(fields)])

@@ -23,7 +23,7 @@ from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
 from reconciler.service.scheduling import batching
 from reconciler.service.scheduling.batching import THREADS, Batcher, StoreCheck
-from reconciler.service.scheduling.reading import BATCH
+from reconciler.service.scheduling.reading import BATCH, Job
 from reconciler.service.scheduling.shares import (
     READERS,
 )
@@ -572,6 +572,54 @@ def test_a_batch_under_which_something_fails_is_answered(
     assert all("answer" in each for each in second["answers"])
 
 
+@pytest.mark.parametrize("commits_made", [1, 2])
+def test_queues_that_share_commits_make_one_of_what_comes_together(
+    commits_made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight organizations would make eight small commits at a time."""
+    service = open_memory()
+    known = furnish(service)
+    commits: list[int] = []
+
+    def queue_of(call: Incoming) -> str:
+        return "even" if "two" in str(call.fields) or "four" in str(call.fields) else "odd"
+
+    async def ask() -> Sequence[Received]:
+        batcher = Batcher(service.dispatcher, queue_of, queues_share=commits_made == 1)
+        count(monkeypatch, "transaction", commits)
+        calls = [
+            Incoming("CreateAction", {**ACTION, "name": name}, bearer(known.tokens["editor"]))
+            for name in ("one", "two", "three", "four")
+        ]
+        try:
+            return await asyncio.gather(*map(batcher.answer, calls))
+        finally:
+            await batcher.close()
+
+    assert not any(isinstance(received.answer, Refusal) for received in asyncio.run(ask()))
+    assert len(commits) == commits_made
+
+
+def test_a_queue_with_many_writes_is_not_before_those_of_others() -> None:
+    """Where all fit into one commit, they keep the order in which they came."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        names = ["greedy"] * 5 + ["other", "greedy", "other"]
+        jobs = {
+            Job(Incoming(name, {}, {}), loop.create_future()): at for at, name in enumerate(names)
+        }
+
+        def taken(most: int) -> list[int]:
+            found = batching.in_turns(jobs, lambda call: call.operation, most)
+            return [jobs[job] for job in found]
+
+        assert taken(8) == list(range(8))
+        assert taken(4) == [0, 5, 1, 7]
+
+    asyncio.run(main())
+
+
 class Body(dict[str, Any]):
     """Fields whose end can be seen."""
 
@@ -588,7 +636,7 @@ class Slow:
     def is_ready(self) -> bool:
         return True
 
-    def receive(self, calls: Sequence[Incoming], _: float) -> list[Received]:
+    def receive(self, calls: Sequence[Incoming], _: float, **named: bool) -> list[Received]:
         self.begun.release()
         self.may_end.wait(10)
         return [Received("", {})] * len(calls)
