@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Timer
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 import uvloop
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reconciler.service.operations.dispatch import Incoming
-from reconciler.service.scheduling.batching import READY_SECONDS, Batcher, StoreCheck
+from reconciler.service.scheduling.batching import ENDING, READY_SECONDS, Batcher, StoreCheck
 from reconciler.service.transport.connections import (
     Acceptor,
     Certificate,
@@ -36,6 +36,7 @@ from reconciler.service.transport.connections import (
     raise_file_limit,
 )
 from reconciler.service.transport.http2 import Http2Protocol, Http2Server
+from reconciler.service.transport.http_messages import json_answer, send_answer
 from reconciler.service.transport.intake import Intake
 from reconciler.service.transport.json_http import JsonHttp
 from reconciler.service.transport.limits import MIB, Limits, most_memory
@@ -170,7 +171,7 @@ def _config(app: ASGIApp, observer: Observer, limits: Limits) -> uvicorn.Config:
     # To uvicorn's types, a protocol takes nothing but what uvicorn gives it.
     protocol: Any = partial(StrictProtocol, limits=limits, observer=observer)
     config = uvicorn.Config(
-        app,
+        answering_to_the_end(app),
         http=protocol,
         ws="none",
         lifespan="off",
@@ -183,6 +184,25 @@ def _config(app: ASGIApp, observer: Observer, limits: Limits) -> uvicorn.Config:
     )
     config.load()
     return config
+
+
+def answering_to_the_end(app: ASGIApp) -> ASGIApp:
+    """Return the application, which answers 503 to a call of HTTP/1.1 that the server ends.
+
+    A server that stops cancels what is under way when its time to drain is over; uvicorn would log
+    a traceback for each call. A call of HTTP/2 that is cancelled was reset, and gets no answer.
+    """
+
+    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            if scope["http_version"] == "2":
+                raise
+            with suppress(RuntimeError):  # the answer was begun before
+                await send_answer(send, json_answer(ENDING))
+
+    return answering
 
 
 class _Server(uvicorn.Server):

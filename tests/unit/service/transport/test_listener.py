@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler.service.operations.dispatch import Incoming
+from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.scheduling.batching import Batcher
 from reconciler.service.transport import listener
 from reconciler.service.transport.connections import bind
+from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.listener import Serving, on_signals, one_queue, serve
 from reconciler.service.transport.observer import Observer
 from tests.examples import NAMES_ALONE
@@ -64,6 +65,26 @@ def test_a_store_with_one_writer_has_one_queue() -> None:
     assert {one_queue(Incoming(name, {}, {})) for name in ("CreateAction", "AddOrg")} == {"all"}
 
 
+async def started(
+    batcher: Batcher, stops: list[Callable[[], None]]
+) -> tuple[asyncio.Future[None], int]:
+    """Start a server that drains for a second; return what ends with it, and its port."""
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    serving = Serving(
+        batcher=batcher,
+        observer=Observer(),
+        listening=bind("127.0.0.1", 0),
+        figures=lambda: None,
+        is_open=lambda: True,
+        on_ready=ready.set_result,
+        until=stops.append,
+        drawing=NAMES_ALONE,
+        limits=Limits(drain_seconds=1),
+    )
+    running = asyncio.ensure_future(serve(serving))
+    return running, int((await ready).rpartition(":")[2])
+
+
 def test_a_server_answers_pages_and_ends_when_told() -> None:
     paths = ("/healthz", "/readyz", "/docs")
     stops: list[Callable[[], None]] = []
@@ -78,21 +99,38 @@ def test_a_server_answers_pages_and_ends_when_told() -> None:
         stops[0]()
 
     async def main() -> None:
-        ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        serving = Serving(
-            batcher=Batcher(open_memory().dispatcher, one_queue),
-            observer=Observer(),
-            listening=bind("127.0.0.1", 0),
-            figures=lambda: None,
-            is_open=lambda: True,
-            on_ready=ready.set_result,
-            until=stops.append,
-            drawing=NAMES_ALONE,
-        )
-        running = asyncio.ensure_future(serve(serving))
-        await ask(int((await ready).rpartition(":")[2]))
+        running, port = await started(Batcher(open_memory().dispatcher, one_queue), stops)
+        await ask(port)
         await running
 
     asyncio.run(asyncio.wait_for(main(), 20))
 
     assert answers == [b"HTTP/1.1 200 OK\r\n"] * len(paths)
+
+
+def test_a_server_that_ends_a_call_answers_it_and_logs_no_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stops: list[Callable[[], None]] = []
+
+    class Endless(Batcher):
+        async def answer(self, call: Incoming) -> Received:
+            asyncio.get_running_loop().call_soon(stops[0])
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def main() -> bytes:
+        running, port = await started(Endless(open_memory().dispatcher, one_queue), stops)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(
+            b"GET /management/v1/orgs/me HTTP/1.1\r\nhost: x\r\nauthorization: Bearer x\r\n\r\n"
+        )
+        answer = await reader.readuntil(b"about to stop")
+        writer.close()
+        await running
+        return answer
+
+    answer = asyncio.run(asyncio.wait_for(main(), 20))
+
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert not any(record.exc_info for record in caplog.records)
