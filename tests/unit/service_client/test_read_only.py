@@ -67,7 +67,10 @@ def listed(kind: Kind, object_id: str, name: str, **more: Any) -> dict[str, Any]
         "hasSecret": False,
         "state": "ACTIVE",
         "trees": [],
+        "owner": None,
         "preventDelete": False,
+        "critical": False,
+        "ignore": [],
         "changedBy": "ana",
         "context": {},
         **more,
@@ -84,15 +87,13 @@ LISTED = [
         preventDelete=True, trees=["default"],
     ),
     listed(Kind.PROJECT, "2", "shop", spec=DEFAULTS[Kind.PROJECT]),
-    {key: value for key, value in
-     listed(Kind.ACTION, "4", "greet", spec=declared(GREET).spec).items()
-     if key != "preventDelete"},
+    listed(Kind.ACTION, "4", "greet", spec=declared(GREET).spec),
 ]  # fmt: skip
 
 
 ORG: dict[str, Any] = {"organization_id": "1", "sequence": 41, "changed_by": "ana",
        "changed_at": "2026-01-01T00:00:00Z", "created_at": "2025-01-01T00:00:00Z",
-       "has_secret": False}  # fmt: skip
+       "has_secret": False, "critical": False, "ignored": frozenset()}  # fmt: skip
 
 
 SEEN = [
@@ -102,7 +103,8 @@ SEEN = [
                    client_id="3@shop", trees=frozenset({"default"}), prevent_delete=True, **ORG),
     ObservedObject(SHOP._replace(organization="Acme"), "2", spec=DEFAULTS[Kind.PROJECT],
                    prevent_delete=False, **ORG),
-    ObservedObject(GREET._replace(organization="Acme"), "4", spec=declared(GREET).spec, **ORG),
+    ObservedObject(GREET._replace(organization="Acme"), "4", spec=declared(GREET).spec,
+                   prevent_delete=False, **ORG),
 ]  # fmt: skip
 
 
