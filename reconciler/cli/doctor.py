@@ -348,9 +348,8 @@ def look_at_rights(setup: Setup) -> Result:
     role, expires = setup.info.get("role"), setup.info.get("expires")
     sees_all = setup.info.get("allOrganizations") is True
     names = None if sees_all else OperationsReader(setup.wire).organizations()
-    ends = "never" if expires == "" else expires or NOT_REPORTED
     facts = {"role": role, "organizations": names, "ends": expires or None}
-    return Result(f"role {role or NOT_REPORTED}, {_organizations(names)}, end {ends}", facts)
+    return Result(f"role {role}, {_organizations(names)}, end {expires or 'never'}", facts)
 
 
 def _rights_at_zitadel(setup: Setup) -> Result:

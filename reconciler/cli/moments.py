@@ -52,9 +52,9 @@ def log_of(reader: FeedReader, organizations: Collection[str] = ()) -> Log:
     if heads is None:
         raise NoHistoryError(
             "the service does not show what it held before",
-            remedy="Only the reconciler's own service does, from this version on. Elsewhere keep "
-            "snapshots: `reconciler export --snapshot FILE` saves what is held, and `reconciler "
-            "plan --against FILE` compares with it.",
+            remedy="Only the reconciler's own service does. Elsewhere keep snapshots: `reconciler "
+            "export --snapshot FILE` saves what is held, and `reconciler plan --against FILE` "
+            "compares with it.",
         )
     every = tuple(sorted(heads.organizations.values(), key=lambda head: head.name))
     missing = [name for name in organizations if fold(name) not in heads.organizations]

@@ -73,8 +73,8 @@ def _opened(connection: Connection) -> Iterator[tuple[ServiceClient, TreeControl
         if control is None:
             raise ServiceError(
                 "the service keeps no pauses",
-                remedy="Only the reconciler's own service does, from this version on. Elsewhere, "
-                "stop what applies the manifests.",
+                remedy="Only the reconciler's own service does. Elsewhere, stop what applies the "
+                "manifests.",
             )
         yield client, control
 

@@ -134,7 +134,7 @@ class _PlanDocument(Document):
     waived: tuple[Waived, ...]
     needed: tuple[ResourceRef, ...]
     left_out: Summary
-    reason: str = ""
+    reason: str
 
 
 def _document(file: PlanFile) -> _PlanDocument:
@@ -207,7 +207,7 @@ class SavedFinding:
     remedy: str
     place: SourceLocation | Nothing
     ref: ResourceRef | Nothing
-    policy: str = ""
+    policy: str
 
     @classmethod
     def of(cls, finding: Diagnostic) -> Self:
@@ -323,8 +323,8 @@ class SavedOptions:
     environment: str
     target: tuple[str, ...]
     exclude: tuple[str, ...]
-    undo: str = ""
-    keep: tuple[ResourceRef, ...] = ()
+    undo: str
+    keep: tuple[ResourceRef, ...]
 
     @classmethod
     def of(cls, scope: Scope) -> Self:

@@ -184,10 +184,9 @@ class OperationsClient(OperationsReader):
                 results[index] = confirmed_result(*asked[index], now) or results[index]
         return results
 
-    def trees(self) -> TreeControl | None:
-        """Return the control of trees; None of an older service, which keeps nothing of them."""
-        self.instance()
-        return self._trees if self._info.get("feed") is True else None
+    def trees(self) -> TreeControl:
+        """Return the control of trees."""
+        return self._trees
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Take the lease of each organization, all or none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from reconciler.kinds.calls import CALLS
 from reconciler.kinds.fields import KINDS
@@ -30,7 +30,6 @@ from reconciler.service_client.wire import Wire, answers_of
 from reconciler.state import UPGRADE, ObservedObject
 
 TOGETHER = 32  # organizations: while one page is read, the service makes the next ones
-T = TypeVar("T")
 Owner: TypeAlias = tuple[str, str]
 """Id and name of an organization, as the service spells it."""
 
@@ -191,7 +190,7 @@ def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> Obser
         critical=_mark(object_id, fields, "critical"),
         carried=spec.carried,
         uncarried=spec.uncarried,
-        owner=_told(object_id, fields, "owner", str, "not a text"),
+        owner=None if fields.get("owner") is None else text_of(fields, "owner"),
         has_secret=_mark(object_id, fields, "hasSecret"),
         active=_is_active(object_id, fields),
         created_at=text_of(details, "creationDate"),
@@ -230,24 +229,19 @@ def _is_active(object_id: str, fields: JsonObject) -> bool:
     return bool(state == "ACTIVE")
 
 
-def _told(object_id: str, fields: JsonObject, name: str, type_: type[T], what: str) -> T | None:
-    """Return a field of an object; None of a service that leaves it out."""
+def _mark(object_id: str, fields: JsonObject, name: str) -> bool:
     value = fields.get(name)
-    if value is None or type(value) is type_:
-        return value
-    raise unsound(object_id, f"its {name} is {what}")
+    if type(value) is not bool:
+        raise unsound(object_id, f"its {name} is neither true nor false")
+    return value
 
 
-def _mark(object_id: str, fields: JsonObject, name: str) -> bool | None:
-    return _told(object_id, fields, name, bool, "neither true nor false")
-
-
-def _ignored(object_id: str, fields: JsonObject) -> frozenset[str] | None:
-    """Return the fields that an object was applied as ignored; None if it is left out."""
-    names = _told(object_id, fields, "ignore", list, "not a list of texts")
-    if names and not all(type(name) is str for name in names):
+def _ignored(object_id: str, fields: JsonObject) -> frozenset[str]:
+    """Return the fields that an object was applied as ignored."""
+    names = fields.get("ignore")
+    if not isinstance(names, list) or not all(type(name) is str for name in names):
         raise unsound(object_id, "its ignore is not a list of texts")
-    return None if names is None else frozenset(names)
+    return frozenset(names)
 
 
 def with_names(

@@ -85,7 +85,7 @@ def _with_marks(context: Context, wanted: Resource, held: ObservedObject | None 
     # A context is flat, so a list is one text.
     is_said = wanted.ignored or (held is not None and held.ignored)
     ignored = {"ignore": ",".join(sorted(wanted.ignored))} if is_said else {}
-    # An ordinary write ends the mark of an undo. An older service would keep the empty text.
+    # An ordinary write ends the mark of an undo, with an empty text.
     is_marked = wanted.undone or (held is not None and held.undone)
     undone = {"undone": undone_text(wanted.undone)} if is_marked else {}
     owner = {} if wanted.owner is None else {"owner": wanted.owner}

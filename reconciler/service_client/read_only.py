@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.errors import NoHistoryError, ObjectNotFoundError
-from reconciler.resources.call import Call, Code, JsonObject
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import KIND_NAMED, ResourceRef, fold
 from reconciler.service_client.answers import (
     MOST_PAGES,
@@ -34,7 +34,6 @@ from reconciler.service_client.wire import (
     Answer,
     Reply,
     Wire,
-    WireRefusal,
     answers_of,
     is_read,
     service_error,
@@ -182,11 +181,9 @@ class OperationsReader:
         return self._custody.listed(asked, objects.values())
 
     def _organizations(self) -> Mapping[str, JsonObject]:
-        """Return organizations with their trees by folded name; none if the service has no list."""
-        (reply,) = self._wire.send([Call("ListTrees")])
-        if isinstance(reply, WireRefusal):
-            return {}
-        found = objects_of(reply.fields, "organizations")
+        """Return organizations with their trees by folded name."""
+        (answer,) = answers_of(self._wire, [Call("ListTrees")])
+        found = objects_of(answer, "organizations")
         return {fold(text_of(each, "name")): each for each in found}
 
     def organizations(self) -> Sequence[str]:
@@ -212,12 +209,9 @@ class OperationsReader:
                     found.append(Removal(ref, id_of(removed), trees, _event(removed)))
         return found
 
-    def heads(self) -> Heads | None:
-        """Return where every log ends that the caller sees; None of a service without a feed."""
-        try:
-            return heads_in(self._pages("ListHeads", {}, "cursor"))
-        except (NoHistoryError, ObjectNotFoundError):  # it has no such operation, or address
-            return None
+    def heads(self) -> Heads:
+        """Return where every log ends that the caller sees."""
+        return heads_in(self._pages("ListHeads", {}, "cursor"))
 
     def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
         """Return the events of an organization past a sequence, oldest first."""
@@ -257,9 +251,6 @@ class OperationsReader:
         (reply,) = self._wire.send([call])
         if isinstance(reply, Answer):
             return reply.fields
-        # A service of another make does not have the operation.
-        if reply.code == Code.UNIMPLEMENTED:
-            raise no_history()
         raise service_error(reply)
 
 
@@ -272,9 +263,9 @@ def no_history() -> NoHistoryError:
 
 
 def _event(fields: JsonObject) -> ObjectEvent:
-    context, payload = fields.get("context", {}), fields.get("payload", {})
-    verified = fields.get("verified", {})  # of a service that is newer than its first release
-    if not all(isinstance(each, dict) for each in (context, payload, verified)):
+    context, verified = fields.get("context"), fields.get("verified")
+    payload = fields.get("payload", {})  # a removal has none
+    if not (isinstance(context, dict) and isinstance(payload, dict) and isinstance(verified, dict)):
         raise unsound("?", "the context or payload of an event is not an object")
     return ObjectEvent(
         type=text_of(fields, "type"),

@@ -53,9 +53,7 @@ _OF_PAUSE = ("tree", "reason", "until", "since", "writer")
 
 
 def pauses_in(organization: JsonObject) -> tuple[Pause, ...]:
-    """Return the pauses of a listed organization; none of a service that has no pauses."""
-    if "pauses" not in organization:
-        return ()
+    """Return the pauses of a listed organization."""
     found = objects_of(organization, "pauses")
     return tuple(Pause(*(text_of(each, name) for name in _OF_PAUSE)) for each in found)
 
@@ -66,13 +64,13 @@ def unmade_in(
     """Return the marks of the objects that an undo removed, by their folded addresses.
 
     Args:
-        organizations: As they are listed; a service that has no undo says nothing of it.
+        organizations: As they are listed.
         objects: What they hold.
     """
     projects = {held.id: held.ref.name for ref, held in objects.items() if ref.kind == PROJECT}
     found = {}
     for organization in organizations:
-        for fields in objects_of(organization, "unmade") if "unmade" in organization else ():
+        for fields in objects_of(organization, "unmade"):
             kind, mark = KIND_NAMED.get(text_of(fields, "kind")), undone_of(fields.get("undone"))
             project = projects.get(text_of(fields, "projectId"), "")
             if kind is None or mark is None or (KINDS[kind].is_in_project and not project):
@@ -87,7 +85,7 @@ def changes_in(pages: Iterable[JsonObject]) -> Iterator[FeedEvent]:
     """Yield the events of all pages of a list."""
     for page in pages:
         for fields in objects_of(page, "changes"):
-            context, verified = fields.get("context"), fields.get("verified", {})
+            context, verified = fields.get("context"), fields.get("verified")
             if not (isinstance(context, dict) and isinstance(verified, dict)):
                 raise unsound(id_of(fields), "the context of an event is not an object")
             yield FeedEvent(

@@ -9,24 +9,15 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-
-import psycopg
-import pytest
 
 from reconciler.apply.journal import Intent, Journal, left_open
 from reconciler.plan.planfile import read_plan_file
 from reconciler.plan.snapshot import read_snapshot
-from reconciler.service.eventstore.postgres import PostgresEventStore, PostgresReadOnlyStore
-from reconciler.service.eventstore.postgres_statements import PREFIX, SET_META
-from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
-from reconciler.service.eventstore.sqlite_tables import APPLICATION_ID, VERSION, WORDS
-from reconciler.service.eventstore.tables import SCHEMA_VERSION, TABLES, added_since, script
+from reconciler.service.eventstore.sqlite_tables import WORDS
+from reconciler.service.eventstore.tables import SCHEMA_VERSION, TABLES, script
 from tests.builders import WEB, declared
-from tests.examples import NOON
-from tests.postgres_server import PostgresServer
 from tests.rows import each_row
 from tests.unit.plan import test_planfile, test_snapshot
 
@@ -75,7 +66,7 @@ def test_files_of_the_release_are_read() -> None:
 
 
 def test_the_tables_of_the_release_are_those_of_this_schema() -> None:
-    """A table or a column more needs a higher schema, and an upgrade of earlier stores."""
+    """A table or a column more needs a higher schema, and an upgrade of the release's stores."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(
             (RELEASED / f"store-{SCHEMA_VERSION}.sql").read_text(encoding="utf-8")
@@ -83,62 +74,6 @@ def test_the_tables_of_the_release_are_those_of_this_schema() -> None:
         for table in TABLES:
             rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table.name,))
             assert tuple(name for (name,) in rows) == table.columns
-
-
-@pytest.fixture(params=range(1, SCHEMA_VERSION))
-def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return a file with the tables of an earlier release, and an event and a token in it."""
-    schema: int = request.param
-    path = tmp_path / "identity.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.executescript((RELEASED / f"store-{schema}.sql").read_text(encoding="utf-8"))
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {schema}")
-        connection.execute("INSERT INTO meta VALUES ('instance', 'kept')")
-        connection.execute("PRAGMA journal_mode = WAL")
-    return path
-
-
-def test_a_store_of_an_earlier_release_gets_the_tables_it_lacks(earlier: Path) -> None:
-    """To read it changes nothing; to open it for writing upgrades it, once."""
-    before = earlier.read_bytes()
-    with closing(SqliteReadOnlyStore(earlier)) as reader, reader.snapshot() as view:
-        assert view.meta("instance") == "kept"
-    assert earlier.read_bytes() == before
-
-    for _ in range(2):
-        with closing(SqliteEventStore(earlier, lambda: NOON)) as store, store.transaction() as tx:
-            assert tx.meta("instance") == "kept"
-            assert tx.trusts() == []
-
-    with closing(sqlite3.connect(earlier)) as connection:
-        assert connection.execute(VERSION).fetchone() == (SCHEMA_VERSION,)
-
-
-def test_a_database_of_an_earlier_release_gets_the_tables_it_lacks(
-    postgres: PostgresServer,
-) -> None:
-    """Servers that start at the same time upgrade one after the other."""
-    with postgres.empty_store() as address:
-        with psycopg.connect(address, autocommit=True) as connection:
-            for table in added_since(1):
-                connection.execute(f"DROP TABLE {PREFIX}{table.name}")
-            connection.execute(SET_META, ("1", "schema"))
-        with closing(PostgresReadOnlyStore(address)) as reader, reader.snapshot() as view:
-            assert view.meta("schema") == "1"
-            assert reader.damage() == []
-
-        with ThreadPoolExecutor(4) as servers:
-            opened = list(
-                servers.map(lambda _: PostgresEventStore(address, lambda: NOON), range(4))
-            )
-
-        for store in opened:
-            with closing(store), store.transaction() as tx:
-                assert tx.meta("schema") == str(SCHEMA_VERSION)
-                assert tx.trusts() == []
-        with closing(PostgresReadOnlyStore(address)) as reader:
-            assert reader.damage() == []
 
 
 if __name__ == "__main__":

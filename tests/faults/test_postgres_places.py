@@ -115,7 +115,7 @@ def test_a_store_of_a_newer_version_is_refused(address: str, service: IdentitySe
     service.close()
     run(
         address,
-        "UPDATE reconciler_meta SET value = '3' WHERE name = 'schema'",
+        "UPDATE reconciler_meta SET value = '2' WHERE name = 'schema'",
         "ALTER TABLE reconciler_events ADD COLUMN more int",
     )
 

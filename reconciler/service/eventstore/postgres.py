@@ -195,8 +195,6 @@ class Connections:
 class PostgresReadOnlyStore:
     """A store that is only looked at. Nothing is made, and nothing changed."""
 
-    _is_written = False
-
     def __init__(self, address: str) -> None:
         """Open a store that exists.
 
@@ -208,8 +206,6 @@ class PostgresReadOnlyStore:
         self._place = self._connections.place
         with self._connections.alone() as connection:
             schema.recognise(connection, self._place)
-            if self._is_written:
-                schema.upgrade(connection, self._place)
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -282,8 +278,6 @@ class PostgresReadOnlyStore:
 
 class PostgresEventStore(PostgresReadOnlyStore):
     """A thread-safe ``EventStore`` over a database that any number of processes may share."""
-
-    _is_written = True
 
     def __init__(
         self, address: str, now: Callable[[], int], writers: int = WRITERS_VERSION

@@ -20,13 +20,7 @@ from reconciler.service.eventstore.errors import StoreMissingError, StoreUnusabl
 from reconciler.service.eventstore.postgres_connection import Connection
 from reconciler.service.eventstore.postgres_statements import PREFIX
 from reconciler.service.eventstore.postgres_statements import TABLES as TABLES_HERE
-from reconciler.service.eventstore.tables import (
-    SCHEMA_VERSION,
-    Table,
-    Words,
-    added_since,
-    script,
-)
+from reconciler.service.eventstore.tables import SCHEMA_VERSION, Words, script
 from reconciler.service.eventstore.writers import WRITERS, WRITERS_VERSION
 
 PROGRAM = "reconciler identity service"
@@ -53,17 +47,11 @@ IS_BY_CODE_POINT = (
 
 # What is looked for to recognise a store: every table, and the columns it has.
 COLUMNS = {PREFIX + table.name: frozenset(table.columns) for table in TABLES_HERE}
-
-
-def _unique_indexes(tables: Sequence[Table]) -> frozenset[str]:
-    return frozenset(
-        f"{PREFIX}{table.name}_{name}"
-        for table in tables
-        for name in ("pkey", *(index.name for index in table.indexes if index.is_unique))
-    )
-
-
-UNIQUE_INDEXES = _unique_indexes(TABLES_HERE)
+UNIQUE_INDEXES = frozenset(
+    f"{PREFIX}{table.name}_{name}"
+    for table in TABLES_HERE
+    for name in ("pkey", *(index.name for index in table.indexes if index.is_unique))
+)
 """Without one of them two writers may both get what only one can have."""
 
 TRIES = 20
@@ -128,30 +116,6 @@ def create(connection: Connection, place: str) -> None:
         )
 
 
-def upgrade(connection: Connection, place: str) -> None:
-    """Give a store of an earlier schema the tables that it lacks, in one transaction.
-
-    Raises:
-        StoreUnusableError: a newer version has upgraded it.
-        psycopg.Error: this user may make no tables.
-    """
-    version = _meta(connection, "schema")
-    if version == str(SCHEMA_VERSION):
-        return
-    with connection.transaction():
-        # Locked: servers that start together upgrade one after the other.
-        connection.execute(statements.LOCK_META, ("schema",))
-        version = _meta(connection, "schema")
-        _check_version(version, place)
-        if version != str(SCHEMA_VERSION):
-            tables = script(added_since(int(version), TABLES_HERE), WORDS)
-            has_collation = connection.execute(statements.HAS_COLLATION).fetchone() == (True,)
-            connection.execute(
-                tables if has_collation else tables.replace(COLLATION, ""), prepare=False
-            )
-            connection.execute(statements.SET_META, (str(SCHEMA_VERSION), "schema"))
-
-
 def _fill(connection: Connection, tables: str) -> None:
     connection.execute(tables, prepare=False)  # several statements are never prepared
     for name, value in (
@@ -179,10 +143,8 @@ def _without_collation(connection: Connection, place: str) -> str:
 
 def missing_indexes(connection: Connection) -> Sequence[str]:
     """Return the unique indexes that are missing or not sound."""
-    lacking = added_since(int(_meta(connection, "schema")), TABLES_HERE)
-    wanted = UNIQUE_INDEXES - _unique_indexes(lacking)
-    found = connection.execute(statements.FIND_INDEXES, (sorted(wanted),))
-    return sorted(wanted - {name for (name,) in found})
+    found = connection.execute(statements.FIND_INDEXES, (sorted(UNIQUE_INDEXES),))
+    return sorted(UNIQUE_INDEXES - {name for (name,) in found})
 
 
 def _is_ours(connection: Connection, place: str) -> bool:
@@ -192,22 +154,17 @@ def _is_ours(connection: Connection, place: str) -> bool:
         StoreUnusableError: others of their names are, or those of a newer version.
     """
     found: dict[str, set[str]] = defaultdict(set)
-    program, version = "", str(SCHEMA_VERSION)
-    with connection.transaction():
-        # Of one moment: another server may upgrade the store between two statements.
-        connection.execute(statements.ONE_MOMENT)
-        for table, column in connection.execute(statements.FIND_COLUMNS, (sorted(COLUMNS),)):
-            found[table].add(column)
-        if not found:
-            return False
-        if frozenset(found["reconciler_meta"]) == COLUMNS["reconciler_meta"]:
-            version = _meta(connection, "schema")
-            program = _meta(connection, "program")
-    _check_version(version, place)
+    for table, column in connection.execute(statements.FIND_COLUMNS, (sorted(COLUMNS),)):
+        found[table].add(column)
+    if not found:
+        return False
+    program = ""
+    if frozenset(found["reconciler_meta"]) == COLUMNS["reconciler_meta"]:
+        _check_version(_meta(connection, "schema"), place)
+        program = _meta(connection, "program")
     if any(columns != COLUMNS[name] for name, columns in found.items() if columns):
         raise _not_ours(place)
-    lacking = added_since(int(version), TABLES_HERE) if version.isdecimal() else ()
-    is_whole = all(found[name] for name in COLUMNS.keys() - {PREFIX + t.name for t in lacking})
+    is_whole = all(found[name] for name in COLUMNS)
     if program and (program != PROGRAM or not is_whole):
         raise _not_ours(place)
     # Tables of ours without that word are being made, by a database that shows them one by one.

@@ -108,17 +108,10 @@ FIND_INDEXES = (
     " AND pg_catalog.pg_table_is_visible(c.oid)"
 )
 
-# Whether the columns of the tables that are there have the collation: some databases know none.
-HAS_COLLATION = (
-    "SELECT bool_or(collation_name = 'C') FROM information_schema.columns"
-    " WHERE table_name = 'reconciler_meta' AND column_name = 'value'"
-)
-
 BEGIN_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
 # A transaction of several callers does not wait long for what one of them needs.
 BE_IMPATIENT = "SET LOCAL lock_timeout = '50ms'"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Asked in a transaction that was begun to write: it is "on" on a standby, and by a setting.
 IS_READ_ONLY = "SHOW transaction_read_only"
 # Seconds that the commit which waits longest has waited for a standby; NULL where none does.
@@ -229,7 +222,6 @@ LOCK_HEADS = in_postgres(
 POSITIONS = "SELECT nextval('reconciler_positions') FROM generate_series(1, %s::int)"
 
 ADD_META = in_postgres(insert(tables.META)) + " ON CONFLICT (name) DO NOTHING"
-SET_META = "UPDATE reconciler_meta SET value = %s WHERE name = %s"
 CLEAR_OBJECTS = (
     "DELETE FROM reconciler_objects WHERE organization = ANY(%s)"
     " OR organization NOT IN (SELECT organization FROM reconciler_heads)"

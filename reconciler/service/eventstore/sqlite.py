@@ -87,11 +87,6 @@ class SqliteEventStore(_OpenStore):
         """
         files.recognise(path)
         super().__init__(path, files.connect(path))
-        try:
-            files.upgrade(path, self._connection)
-        except BaseException:
-            self._connection.close()
-            raise
         self._now = now
         self._writers = writers
         self._lock = threading.Lock()

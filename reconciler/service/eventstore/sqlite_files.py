@@ -29,13 +29,7 @@ from reconciler.service.eventstore.sqlite_tables import (
     VERSION,
     WORDS,
 )
-from reconciler.service.eventstore.tables import (
-    SCHEMA_VERSION,
-    TABLES,
-    added_since,
-    script,
-    statements,
-)
+from reconciler.service.eventstore.tables import SCHEMA_VERSION, TABLES, script
 
 BUSY_SECONDS = 10.0
 CACHE_KIB = 16 * 1024  # of the writer: holds a whole batch, which else is written twice
@@ -167,7 +161,7 @@ def _check_version(path: Path, version: int) -> None:
             f"this version knows {SCHEMA_VERSION})",
             "Use that version or a newer one. The file was left as it is.",
         )
-    if version < 1:
+    if version < SCHEMA_VERSION:
         raise _not_ours(path, f"has schema {version}, which no version ever wrote")
 
 
@@ -195,7 +189,7 @@ def connect(path: Path, cache_kib: int = CACHE_KIB) -> sqlite3.Connection:
         StoreError: it cannot be.
     """
     with store_errors(path):
-        connection = _opened(path, "mode=rw")  # never makes a file
+        connection = _recognised(path, "mode=rw")  # never makes a file
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
@@ -210,30 +204,6 @@ def connect(path: Path, cache_kib: int = CACHE_KIB) -> sqlite3.Connection:
         return connection
 
 
-def upgrade(path: Path, connection: sqlite3.Connection) -> None:
-    """Give a store of an earlier schema the tables that it lacks, in one transaction.
-
-    Raises:
-        StoreError: it cannot be written to, or a newer version has upgraded it meanwhile.
-    """
-    with store_errors(path):
-        if connection.execute(VERSION).fetchone() == (SCHEMA_VERSION,):
-            return
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            # The log may have a later version than the header of the file, which was read first.
-            (version,) = connection.execute(VERSION).fetchone()
-            _check_version(path, version)
-            if version < SCHEMA_VERSION:
-                for statement in statements(added_since(version), WORDS):
-                    connection.execute(statement)
-                connection.execute(SET_VERSION)
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-
-
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """Open a store for reading, and leave every file as it is.
 
@@ -246,7 +216,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     """
     rest = "mode=ro" if has_log(path) else "mode=ro&immutable=1"
     with store_errors(path):
-        return _opened(path, rest)
+        return _recognised(path, rest)
 
 
 def quiesce(path: Path) -> None:
@@ -268,6 +238,18 @@ def copy_into(target: Path, path: Path, connection: sqlite3.Connection) -> None:
     """
     with store_errors(path), closing(sqlite3.connect(target)) as made:
         connection.backup(made)
+
+
+def _recognised(path: Path, how: str) -> sqlite3.Connection:
+    """Open a store of this version's schema."""
+    connection = _opened(path, how)
+    try:
+        # The log may have a later version than the header of the file, which was read first.
+        _check_version(path, *connection.execute(VERSION).fetchone())
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _opened(path: Path, how: str, *, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:

@@ -22,7 +22,7 @@ from reconciler.service.eventstore.rows import (
     TrustRow,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 
 
 class MetaRow(NamedTuple):
@@ -58,8 +58,6 @@ class Table(NamedTuple):
             checks this.
         is_by_key: Whether SQLite keeps the rows in the order of the key, which suits short rows.
         is_log: Whether rows are only ever added.
-        since: The schema that it came with. An earlier store gets it when it is opened to be
-            written to.
     """
 
     name: str
@@ -70,7 +68,6 @@ class Table(NamedTuple):
     refers: Mapping[str, str] = {}
     is_by_key: bool = True
     is_log: bool = False
-    since: int = 1
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -156,20 +153,11 @@ OWED = Table(
     ),
     guard=("made_at",),
 )
-TRUSTS = Table("trusts", TrustRow, ("name",), since=2)
+TRUSTS = Table("trusts", TrustRow, ("name",))
 PASSES = Table(
-    "passes",
-    PassRow,
-    ("sha256",),
-    (_unique("used", "used"), Index("time", ("kept_until",))),
-    since=2,
+    "passes", PassRow, ("sha256",), (_unique("used", "used"), Index("time", ("kept_until",)))
 )
 TABLES = (META, HEADS, EVENTS, OBJECTS, SEALS, RECORDS, LEASES, TOKENS, OWED, TRUSTS, PASSES)
-
-
-def added_since(schema: int, tables: Sequence[Table] = TABLES) -> Sequence[Table]:
-    """Return the tables that a store of an earlier schema lacks."""
-    return [table for table in tables if table.since > schema]
 
 
 def script(tables: Sequence[Table], words: Words) -> str:

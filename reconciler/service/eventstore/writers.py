@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from reconciler.service.eventstore.errors import StoreReadOnlyError
 
-WRITERS_VERSION = 2  # 2 writes events of trees
+WRITERS_VERSION = 1
 WRITERS = "writers"  # the name under which a store keeps the number
 
 

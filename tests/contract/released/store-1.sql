@@ -101,3 +101,34 @@ CREATE TABLE owed (
 CREATE INDEX owed_listed ON owed (organization, id);
 CREATE INDEX owed_time ON owed (expires_at) WHERE seal IS NOT NULL;
 CREATE INDEX owed_seal ON owed (seal) WHERE seal IS NOT NULL;
+CREATE TABLE trusts (
+    name TEXT NOT NULL,
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    role TEXT NOT NULL,
+    organizations TEXT NOT NULL,
+    issuer TEXT NOT NULL,
+    claims TEXT NOT NULL,
+    preset TEXT NOT NULL,
+    keys TEXT NOT NULL,
+    authority TEXT NOT NULL,
+    once INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE passes (
+    sha256 BLOB NOT NULL,
+    rule TEXT NOT NULL,
+    rule_id TEXT NOT NULL,
+    role TEXT NOT NULL,
+    account TEXT NOT NULL,
+    verified TEXT NOT NULL,
+    used TEXT,
+    expires_at INTEGER NOT NULL,
+    kept_until INTEGER NOT NULL,
+    PRIMARY KEY (sha256)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX passes_used ON passes (used);
+CREATE INDEX passes_time ON passes (kept_until);

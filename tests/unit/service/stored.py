@@ -36,6 +36,6 @@ SPOILT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "half of it": (lambda held: held[: len(held) // 2], "is cut short"),
     "less its last byte": (lambda held: held[:-1], "is cut short"),
     "another program's": (change(68, b"\0\0\0\1"), "is a database of another program"),
-    "newer": (change(60, b"\0\0\0\3"), "was made by a newer version"),
+    "newer": (change(60, b"\0\0\0\2"), "was made by a newer version"),
     "of no version": (change(60, b"\0\0\0\0"), "has schema 0"),
 }

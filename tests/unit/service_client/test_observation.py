@@ -24,7 +24,8 @@ def listed(kind: str, object_id: str, name: str, **more: Any) -> dict[str, Any]:
     return {
         "kind": kind, "id": object_id, "organizationId": "1", "projectId": "", "name": name,
         "spec": {}, "details": DETAILS, "state": "ACTIVE",
-        "clientId": "", "trees": [], "changedBy": "", **more,
+        "clientId": "", "trees": [], "changedBy": "", "owner": None, "hasSecret": False,
+        "preventDelete": False, "critical": False, "ignore": [], **more,
     }  # fmt: skip
 
 
@@ -74,6 +75,13 @@ def test_a_state_that_is_neither_of_two_is_an_error(state: dict[str, Any]) -> No
 
     with pytest.raises(ServiceError, match="neither ACTIVE nor INACTIVE"):
         observed_objects(("1", "acme"), [told], [])
+
+
+@each_row("name", ["owner", "preventDelete", "critical", "hasSecret", "ignore"])
+def test_a_mark_of_another_type_is_an_error(name: str) -> None:
+    """Protection that is not understood would be taken for none."""
+    with pytest.raises(ServiceError, match=f"its {name} is"):
+        observed_objects(("1", "acme"), [{**ORG, name: 1}], [])
 
 
 def test_an_organization_must_be_in_its_own_listing() -> None:

@@ -67,7 +67,10 @@ def listed(kind: Kind, object_id: str, name: str, **more: Any) -> dict[str, Any]
         "hasSecret": False,
         "state": "ACTIVE",
         "trees": [],
+        "owner": None,
         "preventDelete": False,
+        "critical": False,
+        "ignore": [],
         "changedBy": "ana",
         "context": {},
         **more,
@@ -84,15 +87,13 @@ LISTED = [
         preventDelete=True, trees=["default"],
     ),
     listed(Kind.PROJECT, "2", "shop", spec=DEFAULTS[Kind.PROJECT]),
-    {key: value for key, value in
-     listed(Kind.ACTION, "4", "greet", spec=declared(GREET).spec).items()
-     if key != "preventDelete"},
+    listed(Kind.ACTION, "4", "greet", spec=declared(GREET).spec),
 ]  # fmt: skip
 
 
 ORG: dict[str, Any] = {"organization_id": "1", "sequence": 41, "changed_by": "ana",
        "changed_at": "2026-01-01T00:00:00Z", "created_at": "2025-01-01T00:00:00Z",
-       "has_secret": False}  # fmt: skip
+       "has_secret": False, "critical": False, "ignored": frozenset()}  # fmt: skip
 
 
 SEEN = [
@@ -102,7 +103,8 @@ SEEN = [
                    client_id="3@shop", trees=frozenset({"default"}), prevent_delete=True, **ORG),
     ObservedObject(SHOP._replace(organization="Acme"), "2", spec=DEFAULTS[Kind.PROJECT],
                    prevent_delete=False, **ORG),
-    ObservedObject(GREET._replace(organization="Acme"), "4", spec=declared(GREET).spec, **ORG),
+    ObservedObject(GREET._replace(organization="Acme"), "4", spec=declared(GREET).spec,
+                   prevent_delete=False, **ORG),
 ]  # fmt: skip
 
 
@@ -112,6 +114,12 @@ def test_a_listing_becomes_objects_with_the_names_of_their_owners() -> None:
 
     assert list(observed_objects(("1", "Acme"), LISTED, incomplete).values()) == SEEN
     assert incomplete == []
+
+
+def trees_listed(object_id: str = "1", name: str = "Acme", **more: Any) -> dict[str, Any]:
+    """Return an organization as ``ListTrees`` answers it."""
+    told = {"trees": [], "owed": [], "custody": False, "pauses": [], "unmade": []}
+    return {"id": object_id, "name": name, **told, **more}
 
 
 def in_pages(call: Call) -> Answer:
@@ -178,7 +186,7 @@ def test_an_organization_that_keeps_no_secret_is_not_asked_for_them(
     said: Mapping[str, Any], asked: int
 ) -> None:
     """To ask each would double the requests of a run."""
-    told = {"id": "1", "name": "Acme", "trees": [], **said}
+    told = trees_listed(**said)
     wire = FakeWire(
         GetServiceInfo=Answer({"instance": "i-1", "custody": True}),
         ListObjects=in_pages,
@@ -216,7 +224,7 @@ def test_an_organization_that_the_service_has_told_of_is_not_looked_for() -> Non
     """Its id came with the trees. Of ninety organizations each would be a request."""
     wire = FakeWire(
         GetServiceInfo=Answer({"instance": "i-1"}),
-        ListTrees=Answer({"organizations": [{"id": "1", "name": "Acme", "trees": ["default"]}]}),
+        ListTrees=Answer({"organizations": [trees_listed(trees=["default"])]}),
         ListOrgs=Answer({"result": []}),
         ListObjects=in_pages,
     )
@@ -276,9 +284,9 @@ def test_other_organizations_are_told_by_their_names_and_trees_alone() -> None:
     """What a tree left behind is reported; those of the run itself are in the plan anyway."""
     owed = [{"tree": "a", "secrets": "2"}]
     told = [
-        {"id": "1", "name": "Acme", "trees": ["a"], "owed": owed},
-        {"id": "2", "name": "Old", "trees": ["a"], "owed": owed},
-        {"id": "3", "name": "Clean", "trees": [], "owed": []},
+        trees_listed(trees=["a"], owed=owed),
+        trees_listed("2", "Old", trees=["a"], owed=owed),
+        trees_listed("3", "Clean"),
     ]
     wire = FakeWire(
         GetServiceInfo=Answer({"instance": "i-1"}),
@@ -293,20 +301,9 @@ def test_other_organizations_are_told_by_their_names_and_trees_alone() -> None:
     assert state.owed_left == {"Old": {"a": 2}, "Clean": {}}
 
 
-def test_a_service_that_does_not_tell_of_trees_is_planned_for_all_the_same() -> None:
-    """It is advice, and no plan hangs on it."""
-    wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1", "batch": 500}),
-        ListOrgs=Answer({"result": []}),
-        ListTrees=WireRefusal(12, "there is no such operation"),
-    )
-
-    assert OperationsReader(wire).observe(["acme"]) == ObservedState("i-1", {})
-
-
-@pytest.mark.parametrize("refused", ["GetServiceInfo", "ListOrgs", "ListObjects"])
+@pytest.mark.parametrize("refused", ["GetServiceInfo", "ListTrees", "ListOrgs", "ListObjects"])
 def test_a_service_that_does_not_show_everything_is_an_error(refused: str) -> None:
-    """Half a picture, taken for the whole, would plan creates of what is there."""
+    """Half a picture would plan creates of what is there, and apply a tree that is paused."""
     replies: Mapping[str, Callable[[Call], Reply] | Reply] = {
         "GetServiceInfo": Answer({"instance": "i-1"}),
         "ListOrgs": Answer({"result": [{"id": "1", "name": "acme"}]}),
@@ -326,7 +323,7 @@ def test_a_service_that_is_not_there_yet_holds_nothing() -> None:
 
 A_CHANGE = {
     "kind": "Action", "id": "4", "projectId": "", "name": "n", "type": "action.changed",
-    "sequence": "43", "recordedAt": "a", "writer": "w", "context": {},
+    "sequence": "43", "recordedAt": "a", "writer": "w", "context": {}, "verified": {},
 }  # fmt: skip
 
 

@@ -35,7 +35,8 @@ def page(*heads: dict[str, Any], following: str = "") -> Answer:
 def a_change(**other: Any) -> dict[str, Any]:
     """Return a change as the service answers it."""
     texts = {"kind": "Action", "projectId": "", "name": "n", "type": "t", "recordedAt": "a"}
-    return {"id": "7", "sequence": "41", "writer": "w", "context": {}, **texts, **other}
+    told = {"id": "7", "sequence": "41", "writer": "w", "context": {}, "verified": {}}
+    return {**told, **texts, **other}
 
 
 def lease(_: Call) -> Answer:
@@ -50,10 +51,7 @@ def control(**replies: Any) -> tuple[TreeControl, FakeWire]:
     """Return the control of a service that gives every lease."""
     ready = {"GetServiceInfo": INFO, "AcquireLease": lease, "ReleaseLease": Answer({})}
     wire = FakeWire(**{**ready, **replies})
-    found = OperationsClient(wire, HERE).trees()
-    assert found is not None
-    wire.sent.clear()
-    return found, wire
+    return OperationsClient(wire, HERE).trees(), wire
 
 
 def test_heads_are_read_to_the_last_page() -> None:
@@ -76,19 +74,14 @@ def test_heads_are_read_to_the_last_page() -> None:
 
 
 @each_row(
-    "missing",
+    "failed",
     [
+        refusal(Code.UNAUTHENTICATED),
+        refusal(Code.UNAVAILABLE),
         refusal(Code.UNIMPLEMENTED),
         refusal(Code.NOT_FOUND, id=NO_ADDRESS),
-        refusal(Code.NOT_FOUND),
     ],
 )
-def test_an_older_service_has_no_feed(missing: WireRefusal) -> None:
-    """A round then observes as plan does."""
-    assert OperationsReader(FakeWire(ListHeads=missing)).heads() is None
-
-
-@each_row("failed", [refusal(Code.UNAUTHENTICATED), refusal(Code.UNAVAILABLE)])
 def test_a_service_that_fails_is_not_taken_for_one_without_a_feed(failed: WireRefusal) -> None:
     with pytest.raises(ServiceError):
         OperationsReader(FakeWire(ListHeads=failed)).heads()
@@ -114,7 +107,16 @@ def test_a_head_that_cannot_be_meant_is_an_error(odd: dict[str, Any]) -> None:
         OperationsReader(FakeWire(ListHeads=page(odd))).heads()
 
 
-@each_row("odd", [a_change(context=[]), a_change(id=""), a_change(sequence="x"), a_change(name=1)])
+@each_row(
+    "odd",
+    [
+        a_change(context=[]),
+        a_change(id=""),
+        a_change(sequence="x"),
+        a_change(name=1),
+        {name: value for name, value in a_change().items() if name != "verified"},
+    ],
+)
 def test_a_change_that_cannot_be_meant_is_an_error(odd: dict[str, Any]) -> None:
     wire = FakeWire(ListChanges=Answer({"changes": [odd], "next": ""}))
 
@@ -131,12 +133,6 @@ def test_pages_that_come_again_end() -> None:
 def test_there_is_nothing_in_a_service_that_is_still_to_be_made() -> None:
     assert EmptyService("x").heads() == Heads("", {})
     assert EmptyService("x").changes("7") == ()
-
-
-def test_an_older_service_keeps_nothing_of_trees() -> None:
-    wire = FakeWire(GetServiceInfo=Answer({"instance": "i"}))
-
-    assert OperationsClient(wire, HERE).trees() is None
 
 
 def test_who_leads_nothing_sends_nothing() -> None:

@@ -33,6 +33,7 @@ from reconciler.service.eventstore.sqlite_files import (
     store_error,
     store_errors,
 )
+from reconciler.service.eventstore.tables import SCHEMA_VERSION
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.maintenance import verify
 from tests.examples import Clock
@@ -66,6 +67,19 @@ def test_a_file_that_is_no_sound_store_is_refused_and_left_alone(
     assert str(path) in caught.value.problem
     assert caught.value.remedy
     assert contents(path.parent) == before
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_store_whose_log_is_of_a_newer_version_is_refused(path: Path, *, read_only: bool) -> None:
+    """The file beside the log still says what it was before a newer program changed the tables."""
+    with closing(sqlite3.connect(path)) as newer:
+        newer.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        before = path.read_bytes()
+
+        with pytest.raises(StoreUnusableError, match="newer version"):
+            open_sqlite(path, read_only=read_only)
+
+        assert path.read_bytes() == before
 
 
 def test_a_damaged_page_is_told_when_it_is_met(path: Path) -> None:
