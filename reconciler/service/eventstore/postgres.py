@@ -325,7 +325,8 @@ class PostgresEventStore(PostgresReadOnlyStore):
                     yield writing
                 self._has_signed = True
         except StoreBusyError as error:  # a lock of a commit that waits, perhaps
-            if not isinstance(error, StoreConflictError) and self._awaits_standby():
+            is_final = not (asked.is_shared or isinstance(error, StoreConflictError))
+            if is_final and self._awaits_standby():
                 raise awaits_standby(self._connections.place) from error
             raise
         crashpoint("S8")
