@@ -63,6 +63,9 @@ T = TypeVar("T")
 
 # A server may configure these loggers; a command must not have warnings on its terminal.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
+# Of two failures of a transaction the first is raised. psycopg would log the second, such as a row
+# that the database refused, in words that quote what a caller sent.
+logging.getLogger("psycopg").addFilter(lambda record: "error ignored" not in str(record.msg))
 # A pool whose database fell silent is left without a wait for its threads, which end by themselves.
 logging.getLogger("psycopg.pool").addFilter(lambda record: "stop thread" not in str(record.msg))
 
