@@ -50,6 +50,8 @@ LOG = logging.getLogger("reconciler.service")
 THREADS = 16
 HELD_UP_SECONDS = 0.05  # for one commit; longer ones are kept apart from those of others
 APART_SECONDS = 1.0
+SHARED_SIZE = 64 * 1024  # characters that a queue may write in a shared commit: some 10 ms
+VALUE_SIZE = 16  # that a value counts beside its characters
 READY_SECONDS = 3.0  # which the store has to show that it can be read
 BUSY = Received(
     "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
@@ -199,8 +201,11 @@ class Batcher:
             self._apart[key[1]] = now + APART_SECONDS
 
     def _set_apart(self, batch: dict[Job, str]) -> None:
-        """Take writes out of a shared commit that something would keep waiting by now."""
-        apart = set(filter(self._is_apart, set(batch.values())))
+        """Take queues out of a shared commit that are apart by now, or would make it long."""
+        sizes: Counter[str] = Counter()
+        for job, name in batch.items():
+            sizes[name] += size_of(job.call.fields)
+        apart = {name for name, size in sizes.items() if size > SHARED_SIZE or self._is_apart(name)}
         for job in [job for job, name in batch.items() if name in apart]:
             name = batch.pop(job)
             self._enqueue(job, name, (Turn.WRITE, name))
@@ -327,6 +332,19 @@ def in_turns(waiting: Mapping[Job, str], most: int) -> list[Job]:
         before[name] += 1
     turns.sort(key=itemgetter(0))
     return [job for _, job in turns[:most]]
+
+
+def size_of(fields: object) -> int:
+    """Return about how much there is in the fields of a call; past ``SHARED_SIZE``, only that."""
+    size, left = 0, [fields]
+    while left and size <= SHARED_SIZE:
+        value = left.pop()
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, (dict, list)):
+            size += VALUE_SIZE * len(value)
+            left.extend(value.values() if isinstance(value, dict) else value)
+    return size
 
 
 def _started(count: int) -> ThreadPoolExecutor:

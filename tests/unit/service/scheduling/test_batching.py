@@ -666,6 +666,37 @@ def test_a_queue_that_is_never_empty_shares_commits_again(monkeypatch: pytest.Mo
     assert any(is_shared for is_shared, _ in tried[2:])
 
 
+@pytest.mark.parametrize(("count", "length"), [(1, 500_000), (20, 10_000)])
+def test_a_queue_with_much_to_write_is_not_waited_for_by_others(
+    count: int, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large write takes a tenth of a second, which no other organization should notice."""
+    service = open_memory()
+    tried: list[tuple[bool, list[str]]] = []
+
+    def queue_of(call: Incoming) -> str:
+        return "large" if call.operation == "AddOIDCApp" else call.operation
+
+    def receive(calls: Sequence[Incoming], _: float, *, is_shared: bool) -> list[Received]:
+        tried.append((is_shared, sorted(set(map(queue_of, calls)))))
+        return [Received("", {})] * len(calls)
+
+    async def main() -> None:
+        batcher = Batcher(service.dispatcher, queue_of, queues_share=True)
+        monkeypatch.setattr(service.dispatcher, "receive", receive)
+        large = {"name": "shop", "redirectUris": ["u" * 100] * (length // 100)}
+        calls = [Incoming("AddOIDCApp", large, {})] * count
+        calls += [Incoming(name, ACTION, {}) for name in ("AddProject", "CreateAction")]
+        try:
+            await asyncio.gather(*map(batcher.answer, calls))
+        finally:
+            await batcher.close()
+
+    asyncio.run(main())
+
+    assert sorted(tried) == [(False, ["large"]), (True, ["AddProject", "CreateAction"])]
+
+
 def test_a_write_keeps_its_queue_while_callers_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
