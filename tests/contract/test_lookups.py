@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -36,6 +37,11 @@ LOOKUPS = {
 FEW = """
     INSERT INTO reconciler_objects SELECT 'f' || n, 'Action', 'globex', 'globex', 'a' || n,
     'a' || n, '{}', '', '', 1, n, n, '', '', '' FROM generate_series(1, 40) AS n
+    """
+
+LONG = """
+    INSERT INTO reconciler_objects SELECT 'l' || n, 'Application', 'shop', 'acme', 'a' || n,
+    'a' || n, repeat('x', 1000000), '', '', 1, n, n, '', '', '' FROM generate_series(0, 59) AS n
     """
 
 
@@ -85,3 +91,22 @@ def test_a_page_is_read_in_the_order_of_its_index(filled: str) -> None:
     for plan in plans:
         assert "Index Scan" in plan, plan
         assert "->  Sort" not in plan, plan
+
+
+def test_a_view_keeps_no_long_rows(postgres: PostgresServer) -> None:
+    """A caller may name many that it is refused, with an answer that is short."""
+    with (
+        postgres.empty_store() as address,
+        psycopg.connect(address, autocommit=True) as connection,
+    ):
+        connection.execute(LONG.encode())
+        view = statements.View(connection)
+        tracemalloc.start()
+        try:
+            found = sum(view.get_object(f"l{number}") is not None for number in range(60))
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    assert found == 60
+    assert held < 5 << 20

@@ -11,7 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnreachableError,
 )
+from reconciler.service.eventstore.postgres import Connections
 from reconciler.service.eventstore.postgres_schema import COLUMNS
-from reconciler.service.eventstore.rows import StoredEvent, TokenRow
+from reconciler.service.eventstore.rows import NO_LOOKUPS, StoredEvent, TokenRow
 from reconciler.service.operations.callers import make_token
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.projections.maintenance import verify
@@ -238,6 +239,30 @@ def test_calls_that_share_commits_wait_for_no_organization_but_their_own(
     assert is_waiting
     assert needed < RECOVERY_SECONDS / 2
     assert verify(service.store) == []
+
+
+def test_a_shared_commit_that_waits_in_vain_asks_for_no_other_connection(
+    postgres: PostgresServer, opened: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again at once, alone. Only then does it matter why the lock was not to be had."""
+    address = postgres.new_address()
+    service = opened(address)
+    acme = an_organization(service)
+    asked = NO_LOOKUPS._replace(organizations=frozenset([acme]), is_shared=True)
+    opened_for: list[str] = []
+    alone = Connections.alone
+
+    def noted(connections: Connections) -> AbstractContextManager[Any]:
+        opened_for.append(connections.place)
+        return alone(connections)
+
+    monkeypatch.setattr(Connections, "alone", noted)
+    with psycopg.connect(address) as holder:
+        holder.execute("SELECT 1 FROM reconciler_heads WHERE organization = %s FOR UPDATE", (acme,))
+        with pytest.raises(StoreBusyError), service.store.transaction(asked):
+            pass
+
+    assert opened_for == []
 
 
 def test_one_of_many_gets_a_lease(postgres: PostgresServer, opened: Opening) -> None:

@@ -278,6 +278,27 @@ def test_a_conflict_of_rows_that_are_sent_before_a_savepoint_loses_the_whole_rac
         assert view.seal("0") is None
 
 
+def test_what_a_database_says_of_rows_is_in_no_log(
+    opened: Opening, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rows may be refused after the transaction failed for another reason. They quote callers."""
+    first, second = opened(), opened()
+    undone = UndoneError()
+
+    def lose() -> None:
+        with first.store.transaction() as tx:
+            tx.put_record(a_record())
+            with second.store.transaction() as other:
+                other.put_record(a_record())
+            tx.put_token(TokenRow("ci", "viewer", "", b"t" * 32, 0, 0, 0))
+            raise undone
+
+    with pytest.raises(UndoneError):
+        lose()
+
+    assert caplog.records == []
+
+
 def test_an_object_is_never_older_than_a_record_that_is_looked_up_again(opened: Opening) -> None:
     """A retry would find the old secret in it, and be told that the new one is gone."""
     service, other = opened(), opened()

@@ -63,6 +63,9 @@ T = TypeVar("T")
 
 # A server may configure these loggers; a command must not have warnings on its terminal.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
+# Of two failures of a transaction the first is raised. psycopg would log the second, such as a row
+# that the database refused, in words that quote what a caller sent.
+logging.getLogger("psycopg").addFilter(lambda record: "error ignored" not in str(record.msg))
 # A pool whose database fell silent is left without a wait for its threads, which end by themselves.
 logging.getLogger("psycopg.pool").addFilter(lambda record: "stop thread" not in str(record.msg))
 
@@ -319,7 +322,8 @@ class PostgresEventStore(PostgresReadOnlyStore):
                     yield writing
                 self._has_signed = True
         except StoreBusyError as error:  # a lock of a commit that waits, perhaps
-            if not isinstance(error, StoreConflictError) and self._awaits_standby():
+            is_final = not (asked.is_shared or isinstance(error, StoreConflictError))
+            if is_final and self._awaits_standby():
                 raise awaits_standby(self._connections.place) from error
             raise
         crashpoint("S8")

@@ -34,6 +34,7 @@ from reconciler.service.eventstore.tables import Table
 
 MAX_CHARACTERS = 1 << 20  # of one statement's rows, so that neither side needs much memory at once
 MOST_KNOWN = 256  # rows that a view remembers
+LONGEST_KNOWN = 4096  # characters or bytes of one of them, and of its key
 PREFIX = "reconciler_"
 
 
@@ -149,7 +150,11 @@ def snapshot(connection: Connection) -> Snapshot:
 
 
 class View(Snapshot):
-    """A view of one moment, in which no row is looked up twice."""
+    """A view of one moment, in which no short row is looked up twice.
+
+    Calls of a batch look up the same few: their organization, their project. A long row is not
+    kept: a call that is refused has a short answer, so that many of them fit into a turn.
+    """
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(partial(run, connection), DIALECT)
@@ -157,11 +162,15 @@ class View(Snapshot):
 
     def _row(self, table: Table, *key: str) -> Any:
         name = (table.name, *key)
-        if name not in self._known:
+        if name in self._known:
+            return self._known[name]
+        row = super()._row(table, *key)
+        texts = (value for value in (*key, *(row or ())) if isinstance(value, (str, bytes)))
+        if sum(map(len, texts)) <= LONGEST_KNOWN:
             if len(self._known) >= MOST_KNOWN:
                 self._known = {}
-            self._known[name] = super()._row(table, *key)
-        return self._known[name]
+            self._known[name] = row
+        return row
 
 
 def run(

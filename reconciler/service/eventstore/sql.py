@@ -41,6 +41,7 @@ PAGE = 1000  # rows of one read, so that memory does not grow with the store
 Column: TypeAlias = str | int | bytes | None
 Values: TypeAlias = Sequence[Column]
 Row = TypeVar("Row", bound=NamedTuple)
+Value = TypeVar("Value", bytes, str)
 IS_IN_LIST = "IN (SELECT value FROM json_each(?))"
 
 
@@ -138,6 +139,8 @@ class Snapshot:
         self.run = run
         self.dialect = dialect
         self._held: dict[bytes, TokenRow | None] = {}
+        self._held_short: dict[bytes, PassRow | None] = {}
+        self._held_rules: dict[str, TrustRow | None] = {}
 
     def _all(self, row: type[Row], table: str, rest: str, *values: object) -> list[Row]:
         # The columns of each statement are the fields of its tuple, in their order. ``_make`` of a
@@ -351,12 +354,26 @@ class Snapshot:
         return self._all(TokenRow, "tokens", "ORDER BY name")
 
     def hold_tokens(self, hashes: Collection[bytes]) -> None:
-        """Read the tokens of these hashes at once; ``token`` answers from them from now on."""
-        self._held = dict.fromkeys(hashes)
-        if hashes:
-            marks = ", ".join("?" for _ in hashes)
-            found = self._all(TokenRow, "tokens", f"WHERE sha256 IN ({marks})", *hashes)
-            self._held.update((row.sha256, row) for row in found)
+        """Read the tokens of these hashes, and the rules of short ones, in three statements.
+
+        ``token``, ``short_token`` and ``trust`` answer from them from now on.
+        """
+        self._held = self._held_by("sha256", TokenRow, "tokens", hashes)
+        short = [sha256 for sha256, row in self._held.items() if row is None]
+        self._held_short = self._held_by("sha256", PassRow, "passes", short)
+        rules = {row.rule for row in self._held_short.values() if row is not None}
+        self._held_rules = self._held_by("name", TrustRow, "trusts", rules)
+
+    def _held_by(
+        self, column: str, row: type[Row], table: str, values: Collection[Value]
+    ) -> dict[Value, Row | None]:
+        """Return the row of each value of a column, or None."""
+        held: dict[Value, Row | None] = dict.fromkeys(values)
+        if values:
+            marks = ", ".join("?" for _ in values)
+            found = self._all(row, table, f"WHERE {column} IN ({marks})", *values)
+            held.update((getattr(each, column), each) for each in found)
+        return held
 
     def token(self, sha256: bytes) -> TokenRow | None:
         """Return the token of a hash."""
@@ -370,6 +387,8 @@ class Snapshot:
 
     def trust(self, name: str) -> TrustRow | None:
         """Return the rule of a name."""
+        if name in self._held_rules:
+            return self._held_rules[name]
         return self._one(TrustRow, "trusts", "WHERE name = ?", name)
 
     def trusts_of(self, issuer: str) -> Sequence[TrustRow]:
@@ -378,6 +397,8 @@ class Snapshot:
 
     def short_token(self, sha256: bytes) -> PassRow | None:
         """Return the short token of a hash, whether or not it still counts."""
+        if sha256 in self._held_short:
+            return self._held_short[sha256]
         return self._one(PassRow, "passes", "WHERE sha256 = ?", sha256)
 
     def is_used(self, digest: str) -> bool:

@@ -19,7 +19,12 @@ from reconciler.kinds.addresses import ADDRESSES
 from reconciler.resources.call import WRITE_BATCH
 from reconciler.resources.ref import fold
 from reconciler.service.domain.refusal import Refusal, in_the_way, store_unusable
-from reconciler.service.eventstore.errors import ConflictError, SealingError, StoreError
+from reconciler.service.eventstore.errors import (
+    ConflictError,
+    SealingError,
+    StoreBusyError,
+    StoreError,
+)
 from reconciler.service.eventstore.port import EventStore, Transaction
 from reconciler.service.eventstore.rows import Lookups
 from reconciler.service.eventstore.sql import Snapshot
@@ -127,10 +132,14 @@ class Engine:
         many callers fail ``alone``. Those of many organizations are ``is_shared``; see ``Lookups``.
 
         Raises:
+            StoreBusyError: something keeps an organization waiting, or, where several share the
+                commit, other writers were always faster; nothing was written.
             StoreError: the store failed; nothing was written.
         """
         asked = expected_lookups(requests)._replace(is_shared=is_shared)
         done = self._committed(asked, requests, lambda write: [*map(write, requests)], alone=alone)
+        if is_shared and not done:
+            raise StoreBusyError("other writers were always faster", "Try each of the calls alone.")
         return done or [in_the_way()] * len(requests)
 
     def write_until_refused(self, requests: Sequence[Request]) -> list[Answer | Refusal]:

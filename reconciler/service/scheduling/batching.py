@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -50,6 +50,8 @@ LOG = logging.getLogger("reconciler.service")
 THREADS = 16
 HELD_UP_SECONDS = 0.05  # for one commit; longer ones are kept apart from those of others
 APART_SECONDS = 1.0
+SHARED_SIZE = 64 * 1024  # characters that a queue may write in a shared commit: some 10 ms
+VALUE_SIZE = 16  # that a value counts beside its characters
 READY_SECONDS = 3.0  # which the store has to show that it can be read
 BUSY = Received(
     "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
@@ -77,10 +79,11 @@ SHARED: Key = (Turn.SHARED, "")
 class WriteQueue:
     """Writes that wait for their turn, and whether batches of them are taken to a thread.
 
-    They are the keys of a dictionary, so that one whose caller leaves is removed at once.
+    They are the keys of a dictionary, so that one whose caller leaves is removed at once. Each has
+    the name of its queue, which stays the same although callers are forgotten meanwhile.
     """
 
-    waiting: dict[Job, None] = field(default_factory=dict)
+    waiting: dict[Job, str] = field(default_factory=dict)
     is_carried: bool = False
 
 
@@ -166,44 +169,66 @@ class Batcher:
             key = SHARED
         else:
             key = Turn.WRITE, name
-        queue = self._enqueue(job, key)
+        self._enqueue(job, name, key)
         try:
             return await job.done
         finally:
-            # Its caller may have left before its turn, or before one after a shared commit.
-            for each in (queue, self._queues.get((Turn.WRITE, name))):
-                if each is not None:
-                    each.waiting.pop(job, None)
+            # Its caller may have left before its turn, in any of the queues that it can be in.
+            for each in (key, SHARED, (Turn.WRITE, name)):
+                if queue := self._queues.get(each):
+                    queue.waiting.pop(job, None)
 
     def _is_apart(self, name: str) -> bool:
+        """Return whether writes of a queue go on alone."""
+        return (Turn.WRITE, name) in self._queues or self._is_held_up(name)
+
+    def _is_held_up(self, name: str) -> bool:
         """Return whether writes of a queue wait for something that others need not wait for."""
         batches = self._turns.get((Turn.BATCH, name))
-        return (
-            (Turn.WRITE, name) in self._queues
-            or (batches is not None and batches.locked())
-            or self._apart.get(name, 0.0) > time.monotonic()
+        return (batches is not None and batches.locked()) or (
+            self._apart.get(name, 0.0) > time.monotonic()
         )
 
-    def _end_shared(self, key: Key, batch: Sequence[Job], spent: Spent) -> None:
-        """Carry out each queue alone, if one kept a commit waiting; remember which did."""
-        for job in batch[spent.answered :]:
+    async def _commit(self, key: Key, batch: Mapping[Job, str]) -> None:
+        """Carry out writes in one commit; each queue alone, if one kept a shared commit waiting."""
+        spent = await self._carry_out(list(batch), key)
+        for job, name in islice(batch.items(), spent.answered, None):
             if not job.done.done():
-                self._enqueue(job, (Turn.WRITE, self._queue_of(job.call)))
+                self._enqueue(job, name, (Turn.WRITE, name))
         if key[0] is Turn.WRITE and spent.clock > HELD_UP_SECONDS:
             now = time.monotonic()
             self._apart = {name: until for name, until in self._apart.items() if until > now}
             self._apart[key[1]] = now + APART_SECONDS
 
-    def _enqueue(self, job: Job, key: Key) -> WriteQueue:
+    def _set_apart(self, batch: dict[Job, str]) -> None:
+        """Take queues out of a shared commit that are apart by now, or would make it long."""
+        sizes: Counter[str] = Counter()
+        for job, name in batch.items():
+            sizes[name] += size_of(job.call.fields)
+        apart = {name for name, size in sizes.items() if size > SHARED_SIZE or self._is_apart(name)}
+        for job in [job for job, name in batch.items() if name in apart]:
+            name = batch.pop(job)
+            self._enqueue(job, name, (Turn.WRITE, name))
+
+    def _share_again(self, name: str, waiting: dict[Job, str]) -> None:
+        """Let writes of a queue share commits again, unless something keeps them waiting.
+
+        They need not all be done before: where there is much to do, more always come.
+        """
+        if not self._is_held_up(name):
+            for job in waiting:
+                self._enqueue(job, name, SHARED)
+            waiting.clear()
+
+    def _enqueue(self, job: Job, name: str, key: Key) -> None:
         """Add a write to a queue, which goes on even if the caller leaves."""
         queue = self._queues.setdefault(key, WriteQueue())
-        queue.waiting[job] = None
+        queue.waiting[job] = name
         if not queue.is_carried:
             task = asyncio.get_running_loop().create_task(self._drain(key, queue))
             queue.is_carried = True
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return queue
 
     async def _drain(self, key: Key, queue: WriteQueue) -> None:
         waiting = queue.waiting
@@ -212,11 +237,13 @@ class Batcher:
                 await gathered(waiting)
                 async with self._turn(*key):
                     # Taken only now: what came while the last commit was made shares the next one.
-                    batch = in_turns(waiting, self._queue_of, BATCH)
-                    for job in batch:
-                        del waiting[job]
+                    batch = {job: waiting.pop(job) for job in in_turns(waiting, BATCH)}
+                    if key == SHARED:
+                        self._set_apart(batch)
                     if batch:
-                        self._end_shared(key, batch, await self._carry_out(batch, key))
+                        await self._commit(key, batch)
+                    if key[0] is Turn.WRITE and self._queues_share:
+                        self._share_again(key[1], waiting)
         finally:
             # After an error, writes that are left start another task with the next one that comes.
             queue.is_carried = False
@@ -291,22 +318,33 @@ class Batcher:
         return answers, Spent(len(answers), processor, clock)
 
 
-def in_turns(waiting: Iterable[Job], queue_of: Callable[[Incoming], str], most: int) -> list[Job]:
+def in_turns(waiting: Mapping[Job, str], most: int) -> list[Job]:
     """Return the first jobs, so many at most; where there are more, each queue has its turn.
 
     One queue with very many writes delays those of the others by none of its own.
     """
-    jobs = list(islice(waiting, most + 1))
-    if len(jobs) <= most:
-        return jobs
+    if len(waiting) <= most:
+        return list(waiting)
     before: Counter[str] = Counter()
     turns: list[tuple[int, Job]] = []
-    for job in waiting:
-        name = queue_of(job.call)
+    for job, name in waiting.items():
         turns.append((before[name], job))
         before[name] += 1
     turns.sort(key=itemgetter(0))
     return [job for _, job in turns[:most]]
+
+
+def size_of(fields: object) -> int:
+    """Return about how much there is in the fields of a call; past ``SHARED_SIZE``, only that."""
+    size, left = 0, [fields]
+    while left and size <= SHARED_SIZE:
+        value = left.pop()
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, (dict, list)):
+            size += VALUE_SIZE * len(value)
+            left.extend(value.values() if isinstance(value, dict) else value)
+    return size
 
 
 def _started(count: int) -> ThreadPoolExecutor:

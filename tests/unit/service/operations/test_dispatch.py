@@ -17,12 +17,14 @@ from reconciler.service.build import IdentityService, microseconds
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import (
     StoreBusyError,
+    StoreConflictError,
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
     StoreUnusableError,
 )
-from reconciler.service.eventstore.port import EventStore
+from reconciler.service.eventstore.port import EventStore, Transaction
+from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
@@ -624,3 +626,26 @@ def test_a_call_that_asks_the_same_as_the_one_before_it_has_its_answer(
     assert repr(service.dispatcher.receive(asked)) == repr(alone)
     assert len(carried_out) == len(asked) - 1
     assert isinstance(alone[2].answer, Refusal)
+
+
+def test_an_organization_that_loses_every_race_does_not_make_others_lose(
+    service: IdentityService, known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They share a commit with it, which fails; then each is tried alone."""
+    transaction = service.store.transaction
+
+    def begin(asked: Lookups = NO_LOOKUPS) -> AbstractContextManager[Transaction]:
+        if known.organization in asked.organizations:
+            raise StoreConflictError("others were faster", "Try again.")
+        return transaction(asked)
+
+    monkeypatch.setattr(service.store, "transaction", begin)
+    fields = {"name": "greet", "script": "function greet() {}"}
+    late, other = (
+        incoming(known.tokens[name], "CreateAction", fields) for name in ("editor", "stranger")
+    )
+
+    assert service.dispatcher.receive([late, other], is_shared=True) == []
+
+    assert refused(service.dispatcher.receive([late])[0])[0] is Code.ABORTED
+    assert not isinstance(service.dispatcher.receive([other])[0].answer, Refusal)

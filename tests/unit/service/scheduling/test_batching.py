@@ -7,6 +7,7 @@ import gc
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from threading import Event, Semaphore
+from time import sleep
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -606,18 +607,112 @@ def test_a_queue_with_many_writes_is_not_before_those_of_others() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         names = ["greedy"] * 5 + ["other", "greedy", "other"]
-        jobs = {
-            Job(Incoming(name, {}, {}), loop.create_future()): at for at, name in enumerate(names)
-        }
+        waiting = {Job(Incoming("", {}, {}), loop.create_future()): name for name in names}
+        places = {job: at for at, job in enumerate(waiting)}
 
         def taken(most: int) -> list[int]:
-            found = batching.in_turns(jobs, lambda call: call.operation, most)
-            return [jobs[job] for job in found]
+            return [places[job] for job in batching.in_turns(waiting, most)]
 
         assert taken(8) == list(range(8))
         assert taken(4) == [0, 5, 1, 7]
 
     asyncio.run(main())
+
+
+def tried_as(
+    patch: pytest.MonkeyPatch, queue_of: Callable[[Incoming], str], commits: int
+) -> Sequence[tuple[bool, int]]:
+    """Return of each commit whether it was shared, and its calls.
+
+    The first one is held up. Another call comes while each of them is made.
+    """
+    service = open_memory()
+    tried: list[tuple[bool, int]] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        batcher = Batcher(service.dispatcher, queue_of, queues_share=True)
+        asked: list[asyncio.Task[Received]] = []
+        is_done = asyncio.Event()
+
+        def ask() -> None:
+            call = Incoming("CreateAction", ACTION, {})
+            asked.append(loop.create_task(batcher.answer(call)))
+
+        def receive(calls: Sequence[Incoming], _: float, *, is_shared: bool) -> list[Received]:
+            tried.append((is_shared, len(calls)))
+            loop.call_soon_threadsafe(ask if len(tried) < commits else is_done.set)
+            sleep(0.02)
+            return [] if len(tried) == 1 else [Received("", {})] * len(calls)
+
+        patch.setattr(service.dispatcher, "receive", receive)
+        try:
+            ask()
+            await is_done.wait()
+            await asyncio.gather(*asked)
+        finally:
+            await batcher.close()
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+    return tried
+
+
+def test_a_queue_that_is_never_empty_shares_commits_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise one short wait for a lock would end sharing for as long as there is much to do."""
+    tried = tried_as(monkeypatch, lambda _: "busy", 8)
+
+    assert tried[0] == (True, 1)
+    assert not tried[1][0]
+    assert any(is_shared for is_shared, _ in tried[2:])
+
+
+@pytest.mark.parametrize(("count", "length"), [(1, 500_000), (20, 10_000)])
+def test_a_queue_with_much_to_write_is_not_waited_for_by_others(
+    count: int, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large write takes a tenth of a second, which no other organization should notice."""
+    service = open_memory()
+    tried: list[tuple[bool, list[str]]] = []
+
+    def queue_of(call: Incoming) -> str:
+        return "large" if call.operation == "AddOIDCApp" else call.operation
+
+    def receive(calls: Sequence[Incoming], _: float, *, is_shared: bool) -> list[Received]:
+        tried.append((is_shared, sorted(set(map(queue_of, calls)))))
+        return [Received("", {})] * len(calls)
+
+    async def main() -> None:
+        batcher = Batcher(service.dispatcher, queue_of, queues_share=True)
+        monkeypatch.setattr(service.dispatcher, "receive", receive)
+        large = {"name": "shop", "redirectUris": ["u" * 100] * (length // 100)}
+        calls = [Incoming("AddOIDCApp", large, {})] * count
+        calls += [Incoming(name, ACTION, {}) for name in ("AddProject", "CreateAction")]
+        try:
+            await asyncio.gather(*map(batcher.answer, calls))
+        finally:
+            await batcher.close()
+
+    asyncio.run(main())
+
+    assert sorted(tried) == [(False, ["large"]), (True, ["AddProject", "CreateAction"])]
+
+
+def test_a_write_keeps_its_queue_while_callers_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise writes of several organizations would wait together for the lock of one."""
+    asked: list[Incoming] = []
+
+    def queue_of(call: Incoming) -> str:
+        """Return a name for a call once only."""
+        is_known = not any(call is each for each in asked)
+        asked.append(call)
+        return f"o{len(asked)}" if is_known else ""
+
+    tried = tried_as(monkeypatch, queue_of, 3)
+
+    assert [count for _, count in tried[:3]] == [1, 1, 1]
+    assert len(asked) == len({id(call) for call in asked})
 
 
 class Body(dict[str, Any]):
