@@ -181,4 +181,4 @@ def _is_loopback(uri: str) -> bool:
         host = urlsplit(uri).hostname or ""
     except ValueError:
         return False
-    return is_loopback_host(f"[{host}]" if ":" in host else host)
+    return is_loopback_host(host)

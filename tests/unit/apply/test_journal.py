@@ -17,6 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.apply import journal as tested
 from reconciler.apply.journal import (
     Intent,
     Journal,
@@ -451,6 +452,18 @@ def test_a_journal_that_cannot_be_emptied_is_told(
 
     assert words_of(refused) == (f"cannot write the journal {path}: {FULL}", WRITE)
     assert left_open(path) == ()
+
+
+def test_a_folder_that_cannot_be_synced_is_reported_and_frees_the_journal(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(tested, "sync", failing())
+        with pytest.raises(LocalFileError):
+            Journal(path)
+
+    with Journal(path) as journal:
+        assert journal.open_intents == ()
 
 
 @pytest.mark.parametrize(("code", "said"), [(errno.EIO, os.strerror(errno.EIO)), (0, "odd")])

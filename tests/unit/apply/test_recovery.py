@@ -107,6 +107,13 @@ def test_a_secret_that_may_be_lost_is_told_and_left_as_it_is(
     assert (sink.kept, list(journal.open_intents)) == (before, left)
 
 
+def test_each_secret_that_may_be_lost_is_reported(journal: Journal, sink: FakeSink) -> None:
+    journal.begin([MADE, RENEWED])
+
+    found = recover(journal, sink, observed(*HOUSE, WITH_SECRET), ["acme"])
+    assert found == ([MISSING, MISSING], [MADE, RENEWED])
+
+
 def test_what_is_still_to_be_deactivated_is_open_until_this_run_has_done_it(
     journal: Journal, sink: FakeSink
 ) -> None:
@@ -289,14 +296,15 @@ def test_a_run_that_was_cut_short_is_ended(
     assert (journal.open_intents == ()) is ends
 
 
+@pytest.mark.parametrize(("change", "done"), [(DELETE, WITHOUT), (RENAME, ELSEWHERE)])
 def test_another_organization_and_a_run_without_a_sink_leave_it_open(
-    journal: Journal, stocked: FakeSink
+    journal: Journal, stocked: FakeSink, change: Change, done: ObservedState
 ) -> None:
     """The run that can end it comes later."""
-    begun(journal, stocked, DELETE)
+    begun(journal, stocked, change)
 
-    assert recover(journal, stocked, WITHOUT, ["other"]) == ([], [])
-    for state in (WITHOUT, NOW):
+    assert recover(journal, stocked, done, ["other"]) == ([], [])
+    for state in (done, NOW):
         assert recover(journal, None, state, ["acme"]) == ([], [])
 
     assert stocked.kept == THERE

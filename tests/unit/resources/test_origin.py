@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from reconciler.resources.origin import (
     Origin,
     as_localhost,
+    in_url,
     is_loopback_host,
     parse_origin,
     parse_port,
@@ -126,8 +127,9 @@ def test_no_text_makes_parsing_fail(text: str) -> None:
     assert written(origin) == text
 
 
-def test_a_host_may_have_253_characters() -> None:
-    assert parse_origin(f"https://{LONGEST}").host == LONGEST
+@pytest.mark.parametrize("host", [LONGEST, f"{LONGEST[:-1]}1"])
+def test_a_host_may_have_253_characters(host: str) -> None:
+    assert parse_origin(f"https://{host}").host == host
 
 
 @pytest.mark.parametrize(("digits", "shown"), [("", "an empty port"), ("0", "0"), ("x", "x")])
@@ -179,3 +181,10 @@ def test_names_of_this_machine_compare_as_one(address: str, same: str) -> None:
 )
 def test_nothing_else_is_loopback(host: str) -> None:
     assert not is_loopback_host(host)
+
+
+@pytest.mark.parametrize(
+    ("host", "written"), [("::1", "[::1]"), ("127.0.0.1", "127.0.0.1"), ("a.example", "a.example")]
+)
+def test_a_host_stands_in_a_url_with_brackets_if_it_is_of_ipv6(host: str, written: str) -> None:
+    assert in_url(host) == written

@@ -12,6 +12,7 @@ from reconciler.kinds.oidc_application.compliance import (
     NOTE,
     PREFIX,
     FieldProblem,
+    breaking_uri,
     compliance_problems,
     has_client_secret,
     is_none_compliant,
@@ -246,3 +247,30 @@ def test_over_every_configuration() -> None:
 
 def test_every_key_has_a_sentence_of_ours() -> None:
     assert all(sentence.endswith(".") for sentence in MESSAGES.values())
+
+
+HTTPS, HTTP, LOOPBACK, CUSTOM = (
+    "https://a.example.com/",
+    "http://a.example.com/",
+    "http://[::1]/",
+    "app:/callback",
+)
+
+
+@each_row(
+    ("rule", "uris", "position"),
+    [
+        ("V1.Code.RedirectUris.HttpOnlyForWeb", [HTTPS, CUSTOM, HTTP], 2),
+        ("V1.Code.RedirectUris.CustomOnlyForNative", [HTTPS, HTTP, CUSTOM], 2),
+        ("V1.Implicit.RedirectUris.HttpNotAllowed", [HTTPS, LOOPBACK], 1),
+        ("V1.Implicit.RedirectUris.CustomNotAllowed", [CUSTOM], 0),
+        ("V1.Native.RedirectUris.MustBeHttpLocalhost", [LOOPBACK, HTTPS, CUSTOM, HTTP], 3),
+        ("V1.Native.RedirectUris.MustBeHttpLocalhost", [LOOPBACK], None),
+        ("V1.NoRedirectUris", [HTTP], None),
+    ],
+)
+def test_the_first_uri_that_breaks_a_rule_is_found(
+    rule: str, uris: list[str], position: int | None
+) -> None:
+    assert f"{PREFIX}{rule}" in MESSAGES
+    assert breaking_uri(f"{PREFIX}{rule}", uris) == position
