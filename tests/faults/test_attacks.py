@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
-from tests.faults.attack_run import QUICK, Field, a_field
+from tests.acceptance.test_serve import make_certificate
+from tests.faults.attack_run import LONG, QUICK, Field, a_field
 from tests.faults.attacks import ATTACKS, combinations
 from tests.faults.rows.attacks import NAMES
 from tests.running import Server, running_server
@@ -61,6 +63,17 @@ def test_an_attack_costs_honest_callers_little(servers: Servers, field: Field, a
     assert not found, outcome
     assert outcome.done.opened > 0
     assert outcome.done.sent > 0 or attack in {"empty", "gone at once"}
+
+
+@pytest.mark.slow
+def test_memory_of_connections_with_tls_is_given_back(field: Field, tmp_path: Path) -> None:
+    """What OpenSSL frees stays with the process, unless it is given back."""
+    certificate, key = make_certificate(tmp_path)
+    tls = ("--tls-cert", str(certificate), "--tls-key", str(key))
+    with running_server(tmp_path, *tls) as server:
+        outcome = field.run(server, combinations(ATTACKS["idle"])[-1], LONG)
+
+    assert not list(outcome.findings()), outcome
 
 
 def test_every_attack_is_a_row_of_the_soak() -> None:

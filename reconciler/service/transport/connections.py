@@ -92,6 +92,7 @@ class Place:
     def leave(self) -> None:
         """Free the place: the connection is gone, and so is what would have ended it."""
         self.free()
+        self.room.ended += 1
         self.end = lambda: None
 
 
@@ -105,6 +106,7 @@ class Room:
         places: Of connections, but for those that linger.
         idle: Places of connections without a call, the one that is idle for longest first.
         lingering: Connections that stay for a moment, the oldest first.
+        ended: How many connections are gone, since the start.
     """
 
     def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
@@ -114,6 +116,7 @@ class Room:
         self.places: set[Place] = set()
         self.idle: dict[Place, None] = {}
         self.lingering: dict[Place, None] = {}
+        self.ended = 0
 
     @property
     def count(self) -> int:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import os
 import signal
@@ -54,6 +55,8 @@ MAX_SCRAPES = 16
 TURN_SECONDS = 0.001  # the event loop and the thread that commits wait for each other all the time
 GIVE_UP = 0.8  # of the time to drain; then the store is not waited for, so that calls are answered
 AT_ONCE_SECONDS = 1.0  # after the second signal; nothing that was acknowledged can be lost
+GIVE_BACK_SECONDS = 5  # between two looks whether memory can be given back, and
+GIVE_BACK_AFTER = 64  # connections, which leave some 6 MB of TLS behind
 
 
 def no_wait() -> None:
@@ -228,6 +231,8 @@ class _Server(uvicorn.Server):
             self.server_state.connections,
             self.server_state.tasks,
         )
+        self._trimmed_at = 0  # connections that had ended
+        config.callback_notify, config.timeout_notify = self._give_back, GIVE_BACK_SECONDS
         self._acceptor = Acceptor(
             serving.listening, self._first_bytes, serving.tls, self._room, serving.observer
         )
@@ -276,6 +281,17 @@ class _Server(uvicorn.Server):
         asyncio.get_running_loop().call_later(within, self._serving.abandon)
         self._end_streams()
         await super().shutdown(sockets)
+
+    async def _give_back(self) -> None:
+        """Give memory of connections that are gone back to the system.
+
+        The C library keeps what OpenSSL has freed: some 30 MB after 320 connections with TLS. To
+        give it back takes milliseconds, so a thread does it.
+        """
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+        if trim is not None and self._room.ended - self._trimmed_at >= GIVE_BACK_AFTER:
+            self._trimmed_at = self._room.ended
+            await asyncio.to_thread(trim, 0)
 
     def _stop(self) -> None:
         if self.should_exit:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -134,3 +136,35 @@ def test_a_server_that_ends_a_call_answers_it_and_logs_no_traceback(
 
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert not any(record.exc_info for record in caplog.records)
+
+
+def test_memory_of_connections_that_are_gone_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for so many; a server that nobody calls has nothing to give back."""
+    stops: list[Callable[[], None]] = []
+    trimmed: list[int] = []
+    was_trimmed = threading.Event()
+
+    def trim(padding: int) -> None:
+        trimmed.append(padding)
+        was_trimmed.set()
+
+    library = SimpleNamespace(CDLL=lambda _: SimpleNamespace(malloc_trim=trim))
+    monkeypatch.setattr(listener, "ctypes", library)
+    monkeypatch.setattr(listener, "GIVE_BACK_SECONDS", 0)
+    monkeypatch.setattr(listener, "GIVE_BACK_AFTER", 2)
+
+    async def main() -> None:
+        running, port = await started(Batcher(open_memory().dispatcher, one_queue), stops)
+        for _ in range(2):
+            assert not trimmed
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            await writer.wait_closed()
+        assert await asyncio.to_thread(was_trimmed.wait, 15)
+        await asyncio.sleep(1.2)  # the server looks once a second
+        stops[0]()
+        await running
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+    assert trimmed == [0]
