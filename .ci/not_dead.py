@@ -56,3 +56,7 @@ _.integrity
 
 # http.server calls it.
 _.do_POST
+
+# uvicorn calls it now and then.
+_.callback_notify
+_.timeout_notify
