@@ -52,6 +52,8 @@ PARTS = {
             "tests/contract/test_lists.py",
             "tests/contract/test_own_operations.py",
             "tests/contract/test_leases.py",
+            "tests/contract/test_undone.py",
+            "tests/contract/event_store/test_trust.py",
             "tests/unit/service/operations",
         ),
         ("-k", "memory or not (sqlite or postgres)"),
