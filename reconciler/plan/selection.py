@@ -34,7 +34,7 @@ NAMED = 5
 
 
 class Part:
-    """What a scope names with ``--target`` and ``--exclude``; everything where it names nothing."""
+    """The objects that ``--target`` and ``--exclude`` of a scope select; all without them."""
 
     def __init__(self, scope: Scope) -> None:
         self.targets, self.excluded = RefSet(scope.target), RefSet(scope.exclude)

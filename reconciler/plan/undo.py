@@ -120,7 +120,7 @@ def _standing(happened: Sequence[FeedEvent], own: Collection[str]) -> Sequence[F
 
 @dataclass(frozen=True, slots=True)
 class BeforeAndNow:
-    """What was held before a run that is undone, and what is held now.
+    """The objects held before a run that is undone, and those held now.
 
     Attributes:
         again: Ids of what an undo of the run that was cut off has made again.

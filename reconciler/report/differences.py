@@ -287,7 +287,7 @@ def _items_as_json(field: FieldChange) -> dict[str, object]:
 
 
 class FileChange(NamedTuple):
-    """A file as it is and as it will be; None where there is none."""
+    """A file as it is and as it will be; None for a file that is missing."""
 
     name: str
     before: str | None

@@ -39,7 +39,7 @@ REQUEST_URL, REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_R
 
 
 IdTokens: TypeAlias = Callable[[Fetch, str], Secret]
-"""Returns a signed token of the job for an origin; raises where there is none."""
+"""Returns a signed token of the job for an origin; raises if the job has none."""
 
 
 def _in_file(path: Path) -> Secret:

@@ -288,9 +288,11 @@ class _Server(uvicorn.Server):
         The C library keeps what OpenSSL has freed: some 30 MB after 320 connections with TLS. To
         give it back takes milliseconds, so a thread does it.
         """
+        if self._room.ended - self._trimmed_at < GIVE_BACK_AFTER:
+            return
+        self._trimmed_at = self._room.ended
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
-        if trim is not None and self._room.ended - self._trimmed_at >= GIVE_BACK_AFTER:
-            self._trimmed_at = self._room.ended
+        if trim is not None:
             await asyncio.to_thread(trim, 0)
 
     def _stop(self) -> None:
