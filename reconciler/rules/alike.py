@@ -6,7 +6,8 @@ resource may say fewer fields than an object holds, so the fields that are said 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import json
+from collections.abc import Iterable, Sequence
 
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import owner_of
@@ -18,7 +19,7 @@ class HeldAlike:
 
     def __init__(self) -> None:
         self._held: list[ObservedObject] = []
-        self._by_content: dict[tuple[str, ...], dict[Hashable, list[ObservedObject]]] = {}
+        self._by_content: dict[tuple[str, ...], dict[str, list[ObservedObject]]] = {}
         self._taken: set[int] = set()
 
     def add(self, held: ObservedObject) -> None:
@@ -30,7 +31,7 @@ class HeldAlike:
         names = _names(resource)
         if names not in self._by_content:
             self._by_content[names] = self._those_with(names)
-        alike = self._by_content[names].get(_content(resource.spec, names), [])
+        alike = self._by_content[names].get(_content(resource.spec, names))
         while alike:
             held = alike.pop()
             if id(held) not in self._taken:  # by other fields
@@ -38,9 +39,9 @@ class HeldAlike:
                 return held
         return None
 
-    def _those_with(self, names: tuple[str, ...]) -> dict[Hashable, list[ObservedObject]]:
+    def _those_with(self, names: tuple[str, ...]) -> dict[str, list[ObservedObject]]:
         """Return the objects that hold some fields by their values, the first one last."""
-        found: dict[Hashable, list[ObservedObject]] = {}
+        found: dict[str, list[ObservedObject]] = {}
         for held in reversed(self._held):
             if held.spec.keys() >= set(names):
                 found.setdefault(_content(held.spec, names), []).append(held)
@@ -53,7 +54,7 @@ class MadeAlike:
     def __init__(self, made: Iterable[Resource]) -> None:
         self._made = list(made)
         self._names = {_names(resource) for resource in self._made}
-        self._first: dict[Hashable, int] = {}
+        self._first: dict[object, int] = {}
         for index, resource in enumerate(self._made):
             names = _names(resource)
             key = (owner_of(resource.ref.key), names, _content(resource.spec, names))
@@ -75,14 +76,6 @@ def _names(resource: Resource) -> tuple[str, ...]:
     return tuple(sorted(resource.spec))
 
 
-def _content(spec: Spec, names: Sequence[str]) -> Hashable:
-    """Return values that are equal exactly where those of some fields are."""
-    return tuple(_hashable(spec[name]) for name in names)
-
-
-def _hashable(value: object) -> Hashable:
-    if isinstance(value, list):
-        return ("list", *map(_hashable, value))
-    if isinstance(value, dict):
-        return frozenset((name, _hashable(each)) for name, each in value.items())
-    return value
+def _content(spec: Spec, names: Sequence[str]) -> str:
+    """Return a text that is equal exactly where the values of some fields are."""
+    return json.dumps([spec[name] for name in names], sort_keys=True)

@@ -12,6 +12,7 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
 from reconciler.plan.planner import build_plan
 from reconciler.resources.ref import Kind
+from reconciler.rules.alike import HeldAlike
 from reconciler.state import ObservedObject
 from tests.builders import (
     HOUSE,
@@ -70,6 +71,48 @@ def test_twice_as_much_takes_twice_as_many_looks(scope: Scope) -> None:
     few = _looks(20, scope)
 
     assert 0 < _looks(40, scope) <= 2 * few
+
+
+NEW_LOGIN = {"loginV2": {"baseUri": "https://login.example.com"}}
+
+
+@pytest.mark.parametrize(
+    ("made", "there", "is_alike"),
+    [
+        pytest.param({}, {}, True, id="the same"),
+        pytest.param({}, {"devMode": True}, False, id="another flag"),
+        pytest.param({}, {"loginVersion": NEW_LOGIN}, True, id="a field that is not declared"),
+        pytest.param(
+            {"loginVersion": NEW_LOGIN}, {"loginVersion": {**NEW_LOGIN}}, True, id="one variant"
+        ),
+        pytest.param(
+            {"loginVersion": NEW_LOGIN}, {"loginVersion": {"loginV2": {}}}, False, id="in its text"
+        ),
+        pytest.param(
+            {"loginVersion": {"a": "1", "b": "2"}},
+            {"loginVersion": {"b": "2", "a": "1"}},
+            True,
+            id="keys in another order",
+        ),
+        pytest.param(
+            {"redirectUris": ["https://a.test/", "https://b.test/"]},
+            {"redirectUris": ["https://b.test/", "https://a.test/"]},
+            False,
+            id="a list in another order",
+        ),
+    ],
+)
+def test_what_declares_the_same_is_alike(
+    made: dict[str, Any], there: dict[str, Any], *, is_alike: bool
+) -> None:
+    """Values are compared, however deep they are."""
+    resource, found = declared(), held()
+    objects = HeldAlike()
+    objects.add(replace(found, spec={**found.spec, **there}))
+
+    taken = objects.take(replace(resource, spec={**resource.spec, **made}))
+
+    assert (taken is not None) is is_alike
 
 
 def test_each_object_has_one_double() -> None:
