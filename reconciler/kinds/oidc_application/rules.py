@@ -228,9 +228,9 @@ def _refused_updates(planned: Planned) -> Iterator[Diagnostic]:
 
 def _recreations(planned: Planned, named: Collection[str]) -> Iterator[Diagnostic]:
     """Yield applications that are deleted while another, much alike, is created."""
-    made = [resource for resource, held in planned.written if held is None]
-    if not made or not planned.deleted:
+    if not planned.deleted:
         return
+    made = [resource for resource, held in planned.written if held is None]
     alike: dict[tuple[object, ...], Resource] = {}
     for resource in made:
         for mark in _marks(resource.ref, resource.spec["redirectUris"]):

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from reconciler.diagnostics import Diagnostic, error, warning
+from reconciler.kinds.idp_jwt_config.rules import RULES
+from reconciler.rules.form import Found
+from tests.builders import PARTNER, declared
 from tests.rows import each_row
 from tests.unit.conftest import Judge
 from tests.unit.validation.documents import IDP, text_of, with_spec
+
+
+def no_script(name: str, script: str) -> bool:
+    raise AssertionError(f"an identity provider has no script: {name}")
 
 
 @each_row(
@@ -55,3 +63,50 @@ def test_identity_providers(
     judgement = judge_text(text_of(with_spec(IDP, **changes)))
 
     assert [(finding.code, finding.is_error) for finding in judgement.diagnostics] == found
+
+
+@each_row(
+    ("field", "text", "problem"),
+    [
+        (
+            "keysEndpoint",
+            "login.test/keys",
+            error(
+                "IDP-ENDPOINT",
+                "login.test/keys is not an http or https URL",
+                "Write the whole URL, such as https://login.example.com/keys.",
+            ),
+        ),
+        (
+            "issuer",
+            "http://a.test",
+            warning(
+                "IDP-HTTP", "plain http", "Anyone on the way can replace what is sent: write https."
+            ),
+        ),
+        (
+            "headerName",
+            "a b",
+            error(
+                "IDP-HEADER",
+                "the header name is not valid",
+                "Write letters, digits and hyphens, such as x-partner-token.",
+            ),
+        ),
+        (
+            "headerName",
+            "Set-Cookie",
+            error(
+                "IDP-HEADER",
+                "the header set-cookie cannot carry a token",
+                "HTTP itself needs this header; write another, such as x-partner-token.",
+            ),
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_at_its_field(field: str, text: str, problem: Diagnostic) -> None:
+    spec = {**IDP["spec"], field: text}
+
+    found = [*RULES.findings(declared(PARTNER, spec), spec, no_script)]
+
+    assert found == [Found(problem, ("spec", field))]

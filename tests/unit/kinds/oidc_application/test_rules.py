@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
+from reconciler.kinds.oidc_application.rules import RULES
+from reconciler.resources.undone import Undone
+from reconciler.rules.form import Found, Planned
+from reconciler.state import ObservedObject, Resource
+from tests.builders import WEB, FakeSource, an_application, declared, held, observed
 from tests.rows import each_row
 from tests.unit.conftest import Judge
 from tests.unit.validation.documents import APPLICATION, text_of, with_spec
 
 NATIVE = {"appType": "OIDC_APP_TYPE_NATIVE", "authMethodType": "OIDC_AUTH_METHOD_TYPE_NONE"}
 
+AUTHORIZATION_CODE = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
 IMPLICIT = {
     "grantTypes": ["OIDC_GRANT_TYPE_IMPLICIT"],
     "responseTypes": ["OIDC_RESPONSE_TYPE_ID_TOKEN"],
 }
+
+
+def no_script(name: str, script: str) -> bool:
+    raise AssertionError(f"an application has no script: {name}")
 
 
 @each_row(
@@ -146,13 +159,221 @@ def test_what_the_service_or_a_browser_would_refuse_is_an_error(
     assert not judge_text(text_of(with_spec(APPLICATION, **changes[code]))).is_valid
 
 
-def test_a_compliance_problem_carries_the_key_of_the_service(judge_text: Judge) -> None:
-    """And no headline: that there is a problem is no problem of its own."""
-    [finding] = judge_text(text_of(with_spec(APPLICATION, redirectUris=[]))).diagnostics
+TWICE = warning("URI-DUPLICATE", "the same entry is in this list already", "Remove one.")
+IMPLICIT_GRANT = Found(
+    warning(
+        "OIDC-IMPLICIT",
+        "the implicit grant is allowed",
+        "Tokens show in the address bar and its history: use the authorization code grant.",
+    ),
+    ("spec", "grantTypes"),
+)
 
-    assert finding.summary == "breaks the rule V1.NoRedirectUris"
-    assert "Application.OIDC.V1.NoRedirectUris" in finding.remedy
-    assert not finding.is_error
+
+def without_grant(sentence: str) -> Diagnostic:
+    return error("OIDC-GRANT", "a response type without its grant type", sentence)
+
+
+def no_origin(sentence: str) -> Diagnostic:
+    return error("OIDC-ORIGIN", "the additional origin is not valid", sentence)
+
+
+def breaks(rule: str, sentence: str) -> Diagnostic:
+    remedy = f"{sentence} The service will report Application.OIDC.{rule}."
+    return warning("OIDC-COMPLIANCE", f"breaks the rule {rule}", remedy)
+
+
+@each_row(
+    ("changes", "found"),
+    [
+        pytest.param(
+            {"redirectUris": ["https://a.test/", "https://b.test/", "https://a.test/"]},
+            [Found(TWICE, ("spec", "redirectUris", 2))],
+            id="a URI twice",
+        ),
+        pytest.param(
+            {"additionalOrigins": ["https://a.test", "https://a.test"]},
+            [Found(TWICE, ("spec", "additionalOrigins", 1))],
+            id="an origin twice",
+        ),
+        pytest.param(
+            {"grantTypes": ["AUTHORIZATION_CODE", "REFRESH_TOKEN", AUTHORIZATION_CODE]},
+            [
+                Found(
+                    warning(
+                        "VALUE-DUPLICATE",
+                        "OIDC_GRANT_TYPE_AUTHORIZATION_CODE is in this list already",
+                        "Remove one; the short spelling is the same value.",
+                    ),
+                    ("spec", "grantTypes", 2),
+                )
+            ],
+            id="a word twice",
+        ),
+        pytest.param(
+            {"backChannelLogoutUri": "/logout"},
+            [
+                Found(
+                    error(
+                        "URI-SCHEME",
+                        "/logout is not an http or https URL",
+                        "Write the whole URL, such as https://shop.example.com/logout.",
+                    ),
+                    ("spec", "backChannelLogoutUri"),
+                )
+            ],
+            id="a path for logout tokens",
+        ),
+        pytest.param(
+            {"responseTypes": ["CODE", "ID_TOKEN"]},
+            [
+                Found(
+                    without_grant(
+                        "OIDC_RESPONSE_TYPE_ID_TOKEN needs OIDC_GRANT_TYPE_IMPLICIT among "
+                        "grantTypes."
+                    ),
+                    ("spec", "responseTypes", 1),
+                )
+            ],
+            id="a response type without its grant type",
+        ),
+        pytest.param(
+            {"grantTypes": ["OIDC_GRANT_TYPE_IMPLICIT"]},
+            [
+                Found(
+                    without_grant(
+                        "OIDC_RESPONSE_TYPE_CODE needs OIDC_GRANT_TYPE_AUTHORIZATION_CODE or "
+                        "OIDC_GRANT_TYPE_DEVICE_CODE among grantTypes."
+                    ),
+                    ("spec", "grantTypes"),
+                ),
+                IMPLICIT_GRANT,
+            ],
+            id="a default that does not fit, at what does not fit it",
+        ),
+        pytest.param(
+            {"additionalOrigins": ["https://a.test", "https://a.test/app"]},
+            [
+                Found(
+                    no_origin("An origin has no path, query or fragment: write https://a.test."),
+                    ("spec", "additionalOrigins", 1),
+                )
+            ],
+            id="an origin with a path",
+        ),
+        pytest.param(
+            {"additionalOrigins": ["https://$shopHost"]},
+            [
+                Found(
+                    no_origin("Write ${shopHost} for a variable, which reconciler.yaml declares."),
+                    ("spec", "additionalOrigins", 0),
+                )
+            ],
+            id="a variable without braces",
+        ),
+        pytest.param(
+            {"devMode": True},
+            [
+                Found(
+                    warning(
+                        "OIDC-DEV-MODE",
+                        "development mode is on",
+                        "Some checks of the OIDC specification are not performed: turn it off in "
+                        "production.",
+                    ),
+                    ("spec", "devMode"),
+                )
+            ],
+            id="development mode",
+        ),
+        pytest.param(
+            {"idTokenUserinfoAssertion": True},
+            [
+                Found(
+                    warning(
+                        "OIDC-USERINFO",
+                        "user info in the id token",
+                        "This violates the OIDC specification: read the claims from the userinfo "
+                        "endpoint.",
+                    ),
+                    ("spec", "idTokenUserinfoAssertion"),
+                )
+            ],
+            id="user info in the id token",
+        ),
+        pytest.param(
+            {"redirectUris": []},
+            [
+                Found(
+                    breaks(
+                        "V1.NoRedirectUris",
+                        "At least one redirect URI is needed for this grant type.",
+                    ),
+                    ("spec", "redirectUris"),
+                )
+            ],
+            id="a rule that all redirect URIs break, without the headline of the service",
+        ),
+        pytest.param(
+            {
+                **NATIVE,
+                "redirectUris": ["https://a.test/", "http://127.0.0.1/", "http://a.test/"],
+            },
+            [
+                Found(
+                    warning(
+                        "URI-HTTP",
+                        "plain http to a host other than this machine",
+                        "Codes and tokens are sent there in the clear: write https.",
+                    ),
+                    ("spec", "redirectUris", 2),
+                ),
+                Found(
+                    breaks(
+                        "V1.Native.RedirectUris.MustBeHttpLocalhost",
+                        "An http redirect URI of a native application must point at localhost.",
+                    ),
+                    ("spec", "redirectUris", 2),
+                ),
+            ],
+            id="a rule that one redirect URI breaks",
+        ),
+        pytest.param(
+            {**NATIVE, "authMethodType": "OIDC_AUTH_METHOD_TYPE_BASIC"},
+            [
+                Found(
+                    breaks(
+                        "V1.Native.AuthMethodType.NotNone",
+                        "A native application cannot keep a secret: its auth method should be "
+                        "NONE.",
+                    ),
+                    ("spec", "authMethodType"),
+                )
+            ],
+            id="a rule that the auth method breaks",
+        ),
+        pytest.param(
+            {**IMPLICIT, "grantTypes": ["IMPLICIT", "REFRESH_TOKEN"]},
+            [
+                Found(
+                    breaks(
+                        "V1.GrantType.Refresh.NoAuthCode",
+                        "The refresh token grant only works together with the authorization code "
+                        "grant.",
+                    ),
+                    ("spec", "grantTypes"),
+                ),
+                IMPLICIT_GRANT,
+            ],
+            id="a rule that the grant types break",
+        ),
+    ],
+)
+def test_each_finding_is_told_at_its_value(changes: dict[str, Any], found: list[Found]) -> None:
+    """In whole sentences, and with the key that the service will report."""
+    spec = {**APPLICATION["spec"], **changes}
+
+    assert [*RULES.findings(declared(WEB, spec), spec, no_script)] == found
 
 
 def test_findings_stand_where_the_value_is_written(judge_text: Judge) -> None:
@@ -185,15 +406,6 @@ spec:
     ]
 
 
-def test_a_default_that_does_not_fit_stands_at_what_does_not_fit_it(judge_text: Judge) -> None:
-    document = with_spec(APPLICATION, grantTypes=["OIDC_GRANT_TYPE_IMPLICIT"])
-
-    found = judge_text(text_of(document)).diagnostics
-
-    assert found[0].location is not None
-    assert found[0].location.column == text_of(document).index('["OIDC_GRANT') + 1
-
-
 def test_each_wrong_origin_is_told_at_its_own_place(judge_text: Judge) -> None:
     """Of two that are alike, too."""
     text = text_of(with_spec(APPLICATION, additionalOrigins=["null", "null"]))
@@ -205,3 +417,59 @@ def test_each_wrong_origin_is_told_at_its_own_place(judge_text: Judge) -> None:
     ]
 
     assert len(set(columns)) == 2
+
+
+IGNORING = replace(
+    declared(
+        WEB,
+        an_application(responseTypes=IMPLICIT["responseTypes"]),
+        source=FakeSource(lines={("metadata", "ignore"): 4}),
+    ),
+    ignored=frozenset({"grantTypes"}),
+)
+UNDOING = replace(declared(WEB), undone=Undone("", "R", "", {}))
+DOES_NOT_FIT = error(
+    "GUARD-IGNORED",
+    "what is ignored does not fit what is declared",
+    "An update of OidcApplication acme/shop/storefront sends the fields of metadata.ignore as the "
+    "service holds them, and the service would refuse it: OIDC_RESPONSE_TYPE_ID_TOKEN needs "
+    "OIDC_GRANT_TYPE_IMPLICIT among grantTypes. Declare values that fit what is held, or take the "
+    "field out of metadata.ignore.",
+    SourceLocation("shop.yaml", 4, 3),
+    WEB,
+)
+COMES_BACK = error(
+    "GUARD-MADE-ANEW",
+    "an application would come back as a new one",
+    "OidcApplication acme/shop/storefront was deleted, and its client id and secret ended with "
+    "it. The undo would create it with a new client id and, where it has one, a new client "
+    "secret: whatever is deployed with the old ones must get the new ones. If that is meant, "
+    "allow just that: --break-glass OidcApplication/acme/shop/storefront=REASON.",
+    ref=WEB,
+)
+
+
+@each_row(
+    ("resource", "there", "named", "blocks"),
+    [
+        pytest.param(IGNORING, held(WEB), (), [DOES_NOT_FIT], id="held values that do not fit"),
+        pytest.param(IGNORING, held(WEB), (WEB.folded,), [DOES_NOT_FIT], id="let through or not"),
+        pytest.param(IGNORING, None, (), [], id="a new object is made as it is declared"),
+        pytest.param(
+            replace(IGNORING, ignored=frozenset()), held(WEB), (), [], id="the manifest alone"
+        ),
+        pytest.param(UNDOING, None, (), [COMES_BACK], id="an undo that makes an object again"),
+        pytest.param(UNDOING, None, (WEB.folded,), [], id="let through"),
+        pytest.param(UNDOING, held(WEB), (), [], id="an undo of an update"),
+        pytest.param(declared(WEB), None, (), [], id="a new object"),
+    ],
+)
+def test_what_is_written_may_block(
+    resource: Resource,
+    there: ObservedObject | None,
+    named: Collection[str],
+    blocks: list[Diagnostic],
+) -> None:
+    planned = Planned([(resource, there)], [])
+
+    assert [*RULES.guards(planned, observed(), named)] == blocks
