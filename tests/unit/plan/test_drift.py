@@ -16,22 +16,27 @@ from reconciler.plan.drift import (
     Unjudged,
     find_drift,
     owners_to_ask,
+    selected,
     suspects,
 )
-from reconciler.plan.model import Cause, CauseKind
+from reconciler.plan.model import Cause, CauseKind, IgnoredField, Scope
 from reconciler.plan.planner import build_plan
 from reconciler.resources.normal import normal_form
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import Kind, ResourceRef, parse_pattern
 from reconciler.state import ObjectEvent, ObservedObject, Removal, Resource
 from tests.builders import (
     ACME,
     GREET,
     HOUSE,
     OWNERS,
+    PARTNER,
+    SHOP,
     WEB,
+    a_plan,
     a_ref,
     an_action,
     an_application,
+    an_owed_secret,
     declared,
     desired,
     held,
@@ -82,14 +87,39 @@ def test_what_was_declared_differently_is_no_drift() -> None:
     assert drift.objects == ()
 
 
-def test_of_an_object_changed_on_both_sides_only_the_service_s_fields_are_drift() -> None:
+@pytest.mark.parametrize(
+    ("wanted", "fields", "said"),
+    [
+        pytest.param(
+            declared(GREET, an_action(allowedToFail=True)),
+            (FieldChange("timeout", "20s", "1s"),),
+            {},
+            id="each in another field",
+        ),
+        pytest.param(
+            declared(GREET, an_action(timeout="5s")),
+            (FieldChange("timeout", "20s", "1s"),),
+            {"timeout": "5s"},
+            id="both in the same field",
+        ),
+        pytest.param(
+            replace(declared(GREET, an_action(timeout="1s")), ignored=frozenset({"script"})),
+            (FieldChange("metadata.ignore", [], ["allowedToFail"]),),
+            {"metadata.ignore": ["script"]},
+            id="both in a field that no event named when it was applied",
+        ),
+    ],
+)
+def test_of_an_object_changed_on_both_sides_only_the_service_s_fields_are_drift(
+    wanted: Resource, fields: tuple[FieldChange, ...], said: dict[str, Any]
+) -> None:
     """Three things are compared: declared, applied last, held now."""
-    found = held(GREET, an_action(timeout="1s"), **BY_ANA)
-    wanted = declared(GREET, an_action(allowedToFail=True))
+    ignored = frozenset({"allowedToFail"}) if wanted.ignored else frozenset[str]()
+    found = held(GREET, an_action(timeout="1s"), ignored=ignored, **BY_ANA)
 
     drift = drift_of([wanted], [found], {found.id: [applied()]})
 
-    assert [field.name for field in drift.objects[0].fields] == ["timeout"]
+    assert drift.objects == (DriftedObject(GREET, found.id, ANA, fields, said),)
 
 
 def test_a_change_that_was_taken_back_on_the_service_is_no_drift() -> None:
@@ -310,23 +340,40 @@ def test_only_what_others_made_again_is_another_object(
     assert list(drift.unjudged) == unjudged
 
 
-def test_what_others_made_again_is_told_with_its_author_and_every_difference() -> None:
+MADE_AGAIN = a_ref(Kind.ACTION, "Greet")
+RENAMED = FieldChange("metadata.name", "Greet", "greet")
+
+
+@pytest.mark.parametrize(
+    ("history", "fields", "said"),
+    [
+        pytest.param(
+            [], (RENAMED, FieldChange("timeout", "20s", "1s")), {}, id="as far as it is declared"
+        ),
+        pytest.param(
+            [applied(timeout="2s")],
+            (FieldChange("timeout", "2s", "1s"),),
+            {"timeout": "20s"},
+            id="since the one that was deleted was applied",
+        ),
+    ],
+)
+def test_what_others_made_again_is_told_with_its_author_and_every_difference(
+    history: list[ObjectEvent], fields: tuple[FieldChange, ...], said: dict[str, Any]
+) -> None:
     """Under the name that its manifest has, also after others that were never applied."""
     never = held(a_ref(Kind.ACTION, "adopted"), trees=())
     found = held(GREET, an_action(timeout="1s"), trees=(), object_id="10", **BY_ANA)
     again = a_ref(Kind.ACTION, "again")
     same = held(again, object_id="11", trees=(), **BY_ANA)
-    wanted = a_ref(Kind.ACTION, "Greet")
-    gone = [removal(ref, trees=["default"]) for ref in (wanted, again)]
+    gone = [removal(ref, trees=["default"]) for ref in (MADE_AGAIN, again)]
 
-    resources = [declared(never.ref), declared(wanted, an_action()), declared(again)]
-    drift = drift_of(resources, [never, found, same], removals=gone)
+    resources = [declared(never.ref), declared(MADE_AGAIN, an_action()), declared(again)]
+    drift = drift_of(resources, [never, found, same], {"9": history}, gone)
 
-    name = FieldChange("metadata.name", "Greet", "greet")
-    timeout = FieldChange("timeout", "20s", "1s")
     assert set(drift.objects) == {
         DriftedObject(again, "11", ANA, removed_id="9"),
-        DriftedObject(wanted, "10", ANA, (name, timeout), removed_id="9"),
+        DriftedObject(MADE_AGAIN, "10", ANA, fields, said, removed_id="9"),
     }
     assert drift.unjudged == (Unjudged(never.ref, Reason.NEVER_APPLIED),)
 
@@ -348,8 +395,55 @@ def test_the_drift_of_an_object_is_told_with_the_last_change_of_a_field() -> Non
     assert told.cause == Cause(CauseKind.SERVICE, "ana", "noon", 5)
 
 
-def test_what_is_left_inactive_is_told_with_the_drift() -> None:
+def test_what_is_left_inactive_or_to_others_is_told_with_the_drift() -> None:
     """It is no drift, and somebody may wonder."""
-    off = replace(held(GREET, **APPLIED), active=False)
+    off = replace(held(GREET, an_action(timeout="1s"), **APPLIED), active=False)
+    wanted = replace(declared(GREET), ignored=frozenset({"timeout"}))
 
-    assert drift_of([declared(GREET)], [off]).inactive == (GREET,)
+    drift = drift_of([wanted], [replace(off, ignored=wanted.ignored)])
+
+    ignored = (IgnoredField(GREET, "timeout", "20s", "1s"),)
+    assert drift == Drift((), inactive=(GREET,), ignored=ignored)
+
+
+def test_the_drift_of_the_whole_tree_is_the_drift_itself() -> None:
+    drift = Drift((), unmanaged=(GREET,))
+
+    assert selected(drift, a_plan()) is drift
+
+
+def test_of_a_part_only_its_own_drift_is_told_and_the_rest_is_counted() -> None:
+    """What others deliver is counted as it is: it is not of this tree at all."""
+    outside = [a_ref(name=f"app-{number}") for number in range(2)]
+    other = a_ref(Kind.IDP_JWT_CONFIG, "other")
+    scope = Scope(target=(parse_pattern(WEB.address), parse_pattern(PARTNER.address)))
+    owed = tuple(an_owed_secret(ref) for ref in (WEB, *outside))
+    plan = a_plan(in_step=(ACME, SHOP, WEB, PARTNER, *outside, other), scope=scope, owed=owed)
+
+    def parts(*refs: ResourceRef) -> dict[str, Any]:
+        return {
+            "unmanaged": refs,
+            "unjudged": tuple(Unjudged(ref, Reason.NEVER_APPLIED) for ref in refs),
+            "inactive": refs,
+            "ignored": tuple(IgnoredField(ref, "timeout", "20s", "1s") for ref in refs),
+        }
+
+    whole = Drift(
+        tuple(DriftedObject(ref, "1", ANA) for ref in (WEB, *outside)),
+        untold=(PARTNER, other),
+        keeps_history=False,
+        owed=3,
+        owed_elsewhere=4,
+        **parts(WEB, other),
+    )
+
+    assert selected(whole, plan) == Drift(
+        (DriftedObject(WEB, "1", ANA),),
+        untold=(PARTNER,),
+        keeps_history=False,
+        owed=1,
+        owed_elsewhere=4,
+        scope=scope,
+        left_out=3,
+        **parts(WEB),
+    )

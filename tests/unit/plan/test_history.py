@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from reconciler.plan.causes import field_causes
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.history import (
     Step,
+    altered_between,
     lacks_names,
     names_by_id,
     names_of_removed,
@@ -125,6 +127,24 @@ def test_a_switch_is_told_from_the_state_before(
         for field in step.fields
         if field.name == "metadata.active"
     ] == told
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "altered"),
+    [
+        (2, 5, {"metadata.name": 2, "devMode": 3, "metadata.preventDelete": 5}),
+        (3, 6, {"metadata.preventDelete": 5, "devMode": 6}),
+        (4, 4, {}),
+    ],
+)
+def test_what_altered_a_field_is_the_last_event_within_both_bounds(
+    first: int, last: int, altered: dict[str, int]
+) -> None:
+    events = [replace(each, sequence=at) for at, each in enumerate(EVENTS, 1)]
+
+    found = altered_between(events, first, last)
+
+    assert {name: event.sequence for name, event in found.items()} == altered
 
 
 def test_what_a_tree_applied_last_is_what_its_last_write_left() -> None:

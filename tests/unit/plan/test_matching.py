@@ -53,6 +53,10 @@ OTHER = a_ref(name="other")
     ("resources", "objects", "pairs", "leftover"),
     [
         pytest.param([declared(WEB)], [], {WEB: ""}, [], id="nothing held"),
+        pytest.param(
+            [replace(declared(WEB), ignored=frozenset({"devMode"}))], [], {WEB: ""}, [],
+            id="nothing held, and a field left to others",
+        ),
         pytest.param([declared(WEB)], [held(WEB)], {WEB: WEB}, [], id="by name"),
         pytest.param(
             [declared(a_ref(name="StoreFront"))],
