@@ -303,7 +303,7 @@ def is_ours(service: RemoteService) -> bool:
     """Return whether a service is one of ours; otherwise it is taken for a ZITADEL.
 
     Raises:
-        ServiceError: its answer does not show it.
+        ServiceError: its answer does not show it, or only another program gives it.
     """
     if service.kind != "auto":
         return service.kind == "reconciler"
@@ -314,4 +314,9 @@ def is_ours(service: RemoteService) -> bool:
         if reply.code in _NOT_THERE and not reply.unsure and not is_path_wrong:
             return False
         raise service_error(reply)
-    return reply.fields.get("product") == "reconciler"
+    if reply.fields.get("product") != "reconciler":
+        raise ServiceError(
+            f"{service.address} is not an identity service: another program answers there",
+            remedy="Correct the address in --service.",
+        )
+    return True

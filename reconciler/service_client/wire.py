@@ -146,7 +146,7 @@ _MEANINGS: Mapping[int, tuple[type[ServiceError], str]] = {
     ),
     Code.NOT_FOUND: (
         ObjectNotFoundError,
-        "It was removed in the meantime, or is not visible to this token.",
+        "It was removed, its id is wrong, or it is not visible to this token.",
     ),
     Code.ALREADY_EXISTS: (
         AlreadyExistsError,

@@ -235,7 +235,6 @@ def test_a_batch_takes_no_longer_than_a_lock_lasts(
         ("auto", OURS, OperationsClient, OperationsReader),
         ("auto", NOT_THERE, ZitadelClient, ZitadelClient),
         ("auto", replace(NOT_THERE, code=Code.UNIMPLEMENTED), ZitadelClient, ZitadelClient),
-        ("auto", Answer({"product": "another"}), ZitadelClient, ZitadelClient),
         ("reconciler", NOT_THERE, OperationsClient, OperationsReader),
         ("zitadel", OURS, ZitadelClient, ZitadelClient),
     ],
@@ -259,3 +258,14 @@ def test_a_service_that_does_not_say_what_it_is_is_an_error(
     """A token that is wrong, or an answer of something in between, is no other kind."""
     with pytest.raises(ServiceError):
         client_of(a_service(tmp_path, replace(NOT_THERE, **changed)))
+
+
+@pytest.mark.parametrize("said", [{}, {"product": "another"}, {"product": None}])
+def test_a_program_that_has_an_answer_to_everything_is_no_service(
+    tmp_path: Path, said: dict[str, Any]
+) -> None:
+    """A ZITADEL refuses the address. Where the kind is given, that counts."""
+    with pytest.raises(ServiceError, match="https://id.example.com is not an identity service"):
+        client_of(a_service(tmp_path, Answer(said)))
+
+    assert isinstance(client_of(a_service(tmp_path, Answer(said), "zitadel")), ZitadelClient)

@@ -66,7 +66,7 @@ def test_a_token_that_has_ended_says_how_to_have_another(reason: str) -> None:
         (3, InvalidArgumentError,
          "Correct the manifest. Where `validate` accepts it, the service is the stricter one."),
         (5, ObjectNotFoundError,
-         "It was removed in the meantime, or is not visible to this token."),
+         "It was removed, its id is wrong, or it is not visible to this token."),
         (6, AlreadyExistsError,
          "Another object has the name. Run `reconciler plan` again to see it."),
         (7, AccessDeniedError, "Use a token whose role allows this in the organization."),
