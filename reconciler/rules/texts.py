@@ -88,8 +88,8 @@ def check_authority(rest: str) -> tuple[str, int | None]:
         remedy = "Leave out everything up to @."
         raise UriError("URI-USERINFO", "a user name in a URI", remedy)
     found = re.fullmatch(_AUTHORITY, authority)
-    if found is None:
-        raise UriError("URI-HOST", f"the host {cut(authority)}", "Write a host name.")
+    if found is None or not found[1]:
+        raise UriError("URI-HOST", f"the host {cut(authority) or 'is empty'}", "Write a host name.")
     host, port = found.groups()
     if name := bare_variable(host):
         remedy = f"Write ${{{name}}} for a variable, which reconciler.yaml declares."
@@ -100,7 +100,7 @@ def check_authority(rest: str) -> tuple[str, int | None]:
         check_host(host)
     except ValueError as why:
         remedy = f"Write a host name or an address: {why}."
-        raise UriError("URI-HOST", f"the host {cut(host) or 'is empty'}", remedy) from None
+        raise UriError("URI-HOST", f"the host {cut(host)}", remedy) from None
     try:
         return host, None if port is None else parse_port(port)
     except ValueError as why:

@@ -153,6 +153,7 @@ def test_what_can_never_be_right_is_an_error(uri: str, code: str, *, dev_mode: b
     assert problem.is_error
     assert problem.code == code
     assert problem.remedy
+    assert "  " not in problem.remedy  # it names something
     assert not is_ordinary(uri)
 
 
