@@ -301,9 +301,16 @@ def test_a_critical_flow_keeps_the_scripts_of_its_actions(
 
 
 def test_a_held_critical_flow_keeps_its_actions_from_removal() -> None:
-    found = summaries([], [held(GREET), HELD_CRITICAL], Scope(prune=True))
+    plan = plan_of([], [held(GREET), HELD_CRITICAL], PRUNES, Allowances(deletes=9))
 
-    assert "an action of a critical flow would be removed" in found
+    removed = error(
+        "GUARD-CRITICAL",
+        "an action of a critical flow would be removed",
+        f"{TOKEN} was declared with metadata.critical, and runs {GREET}; its risks here: "
+        f"action-removed. If that is meant, allow just that: --break-glass {GREET.address}=REASON.",
+        ref=GREET,
+    )
+    assert removed in plan.blocks
 
 
 def test_breaking_the_glass_names_the_action() -> None:
