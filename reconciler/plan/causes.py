@@ -53,7 +53,7 @@ def cause_of(change: Change, tree: str) -> Cause:
         return Cause(CauseKind.NOT_HELD)
     held = change.held
     if only_takes_over(change):
-        return Cause(CauseKind.TAKE_OVER, tree=held.owner or "")
+        return _taken_over(held)
     return _secret_cause(change) if is_secret_alone(change) else _by_last_event(change, tree)
 
 
@@ -147,8 +147,12 @@ def _cause_without_event(change: Update, name: str) -> Cause | None:
     """Return the cause of a difference that no event has a value of; None for other fields."""
     if name == CREDENTIAL:
         return _secret_cause(change)
-    owner = change.held.owner or ""
-    return Cause(CauseKind.TAKE_OVER, tree=owner) if name == OWNER else None
+    return _taken_over(change.held) if name == OWNER else None
+
+
+def _taken_over(held: ObservedObject) -> Cause:
+    """Return the cause of a new owner: the tree that owned the object."""
+    return Cause(CauseKind.TAKE_OVER, tree=held.owner or "")
 
 
 def _compared(applied: object, field: FieldChange, writer: Cause) -> Cause:
@@ -221,7 +225,7 @@ def causes_in_words(plan: Plan, change: Change, *, dated: bool = True) -> Iterat
 
 
 def _as_told(cause: Cause, *, dated: bool) -> Cause:
-    return cause if dated else cause._replace(at="", sequence=0)
+    return cause if dated else Cause(cause.kind, cause.by, tree=cause.tree, why=cause.why)
 
 
 def cause_in_words(cause: Cause) -> str:
@@ -241,5 +245,5 @@ def cause_in_words(cause: Cause) -> str:
 
 def _writer(cause: Cause) -> str:
     tree = f" for tree {cause.tree}" if cause.tree else ""
-    when = f" at {cause.at} (sequence {cause.sequence})" if cause.at or cause.sequence else ""
+    when = f" at {cause.at} (sequence {cause.sequence})" if cause.at else ""
     return f"by {cause.by}{tree}{when}"

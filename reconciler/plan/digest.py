@@ -28,21 +28,25 @@ def plan_digest(plan: Plan) -> str:
 
 
 def _digest(plan: Plan) -> str:
-    shard = plan.scope.shard
+    scope = plan.scope
+    # Only what is used is covered, so that an option that a later version adds changes no digest.
+    used = {
+        "shard": str(scope.shard or ""),
+        "takeOver": scope.take_over,
+        "target": scope.target,
+        "exclude": scope.exclude,
+        "otherTree": scope.other_tree,
+        "undo": scope.undo,
+        "keep": scope.keep,
+        "newStore": plan.new_store,
+    }
     return "sha256:" + hash_of(
         {
-            **({"shard": str(shard)} if shard else {}),
-            "tree": plan.scope.tree,
-            "prune": plan.scope.prune,
-            "pruneUnmanaged": plan.scope.prune_unmanaged,
-            **({"takeOver": list(plan.scope.take_over)} if plan.scope.take_over else {}),
-            **({"target": list(plan.scope.target)} if plan.scope.target else {}),
-            **({"exclude": list(plan.scope.exclude)} if plan.scope.exclude else {}),
-            **({"otherTree": list(plan.scope.other_tree)} if plan.scope.other_tree else {}),
-            **({"undo": plan.scope.undo} if plan.scope.undo else {}),
-            **({"keep": list(plan.scope.keep)} if plan.scope.keep else {}),
+            **{name: value for name, value in used.items() if value},
+            "tree": scope.tree,
+            "prune": scope.prune,
+            "pruneUnmanaged": scope.prune_unmanaged,
             "instance": plan.instance,
-            **({"newStore": plan.new_store} if plan.new_store else {}),
             "organizations": sorted({fold(name) for name in plan.organizations}),
             "changes": [essence(change) for change in plan.changes],
         }

@@ -27,6 +27,7 @@ from reconciler.plan.model import (
     addresses_of,
     empties,
     held_of,
+    is_critical,
     only_takes_over,
     ref_of,
 )
@@ -208,10 +209,8 @@ def _protected(changes: Sequence[Change]) -> Iterator[Diagnostic]:
 
 def _emptied(changes: Sequence[Change]) -> Iterator[Diagnostic]:
     for change in changes:
-        if not empties(change):
-            continue
         # A service may not remember the mark; a manifest that has it contradicts itself.
-        if change.held.prevent_delete or change.resource.prevent_delete:
+        if empties(change) and (change.held.prevent_delete or change.resource.prevent_delete):
             ref = ref_of(change)
             row = KINDS[ref.kind]
             yield error(
@@ -280,11 +279,10 @@ def _lockouts(
     the objects that ``--break-glass`` names.
     """
     for change in changes:
-        held = held_of(change)
-        if held is None or not set(addresses_of(change)).isdisjoint(named):
+        if isinstance(change, Create) or not set(addresses_of(change)).isdisjoint(named):
             continue
-        is_critical = held.critical or (not isinstance(change, Delete) and change.resource.critical)
-        harm = names_of(risks_of(change)) if held.id in own or is_critical else ""
+        held = change.held
+        harm = names_of(risks_of(change)) if held.id in own or is_critical(change) else ""
         if harm:
             yield (_own_access if held.id in own else _critical)(change, held, harm)
 

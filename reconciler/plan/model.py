@@ -121,6 +121,12 @@ def held_of(change: Change) -> ObservedObject | None:
     return None if isinstance(change, Create) else change.held
 
 
+def is_critical(change: Rewrite | Delete) -> bool:
+    """Return whether an object is critical, as it is held or as it is declared."""
+    is_declared = isinstance(change, Rewrite) and change.resource.critical
+    return change.held.critical or is_declared
+
+
 def refs_of(change: Change) -> tuple[ResourceRef, ...]:
     """Return what a change is about, by its names after the change, and by those before it."""
     held = held_of(change)

@@ -108,7 +108,8 @@ def build_plan(
         owed_elsewhere=owed_elsewhere(scope, observed),
         owed_left=owed_left(desired, scope, observed),
         inactive=_left_inactive(matching.pairs, kept),
-        ignored=tuple(sorted(_left_to_others(matching.pairs, desired), key=lambda each: each[:2])),
+        # No two have one ref and name, so their values, which may have no order, do not count.
+        ignored=tuple(sorted(_left_to_others(matching.pairs, desired))),
         new_store=observed.new_store,
     )
 

@@ -12,7 +12,17 @@ from typing import TypeAlias, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.kinds.fields import KINDS
-from reconciler.plan.model import Change, Create, Delete, Pair, Scope, addresses_of, ref_of, refs_of
+from reconciler.plan.model import (
+    Change,
+    Create,
+    Delete,
+    Pair,
+    Scope,
+    addresses_of,
+    is_critical,
+    ref_of,
+    refs_of,
+)
 from reconciler.plan.risk import names_of, risks_of
 from reconciler.resources.fields import Spec
 from reconciler.resources.nearest import NearNames
@@ -74,8 +84,7 @@ def _held_names(named: Sequence[Pair], others: Sequence[ObservedObject]) -> Name
 
 def renamed_in(referring: ReferringT, names: Names) -> ReferringT:
     """Return what refers to others with the names that some of them have now, by their old ones."""
-    spec = _spec_with(names, referring.ref, referring.spec)
-    return referring if spec == referring.spec else replace(referring, spec=spec)
+    return replace(referring, spec=_spec_with(names, referring.ref, referring.spec))
 
 
 def _spec_with(names: Names, referring: ResourceRef, fields: Spec) -> Spec:
@@ -176,7 +185,9 @@ def named_by_critical(
     itself is left to the guard of critical objects.
     """
     found = [change for change in changes if _is_harmful(change)]
-    critical = _named_by_critical(desired, observed) if found else {}
+    if not found:
+        return
+    critical = _named_by_critical(desired, observed)
     for change in found:
         ref = ref_of(change)
         keys = {each.key for each in refs_of(change)}
@@ -196,10 +207,7 @@ def named_by_critical(
 def _is_harmful(change: Change) -> bool:
     if isinstance(change, Create) or ref_of(change).kind not in _NAMED:
         return False
-    is_critical = change.held.critical
-    if not isinstance(change, Delete):
-        is_critical = is_critical or change.resource.critical
-    return not is_critical and bool(risks_of(change))
+    return not is_critical(change) and bool(risks_of(change))
 
 
 def _named_by_critical(

@@ -59,11 +59,11 @@ def test_an_undo_gives_an_object_back(ask: Asking, owner: str) -> None:
     assert written(ask, context(owner=owner))["owner"] == owner
 
 
-def removed(ask: Asking, count: int = 1) -> list[str]:
+def removed(ask: Asking, count: int = 1, mark: object = TEXT) -> list[str]:
     """Make as many applications, and remove them as an undo does; return their ids."""
     made = [ask.an_app(name=f"app-{number}")["appId"] for number in range(count)]
     for each in made:
-        ask("RemoveApp", projectId=ask.project, appId=each, context=context(undone=TEXT))
+        ask("RemoveApp", projectId=ask.project, appId=each, context=context(undone=mark))
     return made
 
 
@@ -88,6 +88,24 @@ def test_the_mark_of_an_object_that_an_undo_removed_ends_when_it_is_made_again(a
         }
     ]
     ask.an_app(name="APP-0")
+    assert unmade(ask) == []
+
+
+@pytest.mark.parametrize("mark", ["x", 7])
+def test_what_is_no_mark_is_not_kept_of_an_object_that_is_removed(
+    ask: Asking, mark: object
+) -> None:
+    removed(ask, mark=mark)
+
+    assert unmade(ask) == []
+
+
+def test_a_tree_with_the_name_of_the_marks_is_none_of_them(ask: Asking) -> None:
+    """The trees of an organization are kept with its marks."""
+    ask("RecordContext", id=ask.organization, context='{"tree": "unmade"}')
+
+    ask.an_app()
+
     assert unmade(ask) == []
 
 

@@ -238,8 +238,8 @@ class Writing(Reading):
 
     def _keep_unmade(self, row: ObjectRow) -> None:
         """Keep the mark of an undo that removed an object, with its organization."""
-        said = json.loads(self.request.context).get("undone") if self.request.context else None
-        if isinstance(said, str) and undone_of_text(said) is not None:
+        said = json.loads(self.request.context or "{}").get("undone")
+        if undone_of_text(said) is not None:
             owner = self.object(Kind.ORGANIZATION, row.organization)
             self.change(owner, [ObjectUnmade(Kind.ORGANIZATION, _key_of(row), said)])
 

@@ -14,7 +14,7 @@ from reconciler.service.eventstore.errors import ConflictError
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.postgres import PostgresEventStore
 from reconciler.service.eventstore.rows import PassRow, TrustRow
-from reconciler.service.operations.callers import caller_of_hash
+from reconciler.service.operations.callers import Caller, Role, caller_of_hash
 from tests.examples import NOON, Clock
 from tests.postgres_server import PostgresServer
 
@@ -43,8 +43,14 @@ def test_a_rule_and_its_token_are_found(store: EventStore) -> None:
         assert view.is_used("digest")
         assert not view.is_used("other")
         caller = caller_of_hash(view, HASH, NOON)
-    assert (caller.name, caller.role, caller.account) == ("trust:apply", "viewer", "run:1")
-    assert caller.organizations == frozenset({"1"})
+    assert caller == Caller("trust:apply", Role.VIEWER, frozenset({"1"}), HASH, "run:1", "{}")
+
+
+def refused(store: EventStore, now: int = NOON) -> tuple[str, str]:
+    """Return the message and the reason with which the short token is refused."""
+    with store.snapshot() as view, pytest.raises(Refusal) as caught:
+        caller_of_hash(view, HASH, now)
+    return caught.value.message, caught.value.reason
 
 
 def test_a_token_ends_with_its_rule(store: EventStore) -> None:
@@ -59,9 +65,7 @@ def test_a_token_ends_with_its_rule(store: EventStore) -> None:
         with store.transaction() as tx:
             if rule:
                 tx.put_trust(rule)
-        with store.snapshot() as view, pytest.raises(Refusal) as refused:
-            caller_of_hash(view, HASH, NOON)
-        assert refused.value.reason == "token.revoked"
+        assert refused(store) == ("the rule of this token was removed", "token.revoked")
 
 
 def test_a_token_ends_in_time_and_is_remembered_as_used(store: EventStore) -> None:
@@ -69,14 +73,15 @@ def test_a_token_ends_in_time_and_is_remembered_as_used(store: EventStore) -> No
     with store.transaction() as tx:
         tx.put_trust(RULE)
         tx.put_pass(SHORT)
-    for minute, remembered in ((2, True), (5, True), (9, False)):
+    ended = ("the token has expired", "token.expired")
+    unknown = ("the token is not known to this service", "token.invalid")
+    for minute, told in ((2, ended), (5, ended), (9, unknown)):
         time = NOON + minute * MINUTES
         with store.transaction() as tx:
             tx.expire(time)
+        assert refused(store, time) == told
         with store.snapshot() as view:
-            with pytest.raises(Refusal):
-                caller_of_hash(view, HASH, time)
-            assert view.is_used("digest") is remembered
+            assert view.is_used("digest") is (told == ended)
 
 
 def test_callers_of_rules_are_found_together(store: EventStore) -> None:

@@ -14,7 +14,7 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Update
 from reconciler.plan.planner import build_plan
 from reconciler.resources.ref import Kind, ResourceRef, Shard, fold
-from reconciler.state import ObservedObject, Resource
+from reconciler.state import ObservedObject, Pause, Resource
 from tests.builders import (
     HOUSE,
     OWNERS,
@@ -369,6 +369,21 @@ def test_a_warning_of_other_capabilities_names_both_and_what_to_write() -> None:
             "the capabilities zitadel-4 were chosen, and the service has those of zitadel-3",
             "The plan goes by the service; `reconciler validate` goes by what was chosen. Write "
             "capabilities: zitadel-3 for the environment, or name the service that is meant.",
+        ),
+    )
+
+
+def test_a_pause_of_the_tree_is_told_and_that_of_another_is_not() -> None:
+    """The plan is shown all the same."""
+    ours = Pause("default", "moving house", "tomorrow", "yesterday", "ana")
+    found = replace(observed(*HOUSE), pauses={"Acme": (replace(ours, tree="other"), ours)})
+
+    assert build_plan(desired(*OWNERS), found).warnings == (
+        warning(
+            "PLAN-PAUSED",
+            "tree default is paused in Acme until tomorrow: moving house",
+            "ana paused it at yesterday. apply refuses until then. `reconciler resume` ends the "
+            "pause; apply --despite-pause applies this once.",
         ),
     )
 

@@ -270,6 +270,7 @@ def test_a_plan_of_another_shard_was_made_with_another_option() -> None:
     assert other_options(a_plan(), shard) == ("without --shard",)
 
 
+FIRST, SECOND = "PRE_USERINFO_CREATION", "PRE_ACCESS_TOKEN_CREATION"
 DIGEST = "sha256:" + "d" * 64
 OURS: dict[str, Any] = {"changed_by": "ci", "changed_in": "default", "changed_for": DIGEST}
 THEIRS: dict[str, Any] = {"changed_by": "ana", "sequence": 9}
@@ -436,6 +437,35 @@ def test_without_writers_a_change_of_which_only_kept_lists_are_left_was_carried_
 
     assert (found.done, found.was_begun, found.expected.changes) == (0, True, (new,))
     assert (moved_on.was_begun, moved_on.expected.changes) == (False, (alone,))
+
+
+ENDED = Update(declared(TOKEN, {}), held(TOKEN, {FIRST: ["greet"], SECOND: ["other"]}))
+
+
+@each_row(
+    ("old", "left", "is_begun"),
+    [
+        pytest.param(ENDED, {FIRST: ["greet"], SECOND: ["other"]}, False, id="not begun"),
+        pytest.param(ENDED, {SECOND: ["other"]}, True, id="one of two triggers is emptied"),
+        pytest.param(ENDED, {SECOND: ["greet"]}, False, id="and another one changed"),
+        pytest.param(
+            replace(ENDED, resource=declared(TOKEN, {FIRST: ["other"]})),
+            {SECOND: ["other"]},
+            False,
+            id="a flow that is not to be emptied",
+        ),
+    ],
+)
+def test_without_writers_a_flow_that_is_emptied_in_part_goes_on(
+    old: Update, left: dict[str, Any], *, is_begun: bool
+) -> None:
+    """Each trigger is a call of its own, and a kill may come between two."""
+    new = replace(old, held=held(TOKEN, left))
+
+    found = partly_applied(a_plan(old), DIGEST, a_plan(new), observed(new.held), Traces())
+
+    assert (found.done, found.was_begun) == (0, is_begun)
+    assert found.expected.changes == (new if is_begun else old,)
 
 
 def event(type_: str, plan: str) -> ObjectEvent:

@@ -71,6 +71,12 @@ def test_a_rename_is_an_update_and_an_object_made_again_is_two_changes() -> None
     kinds = {type(change): cause_in_plan(plan, change).sequence for change in plan.changes}
     assert kinds == {Delete: 12, Create: 13}
     assert {type(change) for change in swapped.changes} == {Update, Create}
+    assert cause_in_plan(between([then], [renamed]), update) == Cause(CauseKind.UNKNOWN)
+    told = {type(change): [*causes_in_words(plan, change)] for change in plan.changes}
+    assert told == {
+        Delete: ["by ana at noon (sequence 12)"],
+        Create: ["by ana at noon (sequence 13)"],
+    }
 
 
 def test_marks_states_owners_and_secrets_are_differences() -> None:
@@ -102,7 +108,8 @@ def test_each_field_has_the_event_that_changed_it_last() -> None:
 
     def event(sequence: int, **context: Any) -> ObjectEvent:
         spec = {**then.spec, "timeout": f"{sequence % 10}s", "allowedToFail": sequence > 12}
-        return ObjectEvent("x.changed", sequence, "noon", f"by{sequence}", context, {"spec": spec})
+        writer = f"by{30 - sequence}"  # the last of them comes first by name
+        return ObjectEvent("x.changed", sequence, "noon", writer, context, {"spec": spec})
 
     events = [event(9), event(11), event(13, **SAID), event(14), event(25)]
 
@@ -110,8 +117,8 @@ def test_each_field_has_the_event_that_changed_it_last() -> None:
 
     (change,) = plan.changes
     assert [*causes_in_words(plan, change)] == [
-        "timeout: by by14 at noon (sequence 14)",
-        f"allowedToFail: by by13 for tree shop at noon (sequence 13), {WHY}",
+        "timeout: by by16 at noon (sequence 14)",
+        f"allowedToFail: by by17 for tree shop at noon (sequence 13), {WHY}",
     ]
     assert cause_in_plan(plan, change).sequence == 14
 

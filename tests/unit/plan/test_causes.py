@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ from reconciler.diagnostics import SourceLocation, error
 from reconciler.errors import ServiceError
 from reconciler.loop import MOST_HISTORIES, explained
 from reconciler.plan.causes import (
+    NOT_READ,
     cause_in_plan,
     cause_in_words,
     cause_of,
     cause_of_field,
     causes_in_words,
+    causes_not_read,
     field_causes,
 )
 from reconciler.plan.diff import OWNER
@@ -164,9 +167,10 @@ BY_ANA = Cause(CauseKind.SERVICE, "ana", "two", 43)
 
 
 def causes_of(
-    wanted: dict[str, Any], found: dict[str, Any], *events: ObjectEvent
+    wanted: dict[str, Any], found: dict[str, Any], *events: ObjectEvent, **more: Any
 ) -> dict[str, Cause]:
-    update = Update(declared(GREET, an_action(**wanted)), held(GREET, an_action(**found), **ANA))
+    before = held(GREET, an_action(**found), **ANA, **more)
+    update = Update(declared(GREET, an_action(**wanted)), before)
     return {name: cause for name, (_, cause) in field_causes(update, events, "default").items()}
 
 
@@ -200,6 +204,13 @@ def test_a_field_is_blamed_on_the_last_event_that_altered_it() -> None:
     assert told == {"timeout": BY_ANA, "allowedToFail": BY_ANA._replace(by="bob", at="three")}
 
 
+def test_a_mark_that_no_event_of_the_tree_has_was_set_by_another_writer() -> None:
+    """An object is made without marks."""
+    ana = Cause(CauseKind.SERVICE, "ana", "2026-01-01T00:00:00Z", 43)
+
+    assert causes_of({}, {}, ADDED, critical=True) == {"metadata.critical": ana}
+
+
 def test_without_an_event_of_the_tree_the_last_writer_stands_for_every_field() -> None:
     """Better the last writer than none."""
     told = causes_of({}, {"timeout": "1s"}, event("action.added", "one", "bob"))
@@ -207,19 +218,23 @@ def test_without_an_event_of_the_tree_the_last_writer_stands_for_every_field() -
     assert told == {"timeout": Cause(CauseKind.SERVICE, "ana", "2026-01-01T00:00:00Z", 43)}
 
 
-def told_of(causes: dict[str, Cause], *changes: Change, **more: Any) -> list[list[str]]:
+def told_of(
+    causes: dict[str, Cause], *changes: Change, dated: bool = True, **more: Any
+) -> list[list[str]]:
     """Return in words why changes are in a plan that knows the causes of the fields of greet."""
     plan = a_plan(*changes, causes={GREET: causes} if causes else {}, **more)
-    return [list(causes_in_words(plan, change)) for change in changes]
+    return [list(causes_in_words(plan, change, dated=dated)) for change in changes]
 
 
 DECLARED = Cause(CauseKind.DECLARED)
 IN_WORDS = "changed on the service since, by ana at two (sequence 43)"
+LAST = "changed on the service since, by ana at 2026-01-01T00:00:00Z (sequence 43)"
 
 
 @pytest.mark.parametrize(
     ("causes", "words"),
     [
+        pytest.param({}, [LAST], id="the last writer stands for every field"),
         pytest.param({"timeout": BY_ANA}, [IN_WORDS], id="one field"),
         pytest.param({"timeout": BY_ANA, "script": BY_ANA}, [IN_WORDS], id="one cause for all"),
         pytest.param(
@@ -237,6 +252,43 @@ def test_fields_are_named_only_where_their_causes_differ(
 
     assert told_of(causes, update) == [words]
     assert told_of(causes, update, compared_with="staging") == [[]]
+
+
+@each_row(
+    ("cause", "words"),
+    [
+        (BY_ANA, "changed on the service since, by ana"),
+        (BY_ANA._replace(tree="other"), "changed on the service since, by ana for tree other"),
+        (BY_ANA._replace(kind=CauseKind.EVENT, why="reason why"), "by ana, reason why"),
+    ],
+)
+def test_causes_without_dates_are_one_where_nothing_else_differs(cause: Cause, words: str) -> None:
+    """A comment that is compared with the one before must not differ by a time alone."""
+    causes = {"timeout": cause, "script": cause._replace(at="three", sequence=44)}
+
+    assert told_of(causes, Update(declared(GREET), held(GREET)), dated=False) == [[words]]
+
+
+def test_a_plan_without_histories_says_of_which_fields_it_does_not_know_the_cause() -> None:
+    """A new owner and a new secret have no event, so that no history is needed for them."""
+    found = held(WEB, owner="old", has_secret=False, **ANA)
+    update = Update(declared(WEB, an_application(devMode=True)), found, new_owner="default")
+    ours = Update(declared(GREET, an_action(timeout="5s")), held(GREET, **OURS))
+    plan = a_plan(update, ours)
+    known = {
+        "owner": Cause(CauseKind.TAKE_OVER, tree="old"),
+        "devMode": NOT_READ,
+        "clientSecret": Cause(CauseKind.LACKING),
+    }
+
+    assert causes_not_read(plan) == {WEB: known}
+    plan = replace(plan, causes=causes_not_read(plan))
+    assert [cause_in_plan(plan, change) for change in plan.changes] == [NOT_READ, DECLARED]
+    assert list(causes_in_words(plan, update)) == [
+        "owner: taken over from tree old",
+        "devMode: cause not read: a snapshot has no history",
+        "clientSecret: declared with a client secret, and the service holds none",
+    ]
 
 
 def test_the_cause_of_a_field_is_told_from_its_event_or_stands_for_the_whole_update() -> None:
@@ -296,11 +348,14 @@ def updates(number: int, **more: Any) -> Plan:
 
 
 def test_only_histories_of_what_others_wrote_last_are_read() -> None:
-    """A plan of plain new declarations costs no call."""
+    """A plan of plain new declarations costs no call, and neither does an undo."""
     service = Histories()
     plain = updates(3, **{**ANA, "changed_in": "default"})
 
+    undo = replace(updates(2, **ANA), scope=Scope(undo="run-1"))
+
     assert explained(plain, service) is plain
+    assert explained(undo, service) is undo
     assert service.asked == []
     assert len(explained(updates(2, **ANA), service).causes) == len(service.asked) == 2
 

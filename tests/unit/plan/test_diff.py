@@ -147,6 +147,16 @@ ONE, TWO = ["https://a.example.com/"], ["https://a.example.com/", "https://b.exa
             [field("devMode", before=False, after=True)],
             id="no protection where the service cannot remember it",
         ),
+        pytest.param(
+            Update(replace(declared(WEB), owner=""), held(WEB, owner="theirs")),
+            [field("owner", before="theirs", after=None)],
+            id="an undo that gives an object back to no tree",
+        ),
+        pytest.param(
+            Update(replace(declared(WEB), owner="theirs"), held(WEB, owner="")),
+            [field("owner", before=None, after="theirs")],
+            id="an undo that gives an object back to a tree",
+        ),
         pytest.param(Update(declared(WEB), held(WEB)), [], id="nothing"),
     ],
 )

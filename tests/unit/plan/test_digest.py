@@ -176,6 +176,15 @@ def test_the_digest_is_the_same_on_every_machine() -> None:
         pytest.param(
             a_plan(scope=Scope(other_tree=("old",))), "88943c52a326fde6", id="--other-tree"
         ),
+        pytest.param(a_plan(scope=Scope(shard=Shard(2, 4))), "9ef0d16a612eaff6", id="--shard"),
+        pytest.param(a_plan(scope=Scope(undo="run-1")), "b9f6be3b25f97e05", id="undo"),
+        pytest.param(a_plan(scope=Scope(keep=(GREET,))), "8c991ce2938f0f0b", id="--keep"),
+        pytest.param(a_plan(new_store="/srv/identity.db"), "a1c2357b0e3c62e3", id="a new store"),
+        pytest.param(
+            a_plan(Create(replace(NEW, ignored=frozenset({"timeout"})))),
+            "b5ada89fc7d48c6f",
+            id="an ignored field",
+        ),
         pytest.param(
             a_plan(Create(replace(NEW, active=False))), "664a83bc786f243f", id="made inactive"
         ),
@@ -289,7 +298,11 @@ def test_the_digest_of_an_object_with_ignored_fields_covers_what_was_judged() ->
         held(WEB, object_id="8"),
     ):
         assert shared_digest(other) != before, other
-    assert shared_digest(held(WEB), replace(SHARED, ignored=LEFT | {"clockSkew"})) != before
+    for wanted in (
+        replace(SHARED, ignored=LEFT | {"clockSkew"}),
+        replace(declared(WEB), ignored=LEFT),
+    ):
+        assert shared_digest(held(WEB), wanted) != before, wanted
 
 
 def test_a_secret_that_is_replaced_needs_the_sequence() -> None:

@@ -69,10 +69,14 @@ def test_an_empty_service_is_filled_owners_first() -> None:
     partner = declared(PARTNER, a_jwt_config(audience="us"))
     resources = [declared(WEB), declared(GREET), partner, *OWNERS]
 
-    plan = build_plan(desired(*resources), observed(instance=""))
+    new = replace(observed(instance=""), new_store="/srv/identity.db")
+
+    plan = build_plan(desired(*resources), new)
 
     changes = [declared(ACME), declared(SHOP), declared(GREET), partner, declared(WEB)]
-    assert plan == Plan(Scope(), "", ("acme",), tuple(Create(change) for change in changes))
+    assert plan == Plan(
+        Scope(), "", ("acme",), tuple(map(Create, changes)), new_store=new.new_store
+    )
 
 
 @pytest.mark.parametrize(
@@ -363,21 +367,32 @@ def test_the_protection_of_an_object_is_compared_and_what_follows_a_new_object_t
     assert (field.name, field.before, field.after) == ("metadata.preventDelete", False, True)
 
 
+LOGIN: dict[str, Any] = {"loginVersion": {"loginV1": {}}}
+NO_HEADER = {"headerName": ""}
+
+
 @pytest.mark.parametrize(
-    ("capabilities", "keeps_history", "title"),
+    ("ref", "said", "capabilities", "keeps_history", "title"),
     [
-        pytest.param("source", True, "this project's own service", id="ours"),
-        pytest.param("source", False, "this old ZITADEL", id="an old ZITADEL"),
-        pytest.param("zitadel-4", False, None, id="a ZITADEL that takes it"),
+        pytest.param(WEB, LOGIN, "source", True, "this project's own service", id="ours"),
+        pytest.param(WEB, LOGIN, "source", False, "this old ZITADEL", id="an old ZITADEL"),
+        pytest.param(WEB, LOGIN, "zitadel-4", False, None, id="a ZITADEL that takes it"),
+        pytest.param(PARTNER, NO_HEADER, "source", True, None, id="ours takes an empty text"),
+        pytest.param(PARTNER, NO_HEADER, "source", False, "this old ZITADEL", id="it does not"),
     ],
 )
 def test_what_the_service_does_not_take_is_refused_by_its_name(
-    capabilities: str, title: str | None, *, keeps_history: bool
+    ref: ResourceRef,
+    said: dict[str, Any],
+    capabilities: str,
+    title: str | None,
+    *,
+    keeps_history: bool,
 ) -> None:
     """The manifest may be meant for another one."""
     place = SourceLocation("shop.yaml", 4, 2)
-    [use] = uses(Kind.OIDC_APPLICATION, {"loginVersion": {"loginV1": {}}})
-    need = Need(WEB, place, use)
+    [use] = uses(ref.kind, said)
+    need = Need(ref, place, use)
     wanted = replace(desired(*OWNERS), needs=(need,))
     state = replace(observed(*HOUSE), capabilities=capabilities, keeps_history=keeps_history)
 
@@ -387,7 +402,7 @@ def test_what_the_service_does_not_take_is_refused_by_its_name(
     with pytest.raises(InvalidManifestsError) as refused:
         build_plan(wanted, state)
     (finding,) = refused.value.diagnostics
-    assert (finding.location, finding.ref) == (place, WEB)
+    assert (finding.location, finding.ref) == (place, ref)
     assert title in finding.summary + finding.remedy
 
 
@@ -830,13 +845,14 @@ ORIGINS = ["https://theirs.example.com"]
 
 
 def test_an_ignored_field_is_no_difference_and_is_listed() -> None:
-    """A value that a manifest declares is for a new object only."""
+    """A value that a manifest declares is for a new object only, which leaves none to others."""
     wanted = replace(declared(WEB), ignored=frozenset({"additionalOrigins"}))
     found = held(WEB, an_application(additionalOrigins=ORIGINS), ignored=wanted.ignored)
+    new = replace(wanted, ref=a_ref(name="new"))
 
-    plan = plan_of([wanted], [found])
+    plan = plan_of([wanted, new], [found])
 
-    assert (plan.changes, plan.in_step) == ((), (WEB, ACME, SHOP))
+    assert (plan.changes, plan.in_step) == ((Create(new),), (WEB, ACME, SHOP))
     assert plan.ignored == (IgnoredField(WEB, "additionalOrigins", [], ORIGINS),)
 
 

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from reconciler.diagnostics import error, warning
 from reconciler.errors import InvalidManifestsError
 from reconciler.plan.diff import field_changes
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, ref_of
+from reconciler.plan.planner import build_plan
+from reconciler.plan.references import needs_referring
 from reconciler.resources.nearest import MOST_HINTS
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import ObservedObject, Resource
 from tests.builders import (
     GREET,
+    HOUSE,
     TOKEN,
     FakeSource,
     a_ref,
     an_action,
     declared,
+    desired,
     held,
+    observed,
     plan_of,
 )
+from tests.rows import each_row
 
 LOG = a_ref(Kind.ACTION, "log")
+FIRST = a_ref(Kind.ACTION_FLOW, "EXTERNAL_AUTHENTICATION")
 PRUNES = Scope(prune=True)
 USERINFO, ACCESS_TOKEN = "PRE_USERINFO_CREATION", "PRE_ACCESS_TOKEN_CREATION"
 
@@ -78,6 +88,7 @@ def test_the_order_matters_and_the_case_of_names_does_not() -> None:
     actions = [declared(GREET), declared(LOG)]
 
     assert changes([flow("GREET", "Log"), *actions], objects) == ()
+    assert build_plan(desired(flow("greet", "LOG")), observed(*HOUSE, *objects)).changes == ()
     assert len(changes([flow("log", "greet"), *actions], objects)) == 1
 
 
@@ -114,12 +125,14 @@ def test_a_protected_flow_is_not_emptied(*, was: bool | None, said: bool, is_sto
     partly = flow("greet", trigger=ACCESS_TOKEN, prevent_delete=said)
 
     assert plan_of([partly, declared(GREET)], objects).blocks == lifted == ()
-    assert [block.code for block in emptied] == ["GUARD-PREVENT-DELETE"] * is_stopped
-    if is_stopped:
-        assert emptied[0].remedy == (
-            f"{TOKEN} is protected, and to empty it is to delete it. Declare an action; to empty "
-            "the flow, first apply it with metadata.preventDelete: false."
-        )
+    protected = error(
+        "GUARD-PREVENT-DELETE",
+        "a flow with preventDelete would be emptied",
+        f"{TOKEN} is protected, and to empty it is to delete it. Declare an action; to empty the "
+        "flow, first apply it with metadata.preventDelete: false.",
+        ref=TOKEN,
+    )
+    assert emptied == (protected,) * is_stopped
 
 
 def test_a_new_flow_without_actions_is_not_protected_from_that() -> None:
@@ -169,6 +182,7 @@ def refused(
         changes(resources, objects, scope)
     (finding,) = caught.value.diagnostics
     assert finding.location is not None
+    assert finding.ref == TOKEN
     return finding.code, f"{finding.summary}. {finding.remedy}", finding.location.line
 
 
@@ -191,8 +205,8 @@ def test_not_every_missing_action_is_compared_with_all_others() -> None:
     with pytest.raises(InvalidManifestsError) as caught:
         changes(missing, [held(GREET)])
 
-    hints = [each.remedy.startswith("Did you mean greet?") for each in caught.value.diagnostics]
-    assert (hints.count(True), hints.count(False)) == (MOST_HINTS, 5)
+    hints = Counter(each.remedy.partition(" a manifest")[0] for each in caught.value.diagnostics)
+    assert hints == {"Did you mean greet? Otherwise add": MOST_HINTS, "Add": 5}
 
 
 def test_an_action_that_is_held_needs_no_manifest() -> None:
@@ -211,20 +225,50 @@ def test_an_action_of_a_declared_flow_is_not_pruned() -> None:
     code, text, _ = refused([flow("greet")], [held(GREET), a_held_flow("greet")], PRUNES)
 
     assert code == "PLAN-ACTION-IN-USE"
-    assert "take its name out of ActionFlow acme/COMPLEMENT_TOKEN" in text
+    assert text == (
+        "an action would be deleted that a flow runs. No manifest declares Action "
+        "acme/greet, so this run would delete it. Declare the action, or take its name out of "
+        "ActionFlow acme/COMPLEMENT_TOKEN."
+    )
 
 
 def test_a_flow_that_no_manifest_declares_loses_pruned_actions() -> None:
     """The service takes a deleted action out of every flow."""
-    objects = [held(GREET), held(LOG), a_held_flow("log", "greet", owner="other")]
+    first = held(FIRST, {"PRE_CREATION": ["greet"]}, owner="other")
+    objects = [held(GREET), held(LOG), first, a_held_flow("log", "greet", owner="other")]
 
     plan = plan_of([declared(LOG)], objects, PRUNES)
 
-    (found,) = [each for each in plan.warnings if each.code == "PLAN-ACTION-IN-USE"]
-    assert "ActionFlow acme/COMPLEMENT_TOKEN, which runs greet:" in found.remedy
+    assert [each for each in plan.warnings if each.code == "PLAN-ACTION-IN-USE"] == [
+        warning(
+            "PLAN-ACTION-IN-USE",
+            "a flow loses actions that would be deleted",
+            f"No manifest declares {ref}, which runs greet: the service takes deleted actions out "
+            "of it. Declare the actions to keep them.",
+            ref=ref,
+        )
+        for ref in (TOKEN, FIRST)
+    ]
+
+
+@each_row(
+    ("ref", "scope", "expected"),
+    [
+        (TOKEN, Scope(), True),
+        (GREET, Scope(), False),
+        (GREET, Scope(prune=True), True),
+        (GREET, Scope(prune_unmanaged=True), True),
+    ],
+)
+def test_flows_are_asked_for_where_one_is_declared_or_something_deleted(
+    ref: ResourceRef, scope: Scope, *, expected: bool
+) -> None:
+    """A service may have to be asked for each."""
+    assert needs_referring(desired(declared(ref)), scope) is expected
 
 
 OTHER_SCRIPT = declared(GREET, an_action(script="function greet() { return 2; }"))
+OTHER_CRITICAL = replace(OTHER_SCRIPT, critical=True)
 FLOW, HELD_FLOW = declared(TOKEN), held(TOKEN)
 CRITICAL, HELD_CRITICAL = declared(TOKEN, critical=True), held(TOKEN, critical=True)
 
@@ -257,9 +301,16 @@ def test_a_critical_flow_keeps_the_scripts_of_its_actions(
 
 
 def test_a_held_critical_flow_keeps_its_actions_from_removal() -> None:
-    found = summaries([], [held(GREET), HELD_CRITICAL], Scope(prune=True))
+    plan = plan_of([], [held(GREET), HELD_CRITICAL], PRUNES, Allowances(deletes=9))
 
-    assert "an action of a critical flow would be removed" in found
+    removed = error(
+        "GUARD-CRITICAL",
+        "an action of a critical flow would be removed",
+        f"{TOKEN} was declared with metadata.critical, and runs {GREET}; its risks here: "
+        f"action-removed. If that is meant, allow just that: --break-glass {GREET.address}=REASON.",
+        ref=GREET,
+    )
+    assert removed in plan.blocks
 
 
 def test_breaking_the_glass_names_the_action() -> None:
@@ -272,12 +323,28 @@ def test_breaking_the_glass_names_the_action() -> None:
     assert found == []
 
 
-def test_an_action_that_is_critical_itself_is_told_once() -> None:
-    action = declared(GREET, an_action(script="function greet() { return 2; }"), critical=True)
+@each_row(
+    ("resources", "action", "told"),
+    [
+        ([OTHER_CRITICAL, CRITICAL], held(GREET, critical=True), "weakened"),
+        ([OTHER_CRITICAL, CRITICAL], held(GREET), "weakened"),
+        ([OTHER_SCRIPT, CRITICAL], held(GREET, critical=True), "weakened"),
+        ([], held(GREET, critical=True), "removed"),
+    ],
+)
+def test_an_action_that_is_critical_itself_is_told_once(
+    resources: Sequence[Resource], action: ObservedObject, told: str
+) -> None:
+    removed = [] if resources else ["a critical object would be removed"]
 
-    found = summaries([action, CRITICAL], [held(GREET, critical=True), HELD_CRITICAL])
+    found = summaries(resources, [action, HELD_CRITICAL], PRUNES)
 
-    assert found == ["a critical object would be weakened"]
+    assert found == [*removed, f"a critical object would be {told}"]
+
+
+def test_a_new_action_of_a_critical_flow_is_no_risk() -> None:
+    """Nothing of the flow is lost."""
+    assert summaries([declared(GREET), CRITICAL], []) == []
 
 
 def test_a_change_without_a_risk_passes() -> None:

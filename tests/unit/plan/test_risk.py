@@ -257,15 +257,18 @@ def test_a_new_object_has_the_risks_of_what_it_is_not_of_what_it_was(
 @pytest.mark.parametrize(
     ("ref", "expected"),
     [
-        (WEB, ["client-id-lost"]),
-        (PARTNER, ["provider-removed"]),
-        (GREET, ["action-removed"]),
-        (TOKEN, ["flow-cleared"]),
+        (WEB, Risk("client-id-lost", "", "its client id and secret end for good")),
+        (PARTNER, Risk("provider-removed", "", "users who sign in through it are locked out")),
+        (GREET, Risk("action-removed", "", "what it enforced is no longer enforced")),
+        (
+            TOKEN,
+            Risk("flow-cleared", "", "no action runs in it any more: nothing of it is enforced"),
+        ),
     ],
 )
-def test_every_delete_has_a_risk(ref: ResourceRef, expected: list[str]) -> None:
+def test_every_delete_has_a_risk(ref: ResourceRef, expected: Risk) -> None:
     """What is gone is missed by somebody."""
-    assert [risk.name for risk in risks_of(Delete(held(ref)))] == expected
+    assert risks_of(Delete(held(ref))) == (expected,)
 
 
 def test_what_is_never_deleted_has_no_risk_of_it() -> None:

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.plan.diff import NAME
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan
 from reconciler.plan.planner import build_plan
 from reconciler.plan.undone import ITSELF, UNDONE, spec_digest, undone_values, value_digest
+from reconciler.resources.ref import Kind
 from reconciler.resources.undone import Undone, undone_of_text, undone_text
-from tests.builders import GREET, HOUSE, OWNERS, an_action, declared, desired, held, observed
+from tests.builders import GREET, HOUSE, OWNERS, a_ref, an_action, declared, desired, held, observed
 
 MARK = Undone("run-2", "run-1", "logins failed", {"timeout": value_digest("5s")})
 
@@ -60,6 +62,19 @@ def test_an_undone_create_is_blocked_if_it_is_the_same(timeout: str, expected: l
     state = replace(observed(*HOUSE), undone={GREET.folded: mark})
 
     assert codes(build_plan(desired(*OWNERS, resource), state)) == expected
+
+
+@pytest.mark.parametrize(("pins", "expected"), [((), [UNDONE]), (("1",), [])])
+def test_the_create_of_a_name_that_was_taken_back_is_blocked(
+    pins: tuple[str, ...], expected: list[str]
+) -> None:
+    """Unless another manifest has the id: then it is no rename without one."""
+    mark = MARK._replace(values={NAME: value_digest("welcome")})
+    state = observed(*HOUSE, replace(held(GREET, object_id="1"), undone=mark))
+    made = declared(a_ref(Kind.ACTION, "welcome"))
+    others = [declared(a_ref(Kind.ACTION, "hello"), pinned_id=pin) for pin in pins]
+
+    assert codes(build_plan(desired(*OWNERS, made, *others), state)) == expected
 
 
 def test_an_undoing_update_takes_back_what_is_held() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from reconciler.kinds.oidc_application.rules import is_stronger, is_weaker
 from reconciler.rules.risks import (
+    Rule,
     Test,
     Value,
     authority_of,
@@ -14,6 +17,8 @@ from reconciler.rules.risks import (
     gains_plain_http,
     is_plain_http,
     loses_any,
+    plain_http,
+    role_assertion_off,
     turned_off,
     turned_on,
 )
@@ -47,6 +52,28 @@ def test_a_test_compares_two_values(
     test: Test, before: Value, after: Value, *, answer: bool
 ) -> None:
     assert test(before, after) is answer
+
+
+HTTP = "it is sent unencrypted, to be read and changed by anyone on the way"
+ROLES = "the roles of users are no longer in the token: what relies on them refuses access"
+
+
+@each_row(
+    ("make", "fields", "rule"),
+    [
+        (
+            plain_http,
+            "ab",
+            Rule("plain-http", 78, ("a", "b"), gains_plain_http, HTTP, also_new=True),
+        ),
+        (role_assertion_off, "c", Rule("role-assertion-off", 42, ("c",), turned_off, ROLES)),
+    ],
+)
+def test_kinds_share_a_class_for_fields_of_their_own(
+    make: Callable[..., Rule], fields: str, rule: Rule
+) -> None:
+    """Its name, place and sentence are those of every other kind that has it."""
+    assert make(*fields) == rule
 
 
 @each_row(

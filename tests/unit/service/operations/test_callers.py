@@ -10,20 +10,24 @@ from hashlib import sha256
 import pytest
 
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.domain.trust import ISSUER, MACHINE
 from reconciler.service.eventstore.port import EventStore
-from reconciler.service.eventstore.rows import TokenRow
+from reconciler.service.eventstore.rows import PassRow, TokenRow, TrustRow
 from reconciler.service.operations.callers import (
     Caller,
     Role,
     all_tokens,
     caller_of,
+    end_of_token,
     least_role,
     make_token,
     new_token,
     revoke_token,
+    writer_name,
 )
 from reconciler.service.operations.dispatch import Incoming
 from tests.memory_store import open_memory
+from tests.rows import each_row
 
 NOW = 1_800_000_000_000_000
 ROW = TokenRow("ci", "editor", '["7","8"]', b"", NOW, NOW + 10, 0)
@@ -125,6 +129,31 @@ def test_who_asks_is_told_as_of_now() -> None:
     after = service.dispatcher.receive([call])
 
     assert [received.caller for received in before + after] == ["ci", ""]
+
+
+@each_row(
+    ("token", "end"),
+    [
+        pytest.param(b"long", NOW + 10, id="a token"),
+        pytest.param(b"short", NOW + 5, id="a token of a rule"),
+        pytest.param(b"", 0, id="a caller that needs none"),
+    ],
+)
+def test_a_caller_is_told_when_its_token_ends(store: EventStore, token: bytes, end: int) -> None:
+    with store.transaction() as tx:
+        tx.put_token(ROW._replace(sha256=b"long"))
+        tx.put_pass(PassRow(b"short", "apply", "7", "viewer", "", "{}", "u", NOW + 5, NOW + 9))
+
+    with store.snapshot() as view:
+        assert end_of_token(view, token) == end
+
+
+@each_row(("kind", "name"), [(ISSUER, "trust:apply"), (MACHINE, "machine:apply")])
+def test_writers_without_a_long_token_have_names_of_their_own(kind: str, name: str) -> None:
+    """They show what was trusted: tokens of somebody else, or a key of its own."""
+    rule = TrustRow("apply", "7", kind, "viewer", "", "i", "{}", "", "", "", 1, NOW, "ana", 0)
+
+    assert writer_name(rule) == name
 
 
 def test_a_token_ends_when_it_is_revoked_and_no_other_does(store: EventStore) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from pathlib import Path
@@ -28,8 +28,10 @@ from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
+from reconciler.service.eventstore.writers import WRITERS, WRITERS_VERSION
 from reconciler.service.operations import custody, engine
 from reconciler.service.operations.batch import Orders
+from reconciler.service.operations.callers import revoke_token, token_hash
 from reconciler.service.operations.commit import Commit
 from reconciler.service.operations.dispatch import TURN_BYTES, Dispatcher, Incoming, Received
 from reconciler.service.operations.engine import Engine
@@ -336,8 +338,9 @@ def test_the_log_has_a_problem_of_the_store_once_and_its_end(
         assert logged(ValueError("f")) == ["a call failed"]
 
 
+@pytest.mark.parametrize("in_batch", [False, True])
 def test_a_read_does_not_end_a_problem_of_writes(
-    service: IdentityService, known: Known, caplog: pytest.LogCaptureFixture
+    service: IdentityService, known: Known, caplog: pytest.LogCaptureFixture, *, in_batch: bool
 ) -> None:
     """Otherwise reads between looks at readiness would log both for as long as it lasts."""
     store: Any = BrokenStore(None, service.store)
@@ -346,12 +349,19 @@ def test_a_read_does_not_end_a_problem_of_writes(
     action = {"name": "greet", "script": "x"}
     write = incoming(known.tokens["editor"], "CreateAction", action)
     caplog.set_level(logging.WARNING, "reconciler.service")
+    dispatcher.receive([write])
+    assert caplog.messages == []
 
     for failure in (StoreFullError("it is full", "make room"), None, None):
         store.failure = failure
         dispatcher.receive([read])
     assert len(caplog.records) == 1
-    dispatcher.receive([write])
+    if in_batch:
+        orders = orders_of(service, batch_of(known))
+        while not orders.are_done:
+            dispatcher.carry_out(orders)
+    else:
+        dispatcher.receive([write])
 
     assert caplog.messages[1:] == ["the store can be used again"]
 
@@ -366,6 +376,16 @@ def test_readiness_is_that_the_store_can_be_read(
     assert Dispatcher(store, service.dispatcher._engine, service.now).is_ready() is (
         failure is None
     )
+
+
+def test_a_store_that_a_newer_version_writes_to_is_not_ready(
+    service: IdentityService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server of this version could only read it."""
+    store: Any = service.store
+    monkeypatch.setitem(store._meta, WRITERS, str(WRITERS_VERSION + 1))
+
+    assert not service.dispatcher.is_ready()
 
 
 def test_a_token_of_one_organization_is_known_by_it_from_its_second_call_on() -> None:
@@ -388,6 +408,59 @@ def test_a_token_of_one_organization_is_known_by_it_from_its_second_call_on() ->
         "viewer": known.organization,
         "stranger": known.other_organization,
     }
+
+
+def test_no_more_callers_are_kept_than_there_is_room_for(
+    service: IdentityService, known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are looked for again."""
+    monkeypatch.setattr("reconciler.service.operations.dispatch.MOST_CALLERS", 2)
+    calls = [incoming(known.tokens[name]) for name in ("editor", "viewer", "stranger")]
+    kept = []
+
+    for call in calls:
+        (received,) = service.dispatcher.receive([call])
+        assert not isinstance(received.answer, Refusal)
+        kept.append([bool(service.dispatcher.organization_of(each)) for each in calls])
+
+    assert kept == [[True, False, False], [True, True, False], [False, False, True]]
+
+
+def test_a_caller_that_is_known_costs_no_look_at_the_store_until_its_token_ends(
+    service: IdentityService, known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit checks the token. Callers that are not known are looked for together."""
+    done: list[object] = []
+    store: Any = service.store
+    snapshot, hold_tokens = store.snapshot, store.hold_tokens
+
+    def look() -> Any:
+        done.append("a look")
+        return snapshot()
+
+    def hold(hashes: Collection[bytes]) -> None:
+        done.append(hashes)
+        hold_tokens(hashes)
+
+    monkeypatch.setattr(store, "snapshot", look)
+    monkeypatch.setattr(store, "hold_tokens", hold)
+    editor = known.tokens["editor"]
+    hashes = {token_hash(editor)}
+
+    def written(*names: str) -> list[tuple[str, str]]:
+        done.clear()
+        calls = [incoming(editor, "CreateAction", {"name": name, "script": "x"}) for name in names]
+        return [
+            (each.caller, each.answer.reason if isinstance(each.answer, Refusal) else "")
+            for each in service.dispatcher.receive(calls)
+        ]
+
+    assert (written("a"), done[:2]) == ([("editor", "")], ["a look", hashes])
+    assert (written("a"), done) == ([("editor", "name.taken")], [hashes])
+    assert (written("b"), done) == ([("editor", "")], [hashes])
+    assert revoke_token(service.store, "editor", service.now())
+    assert (written("c", "d"), done[0]) == ([("editor", "token.revoked")] * 2, hashes)
+    assert (written("e"), done) == ([("", "token.revoked")], ["a look", hashes])
 
 
 @pytest.mark.parametrize("authorization", [[], ["Bearer nonsense"], ["Basic x"], ["Bearer a"] * 2])
@@ -626,6 +699,26 @@ def test_a_call_that_asks_the_same_as_the_one_before_it_has_its_answer(
     assert repr(service.dispatcher.receive(asked)) == repr(alone)
     assert len(carried_out) == len(asked) - 1
     assert isinstance(alone[2].answer, Refusal)
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_calls_that_fail_together_still_share_their_commits_when_halved(
+    service: IdentityService, known: Known, monkeypatch: pytest.MonkeyPatch, late: int
+) -> None:
+    """So one that something keeps waiting has no answer, and those before it have theirs."""
+    write = Engine.write
+
+    def fail(engine: Engine, requests: Sequence[Request], *, is_shared: bool) -> Any:
+        if len(requests) > 1:
+            raise ValueError("one of them")
+        if requests[0].fields["name"] == f"a{late}":
+            raise StoreBusyError("others were faster", "Try again.")
+        return write(engine, requests, is_shared=is_shared)
+
+    monkeypatch.setattr(Engine, "write", fail)
+    calls = mixed_calls(known)[:2]
+
+    assert len(service.dispatcher.receive(calls, is_shared=True)) == late
 
 
 def test_an_organization_that_loses_every_race_does_not_make_others_lose(

@@ -76,6 +76,17 @@ def test_what_others_hold_is_missing_whichever_way_it_is_asked_for(ask: Asking) 
     assert told(answers[1]) == missing("project")
 
 
+def test_what_was_verified_of_a_caller_stands_with_its_events(ask: Asking) -> None:
+    """Beside what the caller claims."""
+    run = replace(ADMIN, name="machine:ci", verified='{"run":"7"}')
+
+    made = ask.an_action(by=run, context='{"tree":"t"}')
+
+    (event,) = ask("GetObjectHistory", id=made["id"])["events"]
+    told = event["writer"], event["context"], event["verified"]
+    assert told == ("machine:ci", {"tree": "t"}, {"run": "7"})
+
+
 def test_an_owner_is_looked_up_once_in_a_batch(
     ask: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
