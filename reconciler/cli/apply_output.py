@@ -102,7 +102,6 @@ class TerminalWatch:
         click.echo(f"\r{bar}{_REST_OF_LINE}", err=True, nl=False)
 
     def stop_signal(self) -> int:
-        """Return the signal that asked to stop, or 0."""
         return self._signal
 
     def _take(self, number: int, frame: FrameType | None) -> None:
@@ -149,7 +148,6 @@ class JsonOutput(TextOutput):
         self._show(document, extent, sys.stderr)
 
     def show_report(self, document: ResultDocument) -> None:
-        """Print the document."""
         draw(in_json(report_as_json), document)
 
 
@@ -177,17 +175,14 @@ class StreamOutput(JsonOutput):
         return _RecordingWatch()
 
     def show_report(self, document: ResultDocument) -> None:
-        """Write the results."""
         _write(report_records(document))
 
 
 class _RecordingWatch(TerminalWatch):
     def begins(self, changes: Sequence[Change]) -> None:
-        """Write that changes are about to be sent."""
         _write(map(start_record, changes))
 
     def progress(self, progress: Progress) -> None:
-        """Write what became of a change."""
         _write([end_record(progress.latest)])
         super().progress(progress)
 

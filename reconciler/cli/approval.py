@@ -174,7 +174,6 @@ class _OneService:
         self._store = store
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
-        """Return what is held, unless it is another service."""
         observed = self.history.observe(organizations, flows=flows)
         approved, now = self._file.plan.instance, observed.instance
         is_new = not approved
@@ -199,7 +198,6 @@ class _OneService:
         raise StalePlanError(problem, remedy=f"{give} {PLAN_AGAIN}")
 
     def generation(self) -> int | None:
-        """Return the generation of a ZITADEL."""
         return self.history.generation()
 
     def _was_made_for(self, observed: ObservedState) -> bool:

@@ -131,7 +131,6 @@ class RefType(_OfRefs["ResourceRef"]):
         self.kind = kind
 
     def read(self, text: str, flag: str) -> ResourceRef:
-        """Return the ref that a text names."""
         return ref_named(text, flag, self.kind)
 
 
@@ -154,7 +153,6 @@ class RefsType(_OfRefs["Refs"]):
     envvar_list_splitter = "\n"
 
     def read(self, text: str, flag: str) -> Refs:
-        """Return the addresses that a text names."""
         if text.startswith("@"):
             return Refs(text, tuple(_listed_in(text.removeprefix("@"), flag)))
         return Refs(text, (_address(text, flag),))
@@ -214,7 +212,6 @@ class BreakGlassType(_OfRefs["BreakGlass"]):
     beyond = "="  # the reason is for a person to write
 
     def read(self, text: str, flag: str) -> BreakGlass:
-        """Return the object and the reason."""
         address, _, said = text.partition("=")
         ref, reason = ref_named(address, "--break-glass"), said.strip()
         if not reason:

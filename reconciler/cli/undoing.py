@@ -38,7 +38,6 @@ class _AsRead:
         return self._observed
 
     def generation(self) -> int | None:
-        """Return the generation of a ZITADEL."""
         return self._client.generation()
 
 

@@ -157,14 +157,12 @@ class OperationsClient(OperationsReader):
     def claim(
         self, owed: Sequence[OwedSecret], context: Context
     ) -> Sequence[Written | ServiceError]:
-        """Return secrets in custody again, in the order given."""
         self.instance()
         if not self._keeps_secrets:
             raise no_custody()
         return self._custody.claim(owed, context, self._leases.by_folded_name())
 
     def acknowledge(self, delivered: Collection[Written]) -> None:
-        """End the custody of secrets that are safely delivered."""
         self.instance()
         if self._keeps_secrets:
             self._custody.acknowledge(delivered, self._leases.by_folded_name())
@@ -185,19 +183,15 @@ class OperationsClient(OperationsReader):
         return results
 
     def trees(self) -> TreeControl:
-        """Return the control of trees."""
         return self._trees
 
     def acquire(self, organizations: Collection[str]) -> None:
-        """Take the lease of each organization, all or none."""
         self._leases.acquire(organizations)
 
     def renew(self) -> None:
-        """Renew every lease; one that ran out and that no other run took is taken again."""
         self._leases.renew()
 
     def release(self) -> None:
-        """Give every lease back; one that cannot be given back runs out by itself."""
         self._leases.release()
 
 

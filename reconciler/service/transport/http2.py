@@ -782,15 +782,12 @@ class Stream:
         self._writing: asyncio.Future[None] | None = None  # until the caller takes some
 
     def has_left(self) -> bool:
-        """Return whether the caller has given the call up."""
         return self._is_over
 
     def drop(self) -> None:
-        """End the call: its answer is not taken, and others need the room."""
         self._connection.drop(self)
 
     def judged(self, *, is_known: bool) -> None:
-        """Note whether the call has a valid token."""
         self._connection.judged(self, is_known=is_known)
 
     async def receive(self) -> Message:
