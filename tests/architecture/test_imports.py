@@ -107,7 +107,6 @@ DOORS: dict[str, tuple[str, ...]] = {
     "psycopg": ("service/eventstore/",),
     "psycopg_pool": ("service/eventstore/",),
     "pydantic": (
-        "resources/models.py",
         "resources/strict_json.py",
         "service/operations/models.py",
         "service/config.py",
