@@ -299,13 +299,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
     """Make round after round until a signal ends the run; answer requests meanwhile."""
     from reconciler.cli.run.listening import Pages, answering
     from reconciler.cli.run.page import StatusPage
-    from reconciler.service.transport.connections import (
-        Certificate,
-        ListenError,
-        address_of,
-        bind,
-        read_again,
-    )
+    from reconciler.service.transport.connections import Certificate, ListenError, address_of, bind
 
     place = address_to_listen("--listen", form.listen)
     token, page_token = _token_in(form.trigger_token_file), _token_in(form.page_token_file)
@@ -326,7 +320,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
         while not signals.stops():
             begun = time.monotonic()
             if signals.take_hangup() and tls is not None:
-                read_again(tls, LOG)  # not in the handler, which may interrupt a line of the log
+                tls.read_again(LOG)  # not in the handler, which may interrupt a line of the log
             controller.round()
             interval = form.interval or (OURS_SECONDS if controller.has_feed else ZITADEL_SECONDS)
             signals.wait_for_round(begun, interval)
