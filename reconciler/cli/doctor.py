@@ -29,7 +29,7 @@ from reconciler.apply.sinks import open_sink
 from reconciler.cli.clients import STATE, holds_anything, http_wire, remote_service, sink_address
 from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection, is_embedded, is_file, is_remote, store_path
-from reconciler.cli.manifests import branch_of, commit_of
+from reconciler.cli.git import branch_of, commit_of
 from reconciler.cli.options import (
     CONFIGURING,
     command,
