@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.manifests.files import git_root
 from reconciler.resources.files import read_start
+from reconciler.state import COMMIT
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _SECONDS = 10
 _SAFE = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.quotePath=true")
 
-COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _REF = re.compile(r"ref: (refs/[A-Za-z0-9._/+@-]{1,200})", re.ASCII)
 _MAX_PACKED = 16 * 1024 * 1024
 

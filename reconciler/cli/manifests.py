@@ -14,7 +14,7 @@ from reconciler.cli.configured import (
     judging_capabilities,
     with_first_step,
 )
-from reconciler.cli.git import COMMIT, TRACKED_ONLY, commit_of, is_edited
+from reconciler.cli.git import TRACKED_ONLY, commit_of, is_edited
 from reconciler.cli.output import timed
 from reconciler.cli.process import keep_until_exit
 from reconciler.diagnostics import Diagnostic
@@ -25,7 +25,7 @@ from reconciler.manifests.loader import load
 from reconciler.plan.model import Scope
 from reconciler.report.plan_document import EDITED
 from reconciler.resources.ref import Shard
-from reconciler.state import DesiredState
+from reconciler.state import COMMIT, DesiredState
 from reconciler.validation.desired import judge, unmet_needs
 
 if TYPE_CHECKING:

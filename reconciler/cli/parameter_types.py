@@ -30,6 +30,7 @@ from reconciler.resources.ref import (
     read_shard,
 )
 from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
+from reconciler.state import COMMIT
 
 if TYPE_CHECKING:
     from reconciler.configuration.model import Configuration
@@ -43,7 +44,6 @@ _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 MIN_KEEP_OWED = 3_600  # seconds
 _LONGEST_PAUSE = 31 * 24 * 60 * 60
 _LONGEST_SHORT = 3_600  # seconds
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 MICROS = 1_000_000  # in a second
 CLOCKS_APART = 300  # seconds that the service's clock may be ahead of this one
 _RUN = re.compile(r"[0-9a-f]{32}", re.ASCII)
@@ -412,7 +412,7 @@ def commit_id(text: str) -> str:
     Raises:
         UsageError: it is short, or none.
     """
-    if not _COMMIT.fullmatch(text):
+    if not COMMIT.fullmatch(text):
         raise UsageError(
             f"{visible(text)} is not the id of a commit in full",
             remedy="Write all of its 40 hexadecimal digits (64 with SHA-256), in small letters.",
