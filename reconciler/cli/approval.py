@@ -169,7 +169,7 @@ class _OneService:
     """A service that is observed only if it is the one a plan was made for."""
 
     def __init__(self, history: HistoryReader, file: PlanFile, store: str) -> None:
-        self.history = history
+        self.history, self.generation = history, history.generation
         self._file = file
         self._store = store
 
@@ -196,9 +196,6 @@ class _OneService:
         if was_identified and observed.unidentified:
             give = f"{LET_THROUGH}: it does not report its id. Or give{give.removeprefix('Give')}"
         raise StalePlanError(problem, remedy=f"{give} {PLAN_AGAIN}")
-
-    def generation(self) -> int | None:
-        return self.history.generation()
 
     def _was_made_for(self, observed: ObservedState) -> bool:
         """Return whether a store is the one that an approved plan makes, or has begun to make."""

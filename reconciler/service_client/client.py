@@ -70,7 +70,8 @@ class OperationsClient(OperationsReader):
         super().__init__(wire)
         self._writes = wire  # a wire of batches, once the service says that it takes them
         self._packs = packs
-        self._leases = Leases(wire, holder, clock, until_refused)
+        self._leases = leases = Leases(wire, holder, clock, until_refused)
+        self.acquire, self.renew, self.release = leases.acquire, leases.renew, leases.release
         self._trees = Trees(wire, holder, clock, until_refused, self._leases.by_folded_name)
         self.run = uuid.uuid4().hex  # secrets that this run makes are owed under this id
         self.batch_size = batch_size
@@ -184,15 +185,6 @@ class OperationsClient(OperationsReader):
 
     def trees(self) -> TreeControl:
         return self._trees
-
-    def acquire(self, organizations: Collection[str]) -> None:
-        self._leases.acquire(organizations)
-
-    def renew(self) -> None:
-        self._leases.renew()
-
-    def release(self) -> None:
-        self._leases.release()
 
 
 def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:

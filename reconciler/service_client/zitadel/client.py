@@ -100,7 +100,7 @@ class ZitadelClient:
         self.batch_size = batch_size
         self._wire = wire
         self._address = address
-        self._lock = lock
+        self._lock, self.release = lock, lock.release
         self._delays = patience or ListDelays()
         self._instance = ""
         self._own_project = ""
@@ -225,9 +225,6 @@ class ZitadelClient:
 
     def renew(self) -> None:
         """Stay the one writer: the lock does not run out."""
-
-    def release(self) -> None:
-        self._lock.release()
 
     def write(self, orders: Sequence[Order], context: Context) -> Sequence[Written | ServiceError]:
         """Carry out independent orders, those of one project or organization in turn."""
