@@ -19,7 +19,7 @@ import click
 from reconciler.apply.changes import ApplyReport, Progress
 from reconciler.cli.output import draw, show_warnings
 from reconciler.cli.process import chosen
-from reconciler.cli.signals import heeded
+from reconciler.cli.signals import handle_with
 from reconciler.errors import InterruptedRunError, ReconcilerError
 from reconciler.plan.model import Change
 from reconciler.report.apply_report import (
@@ -68,7 +68,7 @@ class TerminalWatch:
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._take) for number in heeded()}
+        self._before = handle_with(self._take)
         return self
 
     def __exit__(

@@ -32,7 +32,7 @@ from reconciler.cli.run.notify import Notices
 from reconciler.cli.run.status import COMMIT
 from reconciler.cli.run.writing import Writer
 from reconciler.cli.serve import address_to_listen
-from reconciler.cli.signals import handle_with, heeded
+from reconciler.cli.signals import handle_with
 from reconciler.continuous.decision import Mode
 from reconciler.continuous.pace import TRIGGER_SECONDS
 from reconciler.errors import InterruptedRunError, LockHeldError, UsageError, writing
@@ -244,8 +244,7 @@ class _Signals:
             os.set_blocking(end, False)
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.getsignal(number) for number in heeded()}
-        handle_with(self._hear)
+        self._before = handle_with(self._hear)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -131,7 +131,6 @@ class LeaseClock:
         self._lock = Lock()
 
     def __call__(self) -> int:
-        """Return the time."""
         return self._steady() + self._ahead
 
     def after(self, met: int) -> int:
