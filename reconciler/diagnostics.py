@@ -123,7 +123,6 @@ class OnePlace:
     location: SourceLocation
 
     def place(self, *path: str | int) -> SourceLocation:
-        """Return the place."""
         return self.location
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -271,6 +272,10 @@ class Pause:
     until: str
     since: str
     writer: str
+
+
+COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+"""The id of a commit in full, with SHA-1 or SHA-256."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,6 @@ class FileSink(FolderSink):
         yield file_name(*application)
 
     def sealed(self, content: bytes) -> bytes:
-        """Return the content as it is."""
         return content
 
     def is_of(self, path: Path, application: Application) -> bool:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import codecs
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.cli.git import CRLF, LF, checked_out_ends, uncommitted
-from reconciler.cli.manifests import git_folder
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.errors import LocalFileError, cannot_write
 from reconciler.manifests.accept import FileEdit, RefusedError, Target
@@ -169,7 +168,7 @@ def _committed(files: Sequence[File], work: Work) -> Iterator[File]:
     names: dict[Path, list[str]] = defaultdict(list)
     for each in files:
         names[each.top] += ["/".join(each.parts)] if each.before is not None else []
-    found = {top: _uncommitted(top, own) for top, own in names.items() if own}
+    found = {top: uncommitted(own, top) for top, own in names.items() if own}
     for each in files:
         edited = found.get(each.top, ())
         if each.before is None:
@@ -195,7 +194,11 @@ def _same_after_checkout(files: Sequence[File], work: Work) -> Iterator[File]:
     for each in files:
         if each.before is not None and each.edits[0].text is not None:
             names[each.top].append("/".join(each.parts))
-    ends = {(top, name): end for top, own in names.items() for name, end in _ends(top, own).items()}
+    ends = {
+        (top, name): end
+        for top, own in names.items()
+        for name, end in checked_out_ends(own, top).items()
+    }
     for each in files:
         end = ends.get((each.top, "/".join(each.parts)))
         after = each.after.decode() if end is not None and each.after is not None else ""
@@ -213,16 +216,6 @@ def _same_after_checkout(files: Sequence[File], work: Work) -> Iterator[File]:
                 "command again; or take the change back with apply.",
             ).finding
         )
-
-
-def _ends(top: Path, names: Sequence[str]) -> Mapping[str, str]:
-    git = git_folder(top)
-    return checked_out_ends(names, git, top) if git is not None else {}
-
-
-def _uncommitted(top: Path, names: Sequence[str]) -> Collection[str] | None:
-    git = git_folder(top)
-    return uncommitted(names, git, top) if git is not None else None
 
 
 def _refused(target: Target, code: str, problem: str, remedy: str) -> RefusedError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,10 +16,10 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Delete, Plan, Scope, held_of, ref_of
 from reconciler.report.visible import visible
 from reconciler.service_client.port import FeedReader
+from reconciler.state import COMMIT
 
 SEARCHED = 31 * 86_400 * MICROS  # that far before a run, for the apply before it
 MOST = 20  # manifests that are named
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 BY_HAND = (
     "Change the manifests to what is held now: a plan that would apply again what was undone is "
     "blocked."
@@ -94,5 +93,5 @@ def _commit_of(reader: FeedReader, run: str, tree: str) -> str:
                 break
             if event.sequence <= begin and said.get("tree") == tree and revision:
                 before = max(before, (event.sequence, revision))
-    is_one_step = _COMMIT.fullmatch(commit) and parents(commit, Path.cwd()) == (before[1],)
+    is_one_step = COMMIT.fullmatch(commit) and parents(commit, Path.cwd()) == (before[1],)
     return commit if is_one_step else ""

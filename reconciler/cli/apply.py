@@ -56,7 +56,7 @@ from reconciler.errors import (
     StalePlanError,
     UsageError,
 )
-from reconciler.loop import LocalFiles, carry_out, explained
+from reconciler.loop import NO_FILES, LocalFiles, carry_out, explained
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planfile import PlanFile
@@ -68,8 +68,10 @@ from reconciler.resources.process import crashpoint
 from reconciler.service_client.port import HistoryReader, ReadOnlyService, ServiceClient
 from reconciler.state import DesiredState, ObservedState, Pause, Undone, pauses_of
 
+NOTHING = DesiredState({}, ())
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """The flags and inputs of one apply.
 
@@ -78,22 +80,22 @@ class Run:
         undo: What is undone; None for an apply of manifests.
     """
 
-    desired: DesiredState
-    warnings: Sequence[Diagnostic]
+    desired: DesiredState = NOTHING
+    warnings: Sequence[Diagnostic] = ()
     connection: Connection
     scope: Scope
     allowed: Allowances
     judge: Judge
-    files: LocalFiles
+    files: LocalFiles = NO_FILES
     approval: Approval
     sink: SecretSink | None
     output: TextOutput
-    revision: str
-    require_secrets: bool
+    revision: str = ""
+    require_secrets: bool = False
     auto_approve: bool
     lock_timeout: float
     despite_pause: bool
-    commit: str
+    commit: str = ""
     undo: Undoing | None = None
 
 
@@ -139,22 +141,17 @@ def apply_command(
             )
         with judging(folders, chosen) as judge:
             run = Run(
-                DesiredState({}, ()),
-                (),
-                connection,
-                scope,
-                allowed,
-                judge,
-                LocalFiles(),
-                approval,
-                sink_for(connection, secrets_to),
-                output,
-                "",
-                require_secrets,
-                auto_approve,
-                lock_timeout,
-                despite_pause,
-                "",
+                connection=connection,
+                scope=scope,
+                allowed=allowed,
+                judge=judge,
+                approval=approval,
+                sink=sink_for(connection, secrets_to),
+                output=output,
+                require_secrets=require_secrets,
+                auto_approve=auto_approve,
+                lock_timeout=lock_timeout,
+                despite_pause=despite_pause,
             )
             if approval.file is not None and approval.file.plan.scope.undo:
                 judge.check()
@@ -174,7 +171,7 @@ def apply_command(
                 _approve(run, refused_plan(scope, desired.organizations, blocks))
             if not holds_anything(connection.service):
                 return _apply_to_new_store(run)
-            return apply_run(run)
+            return _applied(run)[0]
 
 
 def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, scope: Scope) -> str:
@@ -227,13 +224,8 @@ def with_wanted(run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
     return replace(run, desired=desired, allowed=allowed, warnings=warnings), reader
 
 
-def apply_run(run: Run) -> int:
-    """Take the lock, plan, get approval, and carry the plan out; return the exit code."""
-    return _applied(run)[0]
-
-
 def _applied(run: Run) -> tuple[int, Plan]:
-    """Do what ``apply_run`` does; return the plan as well."""
+    """Take the lock, plan, get approval, and carry the plan out; return exit code and plan."""
     with open_client(run.connection) as client:
         with locked(client, run.desired.organizations, run.lock_timeout):
             crashpoint("C1")

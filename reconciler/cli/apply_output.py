@@ -19,7 +19,7 @@ import click
 from reconciler.apply.changes import ApplyReport, Progress
 from reconciler.cli.output import draw, show_warnings
 from reconciler.cli.process import chosen
-from reconciler.cli.signals import heeded
+from reconciler.cli.signals import handle_with
 from reconciler.errors import InterruptedRunError, ReconcilerError
 from reconciler.plan.model import Change
 from reconciler.report.apply_report import (
@@ -68,7 +68,7 @@ class TerminalWatch:
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._take) for number in heeded()}
+        self._before = handle_with(self._take)
         return self
 
     def __exit__(
@@ -102,7 +102,6 @@ class TerminalWatch:
         click.echo(f"\r{bar}{_REST_OF_LINE}", err=True, nl=False)
 
     def stop_signal(self) -> int:
-        """Return the signal that asked to stop, or 0."""
         return self._signal
 
     def _take(self, number: int, frame: FrameType | None) -> None:
@@ -149,7 +148,6 @@ class JsonOutput(TextOutput):
         self._show(document, extent, sys.stderr)
 
     def show_report(self, document: ResultDocument) -> None:
-        """Print the document."""
         draw(in_json(report_as_json), document)
 
 
@@ -177,17 +175,14 @@ class StreamOutput(JsonOutput):
         return _RecordingWatch()
 
     def show_report(self, document: ResultDocument) -> None:
-        """Write the results."""
         _write(report_records(document))
 
 
 class _RecordingWatch(TerminalWatch):
     def begins(self, changes: Sequence[Change]) -> None:
-        """Write that changes are about to be sent."""
         _write(map(start_record, changes))
 
     def progress(self, progress: Progress) -> None:
-        """Write what became of a change."""
         _write([end_record(progress.latest)])
         super().progress(progress)
 

@@ -169,12 +169,11 @@ class _OneService:
     """A service that is observed only if it is the one a plan was made for."""
 
     def __init__(self, history: HistoryReader, file: PlanFile, store: str) -> None:
-        self.history = history
+        self.history, self.generation = history, history.generation
         self._file = file
         self._store = store
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
-        """Return what is held, unless it is another service."""
         observed = self.history.observe(organizations, flows=flows)
         approved, now = self._file.plan.instance, observed.instance
         is_new = not approved
@@ -197,10 +196,6 @@ class _OneService:
         if was_identified and observed.unidentified:
             give = f"{LET_THROUGH}: it does not report its id. Or give{give.removeprefix('Give')}"
         raise StalePlanError(problem, remedy=f"{give} {PLAN_AGAIN}")
-
-    def generation(self) -> int | None:
-        """Return the generation of a ZITADEL."""
-        return self.history.generation()
 
     def _was_made_for(self, observed: ObservedState) -> bool:
         """Return whether a store is the one that an approved plan makes, or has begun to make."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from reconciler.cli.manifests import default_branch
+from reconciler.cli.git import default_branch
 from reconciler.errors import UsageError
 from reconciler.manifests.files import find_configuration, git_root
 from reconciler.report.visible import visible

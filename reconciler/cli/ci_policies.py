@@ -33,7 +33,6 @@ class Named(NamedTuple):
     is_configured: bool = True
 
     def __bool__(self) -> bool:
-        """Return whether there are any."""
         return bool(self.folders) or self.has_recommended
 
     @property

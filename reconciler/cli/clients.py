@@ -225,7 +225,6 @@ class _MaskingSink:
     def deliver(
         self, deliveries: Sequence[Delivery], stops: Stops = never
     ) -> Sequence[Kept | LocalFileError]:
-        """Mask, then deliver."""
         for delivery in deliveries:
             click.echo(f"::add-mask::{delivery.client_secret.reveal()}", err=True)
         return self._sink.deliver(deliveries, stops)

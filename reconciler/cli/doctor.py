@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -29,7 +29,7 @@ from reconciler.apply.sinks import open_sink
 from reconciler.cli.clients import STATE, holds_anything, http_wire, remote_service, sink_address
 from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection, is_embedded, is_file, is_remote, store_path
-from reconciler.cli.manifests import branch_of, commit_of
+from reconciler.cli.git import branch_of, commit_of
 from reconciler.cli.options import (
     CONFIGURING,
     command,
@@ -147,25 +147,20 @@ UNKNOWN_SERVICE = "it is not known which service is meant"
 NOT_REPORTED = "not reported by the service"
 
 
+@dataclass
 class Setup:
-    """All that is examined, each part opened once and when it is first needed."""
+    """All that is examined, each part opened once and when it is first needed.
 
-    def __init__(
-        self, context: click.Context, connection: Connection, secrets_to: str | None
-    ) -> None:
-        self.context = context
-        self.connection = connection
-        self.secrets_to = secrets_to
-        self.wrong = wrong_options(context)
-        self._opened = ExitStack()
+    Attributes:
+        wrong: What is wrong with options, by the names of their values.
+        opened: Closes what was opened.
+    """
 
-    def __enter__(self) -> Self:
-        """Return it."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close what was opened."""
-        self._opened.close()
+    context: click.Context
+    connection: Connection
+    secrets_to: str | None
+    wrong: Mapping[str, ReconcilerError | click.UsageError]
+    opened: ExitStack
 
     @property
     def knows_service(self) -> bool:
@@ -187,14 +182,14 @@ class Setup:
     @cached_property
     def remote(self) -> RemoteService:
         """Open the service over HTTP."""
-        return self._opened.enter_context(remote_service(self.connection))
+        return self.opened.enter_context(remote_service(self.connection))
 
     @cached_property
     def store(self) -> IdentityService:
         """Open the service of an embedded store."""
         from reconciler.cli.embedded import open_service
 
-        return self._opened.enter_context(open_service(self.connection, read_only=True))
+        return self.opened.enter_context(open_service(self.connection, read_only=True))
 
     @cached_property
     def wire(self) -> Wire:
@@ -651,7 +646,8 @@ def doctor_command(connection: Connection, tree: str, secrets_to: str | None, fo
     One line each: ok, or what to do. Nothing is written but a probe of the sink, which is removed.
     """
     context = click.get_current_context()
-    with Setup(context, connection, secrets_to) as setup:
+    with ExitStack() as opened:
+        setup = Setup(context, connection, secrets_to, wrong_options(context), opened)
         found = examine(CHECKS, setup)
     draw(_FORMS[form], found)
     return ExitCode.ERROR if _has_failed(found.values()) else ExitCode.DONE

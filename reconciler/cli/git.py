@@ -1,45 +1,150 @@
-"""Edits of manifests since their commit, which only Git itself finds quickly.
+"""The commit and the branch that are checked out, and edits since, which only Git finds quickly.
 
-Git is run so that the repository decides nothing: it is given its folder and looks for no
-other, it runs no hook and no monitor, fetches nothing, writes nothing, and gets no token of this
-process. A repository of another user is not asked about, nor one with filters of its own, because
+Commit and branch are read from Git's files: no program is started, and none has to be there. Git is
+run so that the repository decides nothing: it is given its folder and looks for no other, it runs
+no hook and no monitor, fetches nothing, writes nothing, and gets no token of this process. A
+repository of another user is not asked about, nor one with filters of its own, because
 their settings may name programs.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.manifests.files import git_root
+from reconciler.resources.files import read_start
+from reconciler.state import COMMIT
+
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
 
 _SECONDS = 10
 _SAFE = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.quotePath=true")
+
+_REF = re.compile(r"ref: (refs/[A-Za-z0-9._/+@-]{1,200})", re.ASCII)
+_MAX_PACKED = 16 * 1024 * 1024
+
+
+def commit_of(path: Path) -> str:
+    """Return the commit that is checked out where a path is, or nothing."""
+    return _of_git(path, _head)
+
+
+def branch_of(path: Path) -> str:
+    """Return the branch that is checked out where a path is; empty for none, or without Git."""
+    return _of_git(path, _branch)
+
+
+_HEADS = "ref: refs/heads/"
+_OF_ORIGIN = "ref: refs/remotes/origin/"
+
+
+def default_branch(path: Path) -> str:
+    """Return the default branch of the repository that a path is in; empty where it is not known.
+
+    It is the one that ``origin`` was cloned with, else ``main`` or ``master`` if there is one, else
+    the branch that is checked out.
+    """
+    return _of_git(path, _default_branch)
+
+
+def _of_git(path: Path, read: Callable[[Path], str]) -> str:
+    """Return what is read in the folder of Git for a path; nothing where it cannot be read."""
+    try:
+        place = _place(path.resolve())
+        return read(place[0]) if place else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _branch(git: Path) -> str:
+    found = _REF.fullmatch(_read(git / "HEAD").strip())
+    return found.group(1).removeprefix("refs/heads/") if found else ""
+
+
+def _default_branch(git: Path) -> str:
+    top = git / _read(git / "commondir").strip() if (git / "commondir").is_file() else git
+    of_origin = top / "refs" / "remotes" / "origin" / "HEAD"
+    if of_origin.is_file() and (head := _read(of_origin).strip()).startswith(_OF_ORIGIN):
+        return head.removeprefix(_OF_ORIGIN)
+    for name in ("main", "master"):
+        refs = (f"refs/heads/{name}", f"refs/remotes/origin/{name}")
+        if any((top / ref).is_file() or _packed(top / "packed-refs", ref) for ref in refs):
+            return name
+    head = _read(git / "HEAD").strip()
+    return head.removeprefix(_HEADS) if head.startswith(_HEADS) else ""
+
+
+def _place(path: Path) -> tuple[Path, Path] | None:
+    """Return the folder of Git for a path, and the top of its work tree.
+
+    In a worktree or a submodule a file says where the folder is.
+    """
+    top = git_root(path)
+    if top is None:
+        return None
+    git = top / ".git"
+    return git if git.is_dir() else top / _read(git).removeprefix("gitdir:").strip(), top
+
+
+def _head(git: Path) -> str:
+    head = _read(git / "HEAD").strip()
+    found = _REF.fullmatch(head)
+    if found is None:
+        return head if COMMIT.fullmatch(head) else ""
+    ref = found.group(1)
+    if ".." in ref:
+        return ""
+    common = git / "commondir"
+    places = [git, git / _read(common).strip()] if common.is_file() else [git]
+    for place in places:
+        loose = place / ref
+        if loose.is_file():
+            commit = _read(loose).strip()
+            return commit if COMMIT.fullmatch(commit) else ""
+    return _packed(places[-1] / "packed-refs", ref)
+
+
+def _packed(path: Path, ref: str) -> str:
+    if not path.is_file() or path.stat().st_size > _MAX_PACKED:
+        return ""
+    for line in _read(path, _MAX_PACKED).splitlines():
+        commit, _, name = line.partition(" ")
+        if name == ref and COMMIT.fullmatch(commit):
+            return commit
+    return ""
+
+
+def _read(path: Path, most: int = 4096) -> str:
+    content, _ = read_start(path, most)
+    return content.decode("utf-8", "replace")
 
 
 OTHERS = ("--untracked-files=all", "--ignored")
 TRACKED_ONLY = ("--untracked-files=no",)
 
 
-def is_edited(
-    paths: Sequence[str], git: Path, work_tree: Path, others: Sequence[str] = OTHERS
-) -> bool | None:
+def is_edited(paths: Sequence[str], within: Path, others: Sequence[str] = OTHERS) -> bool | None:
     """Return whether files at or beneath paths are not as in the commit that is checked out.
 
-    None where Git does not show it, or is not installed. ``others`` says which files count that
-    are in no commit.
+    ``within`` is a path of their repository, all of which counts without paths. ``others`` says
+    which files count that are in no commit. None where Git does not show it, or is not installed.
     """
-    entries = _status([str(Path(path).resolve()) for path in paths], git, work_tree, others)
+    entries = _status([str(Path(path).resolve()) for path in paths], within, others)
     return None if entries is None else any(map(_counts, entries))
 
 
-def uncommitted(names: Sequence[str], git: Path, work_tree: Path) -> Collection[str] | None:
+def uncommitted(names: Sequence[str], work_tree: Path) -> Collection[str] | None:
     """Return the files that the commit that is checked out does not have as they are.
 
     Names are paths from the work tree; what Git ignores is in no commit. None where Git does
     not show it, or is not installed.
     """
-    entries = _status([str(work_tree / name) for name in names], git, work_tree, OTHERS)
+    entries = _status([str(work_tree / name) for name in names], work_tree, OTHERS)
     if entries is None:
         return None
     paths = [os.fsdecode(part) for entry in entries for part in (entry, entry[_MARK:])]
@@ -50,19 +155,18 @@ def uncommitted(names: Sequence[str], git: Path, work_tree: Path) -> Collection[
 LF, CRLF = "\n", "\r\n"
 
 
-def checked_out_ends(names: Sequence[str], git: Path, work_tree: Path) -> Mapping[str, str]:
+def checked_out_ends(names: Sequence[str], work_tree: Path) -> Mapping[str, str]:
     """Return the line ends that a checkout gives to files of which Git changes them, by name.
 
     Names are paths from the work tree. The attributes of the repository decide; what the settings
     of one machine add is left out. A file that Git leaves as it is, or does not know, is not in it.
     """
-    work = ("--literal-pathspecs", f"--git-dir={git}", f"--work-tree={work_tree}")
+    named = [str(work_tree / name) for name in names]
     try:
-        done = _run(
-            [*work, "ls-files", "--eol", "-z", "--", *(str(work_tree / name) for name in names)],
-            work_tree,
-        )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+        if (place := _place(work_tree)) is None:
+            return {}
+        done = _run([*_work(*place), "ls-files", "--eol", "-z", "--", *named], work_tree)
+    except (OSError, ValueError):
         return {}
     found = {}
     for entry in done.stdout.split(b"\0"):
@@ -79,32 +183,31 @@ def checked_out_ends(names: Sequence[str], git: Path, work_tree: Path) -> Mappin
 _MARK = 3  # characters before the path in an entry; a path that something was renamed from has none
 
 
-def _status(
-    named: Sequence[str], git: Path, work_tree: Path, others: Sequence[str]
-) -> list[bytes] | None:
+def _status(named: Sequence[str], within: Path, others: Sequence[str]) -> list[bytes] | None:
     """Return the entries of ``git status`` for some paths, or None where it has none.
 
     A file that Git is set not to look at has one, too.
     """
     try:
+        if (place := _place(within.resolve())) is None:
+            return None
+        git, work_tree = place
         if git.stat().st_uid != os.geteuid() or _holds_pipe(git) or _has_filters(git):
             return None
-        work = ("--literal-pathspecs", f"--git-dir={git}", f"--work-tree={work_tree}")
-        asked = (
-            "status",
-            "--porcelain",
-            "-z",
-            *others,
-            "--ignore-submodules=all",
-        )
+        work = _work(*place)
+        asked = ("status", "--porcelain", "-z", *others, "--ignore-submodules=all")
         done = _run([*work, *asked, "--", *named], work_tree)
         kept = _run([*work, "ls-files", "-v", "--stage", "-z", "--", *named], work_tree)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (OSError, ValueError):
         return None
     if done.returncode or kept.returncode:
         return None
     not_looked_at = _not_looked_at(kept.stdout, work_tree, is_named=others is not TRACKED_ONLY)
     return [*filter(None, done.stdout.split(b"\0")), *not_looked_at]
+
+
+def _work(git: Path, work_tree: Path) -> Sequence[str]:
+    return ("--literal-pathspecs", f"--git-dir={git}", f"--work-tree={work_tree}")
 
 
 def _not_looked_at(index: bytes, work_tree: Path, *, is_named: bool) -> Iterator[bytes]:
@@ -156,20 +259,30 @@ _ANSWERED = (0, 1)  # exit codes of `git config`; 1 where nothing is set
 _OF_USER = frozenset({b"system", b"global"})
 
 
-def _run(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[bytes]:
+def _run(words: Sequence[str], folder: Path) -> CompletedProcess[bytes]:
+    """Run Git.
+
+    Raises:
+        OSError: it is not installed, or took too long.
+    """
+    import subprocess
+
     settings = [word for setting in _SAFE for word in ("-c", setting)]
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return subprocess.run(
-        [*("git", "--no-optional-locks"), *settings, *words],
-        cwd=folder,
-        # Of a partial clone, Git would fetch what is missing, over any program as transport.
-        env={**kept, "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        timeout=_SECONDS,
-        check=False,
-    )
+    try:
+        return subprocess.run(
+            [*("git", "--no-optional-locks"), *settings, *words],
+            cwd=folder,
+            # Of a partial clone, Git would fetch what is missing, over any program as transport.
+            env={**kept, "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as failure:
+        raise TimeoutError from failure
 
 
 def parents(commit: str, folder: Path) -> tuple[str, ...]:
@@ -179,7 +292,7 @@ def parents(commit: str, folder: Path) -> tuple[str, ...]:
     """
     try:
         found = _run(["rev-parse", f"{commit}^{{commit}}", f"{commit}^@"], folder)
-    except (OSError, subprocess.SubprocessError):
+    except OSError:
         return ()
     return (
         tuple(found.stdout.decode("ascii", "replace").split()[1:]) if not found.returncode else ()

@@ -30,6 +30,7 @@ from reconciler.resources.ref import (
     read_shard,
 )
 from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
+from reconciler.state import COMMIT
 
 if TYPE_CHECKING:
     from reconciler.configuration.model import Configuration
@@ -43,7 +44,6 @@ _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 MIN_KEEP_OWED = 3_600  # seconds
 _LONGEST_PAUSE = 31 * 24 * 60 * 60
 _LONGEST_SHORT = 3_600  # seconds
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 MICROS = 1_000_000  # in a second
 CLOCKS_APART = 300  # seconds that the service's clock may be ahead of this one
 _RUN = re.compile(r"[0-9a-f]{32}", re.ASCII)
@@ -131,7 +131,6 @@ class RefType(_OfRefs["ResourceRef"]):
         self.kind = kind
 
     def read(self, text: str, flag: str) -> ResourceRef:
-        """Return the ref that a text names."""
         return ref_named(text, flag, self.kind)
 
 
@@ -154,7 +153,6 @@ class RefsType(_OfRefs["Refs"]):
     envvar_list_splitter = "\n"
 
     def read(self, text: str, flag: str) -> Refs:
-        """Return the addresses that a text names."""
         if text.startswith("@"):
             return Refs(text, tuple(_listed_in(text.removeprefix("@"), flag)))
         return Refs(text, (_address(text, flag),))
@@ -214,7 +212,6 @@ class BreakGlassType(_OfRefs["BreakGlass"]):
     beyond = "="  # the reason is for a person to write
 
     def read(self, text: str, flag: str) -> BreakGlass:
-        """Return the object and the reason."""
         address, _, said = text.partition("=")
         ref, reason = ref_named(address, "--break-glass"), said.strip()
         if not reason:
@@ -415,7 +412,7 @@ def commit_id(text: str) -> str:
     Raises:
         UsageError: it is short, or none.
     """
-    if not _COMMIT.fullmatch(text):
+    if not COMMIT.fullmatch(text):
         raise UsageError(
             f"{visible(text)} is not the id of a commit in full",
             remedy="Write all of its 40 hexadecimal digits (64 with SHA-256), in small letters.",

@@ -231,12 +231,10 @@ def _ready(log_format: str, address: str) -> None:
 
 def _reload(certificate: Certificate | None) -> None:
     """Read the certificate of the server again, and log what came of it."""
-    from reconciler.service.transport.connections import read_again
-
     if certificate is None:
         LOG.info("SIGHUP: there is no certificate to read again")
     else:
-        read_again(certificate, LOG)
+        certificate.read_again(LOG)
 
 
 def _announce(log_format: str, words: str) -> None:

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # that of typing takes as long to load as all of this
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -23,19 +23,14 @@ def leave_on_signals() -> None:
     handle_with(_leave)
 
 
-def handle_with(handler: Callable[[int, FrameType | None], None]) -> None:
-    """Handle the signals from now on, but for those that are ignored."""
-    for number in heeded():
-        signal.signal(number, handler)
-
-
-def heeded() -> list[signal.Signals]:
-    """Return the signals that end a run, without those that are ignored.
+def handle_with(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, Any]:
+    """Handle the signals from now on, but for those that are ignored; return what did before.
 
     A shell starts what runs in its background with SIGINT ignored, and ``nohup`` ignores SIGHUP.
     Both stay so.
     """
-    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in heeded}
 
 
 def _leave(

@@ -23,7 +23,7 @@ from reconciler.cli.policies import PolicyFolders, judging
 from reconciler.cli.process import ExitCode
 from reconciler.cli.undoing import Undoing, check_paths
 from reconciler.errors import ObjectNotFoundError, UsageError
-from reconciler.loop import LocalFiles, explained
+from reconciler.loop import explained
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
@@ -32,7 +32,6 @@ from reconciler.report.plan_document import PlanDocument
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import FeedReader
-from reconciler.state import DesiredState
 
 
 def _check_named(of: str, *, last: bool) -> None:
@@ -161,22 +160,16 @@ def undo_command(
         with judging(folders, chosen) as judge:
             judge.check()
             run = Run(
-                DesiredState({}, ()),
-                (),
-                connection,
-                scope,
-                allowed,
-                judge,
-                LocalFiles(),
-                approval,
-                sink_for(connection, secrets_to),
-                output,
-                "",
-                require_secrets=False,
+                connection=connection,
+                scope=scope,
+                allowed=allowed,
+                judge=judge,
+                approval=approval,
+                sink=sink_for(connection, secrets_to),
+                output=output,
                 auto_approve=auto_approve,
                 lock_timeout=lock_timeout,
                 despite_pause=despite_pause,
-                commit="",
             )
             run = of_service(run, Undoing(of, reason, keep, paths, chosen))
             if not is_only_shown:

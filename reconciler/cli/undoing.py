@@ -29,17 +29,13 @@ class _AsRead:
     """A service that answers what was read of it: the plan is of that very state."""
 
     def __init__(self, client: ReadOnlyService, observed: ObservedState) -> None:
-        self._client = client
         self._observed = observed
         self.history, self.removals = client.history, client.removals
+        self.generation = client.generation
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return what was read; all flows are in it."""
         return self._observed
-
-    def generation(self) -> int | None:
-        """Return the generation of a ZITADEL."""
-        return self._client.generation()
 
 
 class Wanted(NamedTuple):

@@ -19,8 +19,8 @@ from reconciler.errors import RepositoryError, writing
 from reconciler.git.address import Access, Address
 from reconciler.git.program import FETCHING, MIB, Git, Limits, failed, too_large
 from reconciler.resources.files import make_folder, new_private, write_whole
+from reconciler.state import COMMIT
 
-COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 OLDEST = (2, 34)  # the first one that verifies signatures of SSH
 _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})", re.ASCII)
 MOST_FILES = 100_000

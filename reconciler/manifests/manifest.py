@@ -70,7 +70,6 @@ class Manifest:
         return Manifest(document, self.file, self.index, {**self.origins, **origins})
 
     def place(self, *path: str | int) -> SourceLocation:
-        """Return the place of a value, or of the nearest one above it."""
         origin = self.origin(*path)
         return origin.file.place(origin.document, origin.written, origin.text)
 
@@ -80,9 +79,8 @@ class Manifest:
         return origin.file.place_of_key(origin.document, origin.written)
 
     def place_within(self, line: int, column: int, *path: str | int) -> SourceLocation:
-        """Return the place of a line and column, from 1, of the text under a path.
+        """Return a place in the file the text comes from, or in the block it is written in.
 
-        That is a place in the file the text comes from, or in the block it is written in.
         Where line breaks are folded or escaped it is the place of the text as a whole.
         """
         origin, name = self.origin(*path), ""

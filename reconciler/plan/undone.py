@@ -9,7 +9,6 @@ from reconciler.diagnostics import Diagnostic, error
 from reconciler.plan.diff import CREDENTIAL, NAME, OWNER, field_changes
 from reconciler.plan.digest import hash_of
 from reconciler.plan.model import Change, Create, Delete, empties, held_of, ref_of
-from reconciler.resources.fields import Spec, SpecValue
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import DesiredState, ObservedState, Undone
 
@@ -21,24 +20,14 @@ _NOT_DECLARED = frozenset({OWNER, CREDENTIAL})
 """Fields of a change that no manifest has a value of: a plan cannot bring them back."""
 
 
-def value_digest(value: SpecValue) -> str:
-    """Return the digest of a value of a field."""
-    return hash_of(value)
-
-
-def spec_digest(spec: Spec) -> str:
-    """Return the digest of a whole object."""
-    return hash_of(spec)
-
-
 def undone_values(change: Change) -> Mapping[str, str]:
     """Return the digests of the values that an undoing change takes back: those held now."""
     if isinstance(change, Delete):
-        return {ITSELF: spec_digest(change.held.spec)}
+        return {ITSELF: hash_of(change.held.spec)}
     if isinstance(change, Create):
-        return {ITSELF: spec_digest(change.resource.spec)}
+        return {ITSELF: hash_of(change.resource.spec)}
     return {
-        each.name: value_digest(each.before)
+        each.name: hash_of(each.before)
         for each in field_changes(change)
         if each.name not in _NOT_DECLARED and not each.kept
     }
@@ -50,7 +39,7 @@ def brought_back(change: Change, observed: ObservedState) -> tuple[Undone, tuple
     if mark is None:
         return None
     if isinstance(change, Create):
-        is_same = mark.values.get(ITSELF) == spec_digest(change.resource.spec)
+        is_same = mark.values.get(ITSELF) == hash_of(change.resource.spec)
         return (mark, (ITSELF,)) if is_same else None
     if isinstance(change, Delete) or empties(change):
         return (mark, (ITSELF,)) if ITSELF in mark.values else None
@@ -59,7 +48,7 @@ def brought_back(change: Change, observed: ObservedState) -> tuple[Undone, tuple
         for each in field_changes(change)
         if not each.kept
         and each.name in mark.values
-        and mark.values[each.name] == value_digest(each.after)
+        and mark.values[each.name] == hash_of(each.after)
     )
     return (mark, names) if names else None
 
@@ -85,7 +74,7 @@ def undone_blocks(
         found = brought_back(change, observed)
         if found is not None:
             yield _block(change, *found)
-        elif _makes(change) and (lost := taken.get((ref.key[:3], value_digest(ref.name)))):
+        elif _makes(change) and (lost := taken.get((ref.key[:3], hash_of(ref.name)))):
             was, mark = lost
             if was.folded not in redo:
                 yield _renamed_again(change, was, mark)

@@ -47,7 +47,7 @@ from reconciler.report.groups import MANY, NAMED, grouped, in_short
 from reconciler.report.place import Place
 from reconciler.report.visible import WHOLE, Sentence, visible
 from reconciler.resources.ref import ResourceRef
-from reconciler.state import OwedSecret
+from reconciler.state import COMMIT, OwedSecret
 
 IN_STEP = "The service holds what the manifests declare."
 UNDONE = "Nothing that the run wrote is to be taken back."
@@ -201,8 +201,6 @@ DOCS = re.compile(r"https?://[A-Za-z0-9._~:/-]{1,200}", re.ASCII)
 EDITED = ", with changes that are not committed"
 """Stands after a commit whose manifests were edited since."""
 
-_COMMIT = re.compile(rf"[0-9a-f]{{40}}(?:[0-9a-f]{{24}})?(?:{EDITED})?", re.ASCII)
-
 
 class About(NamedTuple):
     """Facts about a report itself.
@@ -224,7 +222,7 @@ class About(NamedTuple):
     @property
     def facts(self) -> dict[str, str]:
         """Return what is known, by its name."""
-        commit = self.commit if _COMMIT.fullmatch(self.commit) else ""
+        commit = self.commit if COMMIT.fullmatch(self.commit.removesuffix(EDITED)) else ""
         known = {"Made": self.made_at, "Commit": commit}
         return {name: value for name, value in known.items() if value}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -23,6 +22,7 @@ from reconciler.report.page import (
     words,
 )
 from reconciler.resources.call import JsonObject
+from reconciler.state import COMMIT
 
 ROOT = "/ui"
 EYEBROW = "identity service"
@@ -32,7 +32,6 @@ _CONTEXT = {
     "undo": "undo of run",
 }
 """Keys of the context of a write that a reader is shown, and their words."""
-_COMMIT = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 SHORT = 12  # digits of a commit
 _Shown: TypeAlias = Mapping[str, Any]
 
@@ -190,7 +189,7 @@ def _said(texts: _Shown, before: str = "") -> str:
 
 def _shortened(text: str) -> str:
     """Return the first digits of a commit; any other text as it is."""
-    return text[:SHORT] if _COMMIT.fullmatch(text) else text
+    return text[:SHORT] if COMMIT.fullmatch(text) else text
 
 
 def _owed(shown: _Shown) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -50,7 +50,16 @@ def random_bits(count: int) -> int:
 
 
 class IdentityService:
-    """The identity service over one store, called in process. It is thread-safe."""
+    """The identity service over one store, called in process. It is thread-safe.
+
+    Attributes:
+        call_many: Carries out calls; see ``Engine.run``.
+        call_until_refused: Carries out writes in their order; see ``Engine.write_until_refused``.
+        hold_seal_key: Loads the key that seals secrets now; otherwise that is done when one is
+            needed. A SQLite store keeps its fingerprint from then on. A file that is missing is
+            made, now or, where that fails, when there is a secret to seal. A ``StoreError`` says
+            that the key cannot be read, or is not the one of this store.
+    """
 
     def __init__(
         self,
@@ -68,24 +77,14 @@ class IdentityService:
         or ``now`` if that is not the time of the machine.
         """
         self.store = store
-        self._hold_key = hold_key
+        self.hold_seal_key = hold_key
         self.now = now
         identifiers = Identifiers(now, random_bits)
         lease_time = LeaseClock(now, steady or (since_boot if now is microseconds else now))
         runtime = Runtime(now, identifiers, os.urandom, seals, lease_time, keep_owed)
-        self._engine = Engine(store, runtime)
-        self.dispatcher = Dispatcher(store, self._engine, now)
-
-    def hold_seal_key(self) -> None:
-        """Load the key that seals secrets now; otherwise that is done when one is needed.
-
-        A SQLite store keeps its fingerprint from then on. A file that is missing is made, now or,
-        where that fails, when there is a secret to seal.
-
-        Raises:
-            StoreError: the key cannot be read, or is not the one of this store.
-        """
-        self._hold_key()
+        engine = Engine(store, runtime)
+        self.call_many, self.call_until_refused = engine.run, engine.write_until_refused
+        self.dispatcher = Dispatcher(store, engine, now)
 
     def call(self, request: Request) -> Answer:
         """Carry out one call.
@@ -94,31 +93,10 @@ class IdentityService:
             Refusal: the service says no.
             StoreError: the store failed; nothing was written.
         """
-        (answer,) = self._engine.run((request,))
+        (answer,) = self.call_many((request,))
         if isinstance(answer, Refusal):
             raise answer
         return answer
-
-    def call_many(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
-        """Carry out calls in their order. Those that write share one commit.
-
-        A refused call leaves no trace and keeps no other from being carried out. When this
-        returns, what was written is durable.
-
-        Raises:
-            StoreError: the store failed; nothing was written.
-        """
-        return self._engine.run(requests)
-
-    def call_until_refused(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
-        """Carry out one or more writes in one commit, up to the first one that is refused.
-
-        Later calls are not tried, and have no answer.
-
-        Raises:
-            StoreError: the store failed; nothing was written.
-        """
-        return self._engine.write_until_refused(requests)
 
     def close(self) -> None:
         """Let go of the store."""

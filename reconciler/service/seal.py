@@ -46,17 +46,13 @@ class SealingKey:
         return sha256(str(self._recipient).encode()).hexdigest()[:32]
 
     def seal(self, secrets: Sequence[Secret | None]) -> bytes:
-        """Return secrets in one sealed piece. The cost is per call: seal a whole batch at once.
-
-        None keeps the place of a secret that was removed.
-        """
+        """Seal a whole batch at once: the cost is per call."""
         import pyrage
 
         text = json.dumps([secret.reveal() if secret else None for secret in secrets])
         return bytes(pyrage.encrypt(text.encode(), [self._recipient]))
 
     def open(self, sealed: bytes) -> Sequence[Secret | None] | None:
-        """Return the secrets of a sealed piece; None if another key sealed it."""
         import pyrage
 
         try:
@@ -74,11 +70,6 @@ class KeyFile:
         self._key: SealingKey | None = None
 
     def seal(self, secrets: Sequence[Secret | None]) -> bytes:
-        """Return secrets in one sealed piece; make the key if the file is missing.
-
-        Raises:
-            StoreError: the key cannot be read or made.
-        """
         return self.ready().seal(secrets)
 
     def ready(self) -> SealingKey:
@@ -92,11 +83,6 @@ class KeyFile:
         return self._key
 
     def open(self, sealed: bytes) -> Sequence[Secret | None] | None:
-        """Return the secrets of a sealed piece; None if there is no key that opens it.
-
-        Raises:
-            StoreError: the key cannot be read.
-        """
         if self._key is None:
             self._key = self.read()
         return self._key.open(sealed) if self._key else None
@@ -204,11 +190,7 @@ class NoKey:
     """The seals of a service without a key: nothing is sealed or opened."""
 
     def seal(self, secrets: Sequence[Secret | None]) -> bytes:
-        """Refuse: a secret that cannot be answered again must not be made.
-
-        Raises:
-            StoreError: always.
-        """
+        """Refuse: a secret that cannot be answered again must not be made."""
         raise StoreError(
             "a client secret is to be sealed, and no key was named", "Give --seal-key-file FILE."
         )

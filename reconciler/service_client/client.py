@@ -70,7 +70,8 @@ class OperationsClient(OperationsReader):
         super().__init__(wire)
         self._writes = wire  # a wire of batches, once the service says that it takes them
         self._packs = packs
-        self._leases = Leases(wire, holder, clock, until_refused)
+        self._leases = leases = Leases(wire, holder, clock, until_refused)
+        self.acquire, self.renew, self.release = leases.acquire, leases.renew, leases.release
         self._trees = Trees(wire, holder, clock, until_refused, self._leases.by_folded_name)
         self.run = uuid.uuid4().hex  # secrets that this run makes are owed under this id
         self.batch_size = batch_size
@@ -157,14 +158,12 @@ class OperationsClient(OperationsReader):
     def claim(
         self, owed: Sequence[OwedSecret], context: Context
     ) -> Sequence[Written | ServiceError]:
-        """Return secrets in custody again, in the order given."""
         self.instance()
         if not self._keeps_secrets:
             raise no_custody()
         return self._custody.claim(owed, context, self._leases.by_folded_name())
 
     def acknowledge(self, delivered: Collection[Written]) -> None:
-        """End the custody of secrets that are safely delivered."""
         self.instance()
         if self._keeps_secrets:
             self._custody.acknowledge(delivered, self._leases.by_folded_name())
@@ -185,20 +184,7 @@ class OperationsClient(OperationsReader):
         return results
 
     def trees(self) -> TreeControl:
-        """Return the control of trees."""
         return self._trees
-
-    def acquire(self, organizations: Collection[str]) -> None:
-        """Take the lease of each organization, all or none."""
-        self._leases.acquire(organizations)
-
-    def renew(self) -> None:
-        """Renew every lease; one that ran out and that no other run took is taken again."""
-        self._leases.renew()
-
-    def release(self) -> None:
-        """Give every lease back; one that cannot be given back runs out by itself."""
-        self._leases.release()
 
 
 def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:

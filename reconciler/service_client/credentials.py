@@ -78,11 +78,9 @@ class FixedToken(NamedTuple):
     token: Secret
 
     def bearer(self, fetch: Fetch) -> Secret:
-        """Return it."""
         return self.token
 
     def renew(self) -> bool:
-        """Say that there is no other."""
         return False
 
 
@@ -90,7 +88,6 @@ class NoToken:
     """No token was given."""
 
     def bearer(self, fetch: Fetch) -> Secret:
-        """Refuse, and say how to give one."""
         raise self.refusal()
 
     @staticmethod
@@ -99,7 +96,6 @@ class NoToken:
         return AccessDeniedError("the service needs a token, and none was given", remedy=HOW)
 
     def renew(self) -> bool:
-        """Say that there is no other."""
         return False
 
 
@@ -203,7 +199,6 @@ class ShortToken:
         self._ends = 0.0
 
     def bearer(self, fetch: Fetch) -> Secret:
-        """Return a token that counts for the next minutes."""
         now = self._clock()
         if self._token is None or now > self._ends - EARLY:
             self._token, life = self._new_token(fetch, int(now))

@@ -431,14 +431,12 @@ class Poster:
         self._connection = _connection(_trust_for(hook.endpoint), proxy, none_kept)
 
     def close(self) -> None:
-        """Let go of the connection."""
         try:
             self._runner.run(self._connection.aclose())
         finally:
             self._runner.close()
 
     def post(self, headers: Mapping[str, str], body: bytes) -> Posted:
-        """Post a body once."""
         try:
             return Posted(self._runner.run(self._post(headers, body)))
         except (httpx.TransportError, OSError, ValueError) as failure:

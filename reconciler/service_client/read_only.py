@@ -187,16 +187,13 @@ class OperationsReader:
         return {fold(text_of(each, "name")): each for each in found}
 
     def organizations(self) -> Sequence[str]:
-        """Return every organization that the caller may see."""
         return sorted(text_of(found, "name") for found in self._listed("ListOrgs"))
 
     def history(self, object_id: str) -> Sequence[ObjectEvent]:
-        """Return the events of an object."""
         pages = self._pages("GetObjectHistory", {"id": object_id}, "after")
         return [_event(event) for page in pages for event in objects_of(page, "events")]
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
-        """Return what was removed from an organization."""
         organization, names = self._names(organization_id)
         found = []
         for page in self._pages("ListRemovals", {"organizationId": organization_id}, "cursor"):
@@ -210,11 +207,9 @@ class OperationsReader:
         return found
 
     def heads(self) -> Heads:
-        """Return where every log ends that the caller sees."""
         return heads_in(self._pages("ListHeads", {}, "cursor"))
 
     def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
-        """Return the events of an organization past a sequence, oldest first."""
         fields = {"organizationId": organization_id, "cursor": str(after)}
         return [*changes_in(self._pages("ListChanges", fields, "cursor"))]
 
@@ -286,34 +281,27 @@ class EmptyService:
         self._new_store = new_store
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
-        """Return nothing, of no instance."""
         return ObservedState(instance="", objects={}, new_store=self._new_store)
 
     def generation(self) -> None:
         """Return None: it is no ZITADEL."""
 
     def observe_at(self, moments: Mapping[str, int]) -> ObservedState:
-        """Return nothing: there was nothing."""
         return self.observe(())
 
     def organizations(self) -> Sequence[str]:
-        """Return no organization."""
         return ()
 
     def history(self, object_id: str) -> Sequence[ObjectEvent]:
-        """Refuse: there is no object of any id."""
         raise ObjectNotFoundError(
             "there is no service yet, and so no history", remedy="Apply something first."
         )
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
-        """Return that nothing was removed."""
         return ()
 
     def heads(self) -> Heads:
-        """Return the heads of no organization, of no instance."""
         return Heads("", {})
 
     def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
-        """Return that nothing happened."""
         return ()

@@ -126,14 +126,12 @@ class Trees:
     def lead(
         self, tree: str, organizations: Collection[str], seconds: int, *, take: bool = False
     ) -> None:
-        """Become the one leader of a tree in these organizations; all or none."""
         self.resign()
         self._tree = tree
         self._leases = Leases(*self._leases_of, Terms(tree, seconds, take))
         self._leases.acquire(organizations)
 
     def renew(self, *, at_once: bool = False) -> None:
-        """Stay the leader."""
         self._leases.renew(at_once=at_once)
 
     def resign(self) -> None:
@@ -141,7 +139,6 @@ class Trees:
         self._leases.release()
 
     def record_commit(self, commit: str, outcome: str, context: Context) -> None:
-        """Record that a commit was applied, in every organization that is led."""
         said = {"tree": self._tree, "commit": commit, "outcome": outcome}
         # A run that was stopped after it applied may have been followed by another one. Then its
         # record would be of a commit that is not the last one any more: the lock shows it.
@@ -159,12 +156,10 @@ class Trees:
         answers_of(self._wire, calls, lost)
 
     def pause(self, tree: str, organizations: Collection[str], reason: str, seconds: int) -> None:
-        """Say that a tree is not to be applied, for so many seconds from now."""
         said = {"tree": tree, "reason": reason, "seconds": seconds}
         calls = [Call("PauseTree", {"organization": name, **said}) for name in organizations]
         answers_of(self._wire, calls)
 
     def resume(self, tree: str, organizations: Collection[str]) -> None:
-        """End the pauses of a tree."""
         named = ({"organization": name, "tree": tree} for name in organizations)
         answers_of(self._wire, [Call("ResumeTree", fields) for fields in named])

@@ -109,6 +109,46 @@ def test_every_module_says_what_it_is() -> None:
     assert [m for m, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []
 
 
+def test_every_method_says_what_it_does_unless_a_protocol_or_base_class_says_it() -> None:
+    """What a protocol says holds for each implementation, which says only what it adds."""
+    classes = [
+        (module, node)
+        for module in MODULES
+        for node in nodes_of(module)
+        if isinstance(node, ast.ClassDef)
+    ]
+    bases = {base for _, node in classes for base in bases_of(node)}
+    said = {
+        method.name
+        for _, node in classes
+        if node.name in bases or "Protocol" in bases_of(node)
+        for method in public_methods_of(node)
+        if ast.get_docstring(method)
+    }
+
+    assert [
+        (module, node.name, method.name)
+        for module, node in classes
+        if not node.name.startswith("_")
+        for method in public_methods_of(node)
+        if not ast.get_docstring(method) and method.name not in said
+    ] == []
+
+
+def bases_of(node: ast.ClassDef) -> list[str]:
+    """Return the names of base classes, without modules and type arguments."""
+    return [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
+
+
+def public_methods_of(node: ast.ClassDef) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [
+        each
+        for each in node.body
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not each.name.startswith("_")
+    ]
+
+
 def test_ways_around_a_rule_are_counted() -> None:
     """Each is a decision somebody made, not a habit."""
     here = Path(__file__)

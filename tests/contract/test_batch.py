@@ -208,7 +208,7 @@ def begun(ask: Asking, orders: Sequence[Any]) -> Orders:
     taken = ask.service.dispatcher.take_batch(Incoming("WriteBatch", {"orders": orders}, headers))
     assert isinstance(taken, Orders)
     taken._at_once = 1
-    ask.service._engine.write_orders(taken)
+    ask.service.dispatcher._engine.write_orders(taken)
     return taken
 
 

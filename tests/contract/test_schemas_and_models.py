@@ -22,10 +22,10 @@ from pydantic import ValidationError
 from docs.kinds.make import any_manifest, written
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.kinds import API_VERSION
-from reconciler.resources.models import Model, model_with
 from reconciler.resources.normal import SHORT
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import Stage, schema_for
+from reconciler.service.operations.models import Model, model_with
 from reconciler.validation.schema import accepts, faults
 from tests.effort import cases
 from tests.unit.validation.documents import (

@@ -33,9 +33,9 @@ from reconciler.plan.snapshot import FORMAT as SNAPSHOT_FORMAT
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
 from reconciler.report.ci import findings_as_annotations, findings_as_junit, findings_as_sarif
 from reconciler.report.findings import findings_as_text
-from reconciler.resources.models import model_with
 from reconciler.resources.normal import LEFT_AS_HELD, normal_form
 from reconciler.resources.strict_json import JsonError, read_as, read_object
+from reconciler.service.operations.models import model_with
 from reconciler.state import ObservedObject, ObservedState, Resource
 from reconciler.validation.desired import judge
 from tests.drawings import plan_as_html, plan_as_json, plan_as_markdown, plan_as_text

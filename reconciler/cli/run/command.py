@@ -32,7 +32,7 @@ from reconciler.cli.run.notify import Notices
 from reconciler.cli.run.status import COMMIT
 from reconciler.cli.run.writing import Writer
 from reconciler.cli.serve import address_to_listen
-from reconciler.cli.signals import handle_with, heeded
+from reconciler.cli.signals import handle_with
 from reconciler.continuous.decision import Mode
 from reconciler.continuous.pace import TRIGGER_SECONDS
 from reconciler.errors import InterruptedRunError, LockHeldError, UsageError, writing
@@ -244,8 +244,7 @@ class _Signals:
             os.set_blocking(end, False)
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.getsignal(number) for number in heeded()}
-        handle_with(self._hear)
+        self._before = handle_with(self._hear)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -299,13 +298,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
     """Make round after round until a signal ends the run; answer requests meanwhile."""
     from reconciler.cli.run.listening import Pages, answering
     from reconciler.cli.run.page import StatusPage
-    from reconciler.service.transport.connections import (
-        Certificate,
-        ListenError,
-        address_of,
-        bind,
-        read_again,
-    )
+    from reconciler.service.transport.connections import Certificate, ListenError, address_of, bind
 
     place = address_to_listen("--listen", form.listen)
     token, page_token = _token_in(form.trigger_token_file), _token_in(form.page_token_file)
@@ -326,7 +319,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
         while not signals.stops():
             begun = time.monotonic()
             if signals.take_hangup() and tls is not None:
-                read_again(tls, LOG)  # not in the handler, which may interrupt a line of the log
+                tls.read_again(LOG)  # not in the handler, which may interrupt a line of the log
             controller.round()
             interval = form.interval or (OURS_SECONDS if controller.has_feed else ZITADEL_SECONDS)
             signals.wait_for_round(begun, interval)

@@ -141,7 +141,6 @@ class Controller:
         writer: Writer,
         notices: Notices | None = None,
     ) -> None:
-        """Take what a run works with."""
         self._notices = notices
         self._settings = settings
         self._mirror, self._commits, self._lineage = mirror, commits, lineage

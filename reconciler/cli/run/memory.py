@@ -9,8 +9,8 @@ from pathlib import Path
 from reconciler.continuous.decision import Condition
 from reconciler.continuous.notices import Known
 from reconciler.errors import LocalFileError, UsageError, writing
-from reconciler.git.mirror import COMMIT
 from reconciler.resources.files import read_start, write_private
+from reconciler.state import COMMIT
 
 _FILE = "run.json"
 _NOTICED = "noticed.json"

@@ -29,7 +29,7 @@ HTTP_STATUS: Mapping[Code, int] = {
 }
 
 
-class RefusalError(Exception):
+class Refusal(Exception):
     """The service says no.
 
     Attributes:
@@ -47,9 +47,6 @@ class RefusalError(Exception):
         self.reason = reason
         self.details: Mapping[str, str] = details
         self.http_status = HTTP_STATUS[code]
-
-
-Refusal = RefusalError  # what the glossary calls it; the suffix is the linter's
 
 
 def invalid(field: str, rule: str) -> Refusal:

@@ -43,7 +43,6 @@ class _OpenStore:
         self._connection = connection
 
     def damage(self) -> Sequence[str]:
-        """Return what SQLite itself finds wrong with the file's structure."""
         try:
             with store_errors(self._path):
                 found = [
@@ -58,11 +57,6 @@ class _OpenStore:
         return [line for line in found if line != "ok"]
 
     def backup(self, target: Path) -> None:
-        """Copy the store into a new file, durably, while it is in use.
-
-        Raises:
-            StoreError: the file exists or cannot be written.
-        """
         try:
             with temporary_file(target) as (unfinished, _):
                 files.copy_into(unfinished, self._path, self._connection)
@@ -95,15 +89,11 @@ class SqliteEventStore(_OpenStore):
 
     @contextmanager
     def transaction(self, asked: Lookups = NO_LOOKUPS) -> Iterator[SqliteTransaction]:
-        """Write: commit when the block ends, roll back when an exception leaves it.
-
-        Nothing is looked up: a look into the file costs no more alone than with others.
+        """Write. ``asked`` is not used: one look costs no more alone than with others.
 
         Raises:
-            StoreError: the store cannot be written to; nothing was.
             StoreMovedError: the path names another file; a commit that was under way may be in
                 the one that is open.
-            ConflictError: what was decided does not hold; nothing was written.
         """
         # S1 to S8 are the points of a write at which the crash tests end the process.
         with self._lock, store_errors(self._path):
@@ -139,11 +129,7 @@ class SqliteEventStore(_OpenStore):
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """Read, undisturbed by writers.
-
-        Raises:
-            StoreMovedError: the path names another file than the one that is open.
-        """
+        """Refuse with ``StoreMovedError`` if the path names another file than the open one."""
         with store_errors(self._path):
             reader = self._reader()
             try:
@@ -193,7 +179,6 @@ class SqliteEventStore(_OpenStore):
             self._connection.execute(SET_META, (name, value))
 
     def close(self) -> None:
-        """Let go of everything. A closed store is not used again."""
         with store_errors(self._path):
             while self._readers:
                 self._readers.pop().close()
@@ -215,11 +200,7 @@ class SqliteReadOnlyStore(_OpenStore):
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """Read, undisturbed by writers.
-
-        Raises:
-            StoreBusyError: a writer began just then; what was read may be torn.
-        """
+        """Read; fail with ``StoreBusyError`` if a writer began meanwhile: it may be torn."""
         with store_errors(self._path):
             self._reopen_if_written()
             self._connection.execute("BEGIN")
@@ -243,15 +224,10 @@ class SqliteReadOnlyStore(_OpenStore):
             self._fingerprint = found
 
     def transaction(self, asked: Lookups = NO_LOOKUPS) -> AbstractContextManager[SqliteTransaction]:
-        """Refuse to write.
-
-        Raises:
-            StoreReadOnlyError: always.
-        """
+        """Refuse to write, with ``StoreReadOnlyError``."""
         raise StoreReadOnlyError(f"{self._path} was opened to be read only", "Open it for writing.")
 
     def close(self) -> None:
-        """Let go of the file."""
         self._connection.close()
 
 

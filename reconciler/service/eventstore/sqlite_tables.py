@@ -85,7 +85,6 @@ class SqliteTransaction(Transaction):
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Undo what is done in the block if an exception leaves it, and only that."""
         # Savepoints never nest here, so one name will do.
         self._write("SAVEPOINT one")
         try:
@@ -99,7 +98,6 @@ class SqliteTransaction(Transaction):
         self._write("RELEASE one")
 
     def head(self, organization: str) -> Head:
-        """Return where an organization's chain ends; of none yet, the first head."""
         return self._heads.get(organization) or super().head(organization)
 
     def _head_for(self, stream: StreamAt) -> Head:
@@ -136,11 +134,9 @@ class SqliteTransaction(Transaction):
         self._write(REMOVE[table.name], table.known_in(row))
 
     def clear_objects(self) -> None:
-        """Remove every object, to make them anew from the events."""
         self._write(CLEAR_OBJECTS)
 
     def expire(self, now: int) -> None:
-        """Drop records, seals and short tokens whose time has come."""
         self._write(EXPIRE_PASSES, (now,))
         # Each step removes what only the one before it can have set free. Most commits do none.
         if self._write(IS_OWED_TOO_LONG, (now,)).fetchone():

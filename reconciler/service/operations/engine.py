@@ -95,7 +95,8 @@ class Engine:
     def run(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Carry out calls in their order; those that write share one commit.
 
-        A call that is refused leaves no trace and keeps no other from being carried out.
+        A call that is refused leaves no trace and keeps no other from being carried out. When this
+        returns, what was written is durable.
 
         Raises:
             StoreError: the store failed; nothing was written.

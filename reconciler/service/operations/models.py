@@ -1,42 +1,106 @@
-"""Requests as models: fields in, a checked request out, or a refusal that names the field."""
+"""Requests as pydantic models: fields in, a checked request out, or a refusal that names the field.
+
+The models are made from the declarations of the kinds. Nothing else needs them, since pydantic
+takes longer to load than an unchanged plan takes to make.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, Union, cast
 
-from pydantic import ValidationError, create_model
+import pydantic
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic.alias_generators import to_camel
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import NO_NUL, Field, format_duration
-from reconciler.resources.models import Model, definition
+from reconciler.resources.fields import Form as FieldForm
 from reconciler.resources.normal import normal_form
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.form import Asked, Fixed, Form, FormField
 from reconciler.service.operations.request import shown
 
 _literal = cast("Any", Literal)  # whose words are known at run time only
+_union = cast("Any", Union)
+
+
+class Model(BaseModel):
+    """Fields of a request or a spec: frozen, closed, camelCase outside.
+
+    Unknown fields are refused: a misspelt field that is ignored looks, to its author, like a
+    change that was applied. Types are strict for the same reason: ``devMode: "yes"`` is a
+    mistake, not true.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=False,
+        validate_by_alias=True,
+    )
 
 
 @cache
 def model_of(form: Form) -> type[Model]:
     """Return the model of a form."""
-    return _model(*form.of_kind, *form.others)
+    return model_with("Request", (*form.of_kind, *form.others))
 
 
-def _model(*fields: FormField, about: str | None = None) -> type[Model]:
+def model_with(name: str, fields: Iterable[FormField], about: str | None = None) -> type[Model]:
+    """Return a model with some fields."""
     described: dict[str, Any] = {
-        field.name: definition(field) if isinstance(field, Field) else _fixed(field)
+        field.name: (_type_of(field), _described(field))
+        if isinstance(field, Field)
+        else _fixed(field)
         for field in fields
     }
-    return create_model("Request", __base__=Model, __doc__=about, **described)
+    return create_model(name, __base__=Model, __doc__=about, **described)
+
+
+def _type_of(field: Field) -> Any:
+    if field.form is FieldForm.FLAG:
+        return bool
+    if field.form is FieldForm.VARIANT:
+        return _union[tuple(_variant(name, texts) for name, texts in field.variants.items())]
+    # A limit of 0 means none here; pydantic would enforce it.
+    limits = pydantic.Field(
+        min_length=field.shortest or None, max_length=field.longest or None, pattern=field.pattern
+    )
+    one: Any = _literal[field.words] if field.words else Annotated[str, limits]
+    # Python values of a request are lists, which a strict tuple would refuse.
+    many = pydantic.Field(strict=False, max_length=field.most or None)
+    return Annotated[tuple[one, ...], many] if field.python_type is list else one
+
+
+def _variant(name: str, texts: Iterable[Field]) -> type[Model]:
+    fields: dict[str, Any] = {name: (model_with(name, texts), ...)}
+    return create_model(name, __base__=Model, **fields)
+
+
+def _described(field: Field) -> Any:
+    default: Any = field.default
+    if default is None:
+        default = ...  # required
+    elif isinstance(default, list):
+        default = tuple(default)  # a model shares its defaults, so they must not change
+    # The alias is explicit: ``to_camel`` would change the name of a trigger.
+    return pydantic.Field(
+        default,
+        alias=field.name,
+        description=field.about or None,
+        examples=[*field.examples] or None,
+    )
 
 
 def _fixed(field: Fixed) -> tuple[Any, Any]:
     if isinstance(field.value, dict):
-        part = _model(*(Fixed(*each) for each in field.value.items()), about=field.about)
+        parts = (Fixed(*each) for each in field.value.items())
+        part = model_with("Request", parts, field.about)
         return part, part()
     # Of type None: only null is accepted.
     return None if field.value is None else _literal[field.value], field.value

@@ -22,11 +22,19 @@ class Seals(Protocol):
     """Seals secrets with a key that is not in the store."""
 
     def seal(self, secrets: Sequence[Secret | None]) -> bytes:
-        """Return secrets in one sealed piece. None keeps the place of a removed secret."""
+        """Return secrets in one sealed piece. None keeps the place of a removed secret.
+
+        Raises:
+            StoreError: there is no key, or it cannot be read or made.
+        """
         ...
 
     def open(self, sealed: bytes) -> Sequence[Secret | None] | None:
-        """Return the secrets of a sealed piece; None if there is no key that opens it."""
+        """Return the secrets of a sealed piece; None if there is no key that opens it.
+
+        Raises:
+            StoreError: the key cannot be read.
+        """
         ...
 
 
@@ -123,7 +131,6 @@ class LeaseClock:
         self._lock = Lock()
 
     def __call__(self) -> int:
-        """Return the time."""
         return self._steady() + self._ahead
 
     def after(self, met: int) -> int:

@@ -220,7 +220,7 @@ class Certificate:
         Raises:
             ListenError: they cannot be used.
         """
-        self.chain, self._key = chain, key
+        self._chain, self._key = chain, key
         self.context = tls_context(chain, key)
 
     def following(self) -> ssl.SSLContext:
@@ -229,7 +229,7 @@ class Certificate:
         Each handshake moves on to the context of that moment. OpenSSL asks also where a client
         names no host.
         """
-        entry = tls_context(self.chain, self._key)
+        entry = tls_context(self._chain, self._key)
 
         def move(connection: ssl.SSLObject, _name: str | None, _entry: ssl.SSLContext) -> None:
             connection.context = self.context
@@ -237,23 +237,14 @@ class Certificate:
         entry.sni_callback = move
         return entry
 
-    def reload(self) -> None:
-        """Read the files again.
-
-        Raises:
-            ListenError: they cannot be used; the certificate stays as it is.
-        """
-        self.context = tls_context(self.chain, self._key)
-
-
-def read_again(certificate: Certificate, log: logging.Logger) -> None:
-    """Read the files of a certificate again, and log the result."""
-    try:
-        certificate.reload()
-    except ListenError as failure:
-        log.warning("the certificate stays as it is: %s. %s", failure.problem, failure.remedy)
-    else:
-        log.info("the certificate %s was read again", certificate.chain)
+    def read_again(self, log: logging.Logger) -> None:
+        """Read the files again, and log the result; what cannot be used changes nothing."""
+        try:
+            self.context = tls_context(self._chain, self._key)
+        except ListenError as failure:
+            log.warning("the certificate stays as it is: %s. %s", failure.problem, failure.remedy)
+        else:
+            log.info("the certificate %s was read again", self._chain)
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:

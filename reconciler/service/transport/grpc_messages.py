@@ -65,14 +65,12 @@ class MessageBody(Body):
 
     @property
     def weight(self) -> int:
-        """Return the bytes of the place that it needs though it is small, or 0."""
         if self._is_compressed:
             return 0 if self._stays_small() else DENSE * self.longest
         return DENSE * len(self.read) if len(self.read) > SMALL_MESSAGE else 0
 
     @property
     def large_weight(self) -> int:
-        """Return the bytes of the place that it needs where it is not small."""
         return DENSE * (self.longest if self._is_compressed else self.length or self.longest)
 
     def _stays_small(self) -> bool:

@@ -373,11 +373,7 @@ class Http2Protocol(asyncio.Protocol):
         said = self._engine.remote_settings
         for unknown in said.keys() - SETTINGS_KNOWN:
             del said[unknown]
-        self._send_unsent()
-
-    def widen(self, _: WindowUpdated) -> None:
-        """Send on, now that the peer takes more."""
-        self._send_unsent()
+        self.widen()
 
     # -- calls -------------------------------------------------------------------------------
 
@@ -580,7 +576,8 @@ class Http2Protocol(asyncio.Protocol):
             self._answered(stream)
         stream.wake_writer()
 
-    def _send_unsent(self) -> None:
+    def widen(self, _: WindowUpdated | None = None) -> None:
+        """Send on, now that the peer takes more."""
         for stream in [*self._unsent.values()]:
             self.send_content(stream)
 
@@ -643,7 +640,7 @@ class Http2Protocol(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Go on writing and reading."""
         self._is_writable = True
-        self._send_unsent()
+        self.widen()
         self._flush_soon()
         self._go_on()
 
@@ -782,15 +779,12 @@ class Stream:
         self._writing: asyncio.Future[None] | None = None  # until the caller takes some
 
     def has_left(self) -> bool:
-        """Return whether the caller has given the call up."""
         return self._is_over
 
     def drop(self) -> None:
-        """End the call: its answer is not taken, and others need the room."""
         self._connection.drop(self)
 
     def judged(self, *, is_known: bool) -> None:
-        """Note whether the call has a valid token."""
         self._connection.judged(self, is_known=is_known)
 
     async def receive(self) -> Message:

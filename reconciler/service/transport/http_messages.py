@@ -80,16 +80,13 @@ def is_grpc(scope: Scope) -> bool:
     )
 
 
-class HttpRefusalError(Refusal):
+class HttpRefusal(Refusal):
     """A refusal for which HTTP has a status of its own."""
 
     def __init__(self, status: int, code: Code, message: str, reason: str, allow: str = "") -> None:
         super().__init__(code, message, reason)
         self.http_status = status
         self.allow = allow
-
-
-HttpRefusal = HttpRefusalError  # as Refusal is named: the suffix is the linter's
 
 
 class HttpAnswer(NamedTuple):

@@ -84,15 +84,12 @@ class StrictProtocol(HttpToolsProtocol):
             self._place.leave()
 
     def has_left(self) -> bool:
-        """Return whether the caller has closed its side of the connection."""
         return self._has_left
 
     def drop(self) -> None:
-        """End the connection: its answer is not taken, and others need the room."""
         self.transport.abort()
 
     def judged(self, *, is_known: bool) -> None:
-        """Note whether a request had a valid token."""
         if is_known and self._place is not None:
             self._place.is_known = True
 

@@ -100,7 +100,7 @@ class ZitadelClient:
         self.batch_size = batch_size
         self._wire = wire
         self._address = address
-        self._lock = lock
+        self._lock, self.release = lock, lock.release
         self._delays = patience or ListDelays()
         self._instance = ""
         self._own_project = ""
@@ -199,26 +199,21 @@ class ZitadelClient:
         return any(each.spec.get(name) for each in held for name in new[each.ref.kind]) or None
 
     def organizations(self) -> Sequence[str]:
-        """Return every organization that the caller may see."""
         return self._organizations.visible()
 
     def history(self, object_id: str) -> Sequence[ObjectEvent]:
-        """Refuse, because the service keeps no history."""
         raise no_history()
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
-        """Refuse: a ZITADEL does not report them."""
         raise no_history()
 
     def heads(self) -> None:
         """Return None: a ZITADEL has no feed."""
 
     def observe_at(self, moments: Mapping[str, int]) -> ObservedState:
-        """Refuse: a ZITADEL does not answer what it held."""
         raise no_history()
 
     def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
-        """Refuse: a ZITADEL has no feed."""
         raise no_history()
 
     def trees(self) -> None:
@@ -230,10 +225,6 @@ class ZitadelClient:
 
     def renew(self) -> None:
         """Stay the one writer: the lock does not run out."""
-
-    def release(self) -> None:
-        """Stop being the one writer."""
-        self._lock.release()
 
     def write(self, orders: Sequence[Order], context: Context) -> Sequence[Written | ServiceError]:
         """Carry out independent orders, those of one project or organization in turn."""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.manifests import commit_of, revision_of
+from reconciler.cli.git import commit_of
+from reconciler.cli.manifests import revision_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 OTHER = "f" * 40

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.continuous.heal import CONTESTED, Heal, heal_of
+from reconciler.plan.digest import hash_of
 from reconciler.plan.drift import find_drift
 from reconciler.plan.model import Plan, ref_of
 from reconciler.plan.planner import build_plan
-from reconciler.plan.undone import value_digest
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.undone import Undone
@@ -173,7 +173,7 @@ def test_a_heal_keeps_the_blocks_of_the_whole_plan() -> None:
 
 def test_what_an_undo_took_back_is_left_and_stops_nothing_else() -> None:
     default = declared(GREET)
-    mark = Undone("run-2", "run-1", "", {"timeout": value_digest(default.spec["timeout"])})
+    mark = Undone("run-2", "run-1", "", {"timeout": hash_of(default.spec["timeout"])})
     undone = replace(held(GREET, an_action(timeout="1s"), **BY_ANA), undone=mark)
     changed = held(WEB, an_application(devMode=True), **BY_ANA)
 

@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 
 from reconciler.plan.diff import NAME
+from reconciler.plan.digest import hash_of
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan
 from reconciler.plan.planner import build_plan
-from reconciler.plan.undone import ITSELF, UNDONE, spec_digest, undone_values, value_digest
+from reconciler.plan.undone import ITSELF, UNDONE, undone_values
 from reconciler.resources.ref import Kind
 from reconciler.resources.undone import Undone, undone_of_text, undone_text
 from tests.builders import GREET, HOUSE, OWNERS, a_ref, an_action, declared, desired, held, observed
 
-MARK = Undone("run-2", "run-1", "logins failed", {"timeout": value_digest("5s")})
+MARK = Undone("run-2", "run-1", "logins failed", {"timeout": hash_of("5s")})
 
 
 def plan_of(timeout: str, mark: Undone | None, *redo: str) -> Plan:
@@ -58,7 +59,7 @@ def test_the_block_names_undo_reason_and_flag() -> None:
 def test_an_undone_create_is_blocked_if_it_is_the_same(timeout: str, expected: list[str]) -> None:
     resource = declared(GREET, an_action(timeout=timeout))
     same = declared(GREET, an_action(timeout="5s")).spec
-    mark = MARK._replace(values={ITSELF: spec_digest(same)})
+    mark = MARK._replace(values={ITSELF: hash_of(same)})
     state = replace(observed(*HOUSE), undone={GREET.folded: mark})
 
     assert codes(build_plan(desired(*OWNERS, resource), state)) == expected
@@ -69,7 +70,7 @@ def test_the_create_of_a_name_that_was_taken_back_is_blocked(
     pins: tuple[str, ...], expected: list[str]
 ) -> None:
     """Unless another manifest has the id: then it is no rename without one."""
-    mark = MARK._replace(values={NAME: value_digest("welcome")})
+    mark = MARK._replace(values={NAME: hash_of("welcome")})
     state = observed(*HOUSE, replace(held(GREET, object_id="1"), undone=mark))
     made = declared(a_ref(Kind.ACTION, "welcome"))
     others = [declared(a_ref(Kind.ACTION, "hello"), pinned_id=pin) for pin in pins]
@@ -80,7 +81,7 @@ def test_the_create_of_a_name_that_was_taken_back_is_blocked(
 def test_an_undoing_update_takes_back_what_is_held() -> None:
     (change,) = plan_of("5s", None).changes
 
-    assert undone_values(change) == {"timeout": value_digest("1s")}
+    assert undone_values(change) == {"timeout": hash_of("1s")}
 
 
 def test_a_field_that_was_absent_leaves_a_mark() -> None:
@@ -92,7 +93,7 @@ def test_a_field_that_was_absent_leaves_a_mark() -> None:
 
     values = undone_values(change)
 
-    assert values == {"timeout": value_digest(None)}
+    assert values == {"timeout": hash_of(None)}
     back = replace(said, spec={**bare, "timeout": None})
     undone = replace(held(GREET, an_action(timeout="1s")), undone=MARK._replace(values=values))
     assert codes(build_plan(desired(*OWNERS, back), observed(*HOUSE, undone))) == [UNDONE]

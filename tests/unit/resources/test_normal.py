@@ -14,9 +14,9 @@ from reconciler.kinds.fields import KINDS
 from reconciler.resources import normal
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE, fields_taken
 from reconciler.resources.fields import Form
-from reconciler.resources.models import model_with
 from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD, normal_form, without_idle
 from reconciler.resources.ref import Kind
+from reconciler.service.operations.models import model_with
 from tests.effort import cases
 from tests.rows import each_row
 

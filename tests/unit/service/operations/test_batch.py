@@ -294,7 +294,7 @@ def test_a_batch_is_its_orders_sent_one_after_the_other(
         taken = write_batch(Request("WriteBatch", {"orders": named}, caller=ADMIN), operation_of)
         while not taken.are_done:
             taken._at_once = at_once
-            batched.service._engine.write_orders(taken)
+            batched.service.dispatcher._engine.write_orders(taken)
         answers = taken.answer()["answers"]
 
         assert shown(batched, answers) == shown(single, alone(single, orders))
