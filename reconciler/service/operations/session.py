@@ -39,7 +39,6 @@ from reconciler.service.operations.texts import (
     Encoded,
     View,
     is_too_long,
-    listed,
     longest_text,
     whole,
 )
@@ -102,7 +101,7 @@ class Reading:
             Refusal: the objects are too long for one answer.
         """
         if self.request.as_text:
-            return listed(self._texts(view, keys))
+            return Encoded(self._texts(view, keys))
         return list(self._views(view, keys))
 
     def shown_alone(self, member: str, view: View, row: ObjectRow) -> Answer:
