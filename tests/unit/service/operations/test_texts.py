@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.kinds.oidc_application.operations import app_view
+from reconciler.resources.secret import Secret
 from reconciler.service.build import IdentityService
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import ObjectRow
@@ -25,6 +26,7 @@ from reconciler.service.operations.texts import (
     longest_text,
 )
 from tests.memory_store import open_memory
+from tests.rows import each_row
 from tests.running import Known, furnish
 
 CONTEXT = '{"tree":"shop \\"é\\"","critical":true,"preventDelete":true,"reason":"\\u0001"}'
@@ -318,3 +320,28 @@ def test_a_list_of_texts_is_one_text(count: int) -> None:
     answer = {"before": 1, "list": texts, "after": "\u00e9"}
     said = b'{"before":1,"list":%b,"after":"\xc3\xa9"}' % list_of_them
     assert answer_bytes(answer) == said
+
+
+@each_row(
+    "value",
+    [
+        (
+            {
+                "name": '"\\/\x00\x08\x1f\x7f\u00e9\u2028\U0001f600',
+                "n": [None, True, -(2**63), 2**64 - 1],
+            }
+        ),
+        ({"context": {"of": 2**64, "and": -(10**40)}}),
+        ({"a": {}, "b": [], "c": ""}),
+    ],
+)
+def test_json_is_that_of_the_standard_library(value: dict[str, Any]) -> None:
+    """Whichever encoder is fast enough: also for numbers of more than 64 bits."""
+    expected = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+    assert json_bytes(value).decode() == expected
+
+
+def test_no_secret_becomes_json_by_accident() -> None:
+    with pytest.raises(TypeError):
+        json_bytes({"clientSecret": Secret("s3cret")})
