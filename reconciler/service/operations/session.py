@@ -246,9 +246,9 @@ class Writing(Reading):
         """End the mark of an undo that removed an object of this name."""
         if row.kind == Kind.ORGANIZATION:
             return
-        key = _key_of(row)
         if UNMADE in self.owner(Kind.ORGANIZATION, row.organization).marks:
             owner = self.object(Kind.ORGANIZATION, row.organization)
+            key = _key_of(row)
             if key in json.loads(owner.marks).get(UNMADE, ()):
                 self.change(owner, [ObjectRemade(Kind.ORGANIZATION, key)])
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from enum import IntEnum, auto
 from functools import partial
 from itertools import islice
 from operator import itemgetter
@@ -61,7 +61,7 @@ ENDING = Refusal(Code.UNAVAILABLE, "the service is about to stop; ask again", "s
 LEFT = Refusal(Code.UNAVAILABLE, "the caller closed its connection", "service.left")
 
 
-class Turn(Enum):
+class Turn(IntEnum):  # whose hash, unlike that of an Enum, takes no call of Python
     """Locks of writers: one holder at a time, in the order in which they came."""
 
     CALLER = auto()  # batches of one caller, by its account
@@ -171,11 +171,12 @@ class Batcher:
         self._enqueue(job, name, key)
         try:
             return await job.done
-        finally:
-            # Its caller may have left before its turn, in any of the queues that it can be in.
+        except BaseException:
+            # Its caller left, perhaps before its turn, in any of the queues that it can be in.
             for each in (key, SHARED, (Turn.WRITE, name)):
                 if queue := self._queues.get(each):
                     queue.waiting.pop(job, None)
+            raise
 
     def _is_apart(self, name: str) -> bool:
         """Return whether writes of a queue go on alone."""
