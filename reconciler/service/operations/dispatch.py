@@ -38,9 +38,8 @@ from reconciler.service.operations.request import (
     Request,
     bearer_token,
     caller_key,
+    header_values,
     organization_named,
-    read_call,
-    request_of,
 )
 from reconciler.service.operations.table import needs_token, writes
 from reconciler.service.operations.texts import EncodedAnswer
@@ -338,10 +337,16 @@ class Dispatcher:
             caller = self._caller(call, view, known)
             if isinstance(call.fields, Refusal):
                 return call.fields
-            asked = read_call(call.operation, call.fields, call.headers)
+            return Request(
+                call.operation,
+                call.fields,
+                caller=caller,
+                as_text=call.as_text,
+                encode=call.encode,
+                **header_values(call.headers),
+            )
         except Refusal as refusal:
             return refusal
-        return request_of(asked, caller, as_text=call.as_text, encode=call.encode)
 
     def _caller(self, call: Incoming, view: Snapshot | None, known: dict[bytes, Caller]) -> Caller:
         """Return the caller of a call; without a view one that was known before.
