@@ -8,9 +8,9 @@ whichever server made the change.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
 from reconciler.service.domain.refusal import invalid
@@ -25,6 +25,7 @@ MAX_PAGE_BYTES = 8 << 20
 """Of the objects of any other page, which is whole or refused."""
 READ_AT_ONCE = 16  # objects; each may be as large as a request
 ENVELOPE_BYTES = 4 << 10  # of a view beside the spec: name, details, problems of compliance
+_NO_TEXTS: Mapping[ObjectKey, bytes] = MappingProxyType({})
 ENTRY_BYTES = 400  # a key with its id and sequence, and its place in a dictionary
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
@@ -168,7 +169,7 @@ class Texts:
 
     def __init__(self, limit: int = MAX_TEXTS_BYTES) -> None:
         # By the id and sequence of the object: of each view, and of each encoding of whole answers.
-        self._texts: defaultdict[View | Encode, dict[ObjectKey, bytes]] = defaultdict(dict)
+        self._texts: dict[View | Encode, dict[ObjectKey, bytes]] = {}
         self._limit = limit
         self._bytes = 0
         self._lock = Lock()
@@ -181,7 +182,7 @@ class Texts:
         Objects whose texts are not cached are looked up, a few at a time.
         """
         # A page has hundreds of objects, so that this is the hottest place of every list.
-        known = list(map(self._texts[view].get, keys))
+        known = list(map(self._of(view).get, keys))
         if None not in known:
             yield cast("list[bytes]", known)
             return
@@ -195,14 +196,14 @@ class Texts:
 
         ``encode`` belongs to one transport, and to operations that show an object in one way.
         """
-        body = self._texts[encode].get((row.id, row.sequence))
+        body = self._of(encode).get((row.id, row.sequence))
         if body is None:
             body = encode(answer())
             self._keep(encode, row, body)
         return EncodedAnswer(body)
 
     def _of_part(self, view: View, keys: Sequence[ObjectKey], look_up: LookUp) -> Sequence[bytes]:
-        known = list(map(self._texts[view].get, keys))
+        known = list(map(self._of(view).get, keys))
         missing = [key[0] for key, text in zip(keys, known, strict=True) if text is None]
         rows = {row.id: row for row in look_up(missing)} if missing else {}
         return [
@@ -221,7 +222,13 @@ class Texts:
         with self._lock:
             size = len(text) + ENTRY_BYTES
             # All go at once: that is seldom, and what is asked for again is soon made again.
-            if self._bytes + size > self._limit:
-                self._texts, self._bytes = defaultdict(dict), 0
+            if self._bytes + size + ENTRY_BYTES > self._limit:
+                self._texts, self._bytes = {}, 0
+            if shown_by not in self._texts:  # some callers have an encoding for each call
+                self._texts[shown_by] = {}
+                self._bytes += ENTRY_BYTES
             self._texts[shown_by][row.id, row.sequence] = text
             self._bytes += size
+
+    def _of(self, shown_by: View | Encode) -> Mapping[ObjectKey, bytes]:
+        return self._texts.get(shown_by, _NO_TEXTS)

@@ -171,12 +171,11 @@ class Batcher:
         self._enqueue(job, name, key)
         try:
             return await job.done
-        except BaseException:
-            # Its caller left, perhaps before its turn, in any of the queues that it can be in.
+        finally:
+            # Its caller may have left before its turn, in any of the queues that it can be in.
             for each in (key, SHARED, (Turn.WRITE, name)):
                 if queue := self._queues.get(each):
                     queue.waiting.pop(job, None)
-            raise
 
     def _is_apart(self, name: str) -> bool:
         """Return whether writes of a queue go on alone."""

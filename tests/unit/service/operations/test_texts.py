@@ -189,6 +189,22 @@ def test_texts_keep_to_their_limit() -> None:
     assert looked.ids.count("0") == 2
 
 
+@pytest.mark.parametrize("length", [1, LONGEST_KEPT + 1])
+def test_encodings_that_come_once_take_no_room_for_long(length: int) -> None:
+    """Such as those of pages for people, each of which shows something else of an object."""
+    texts, most = Texts(limit=10 * ENTRY_BYTES), 10
+
+    for _ in range(10 * most):
+
+        def encode(_: dict[str, Any]) -> bytes:
+            return b"x" * length
+
+        texts.of_answer(encode, _row("1"), dict)
+
+        assert len(texts._texts) <= most
+    assert texts._bytes <= 10 * ENTRY_BYTES
+
+
 def test_a_listing_of_large_objects_is_cut_and_goes_on_from_there(
     monkeypatch: pytest.MonkeyPatch, service: IdentityService
 ) -> None:
