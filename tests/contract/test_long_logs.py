@@ -15,7 +15,12 @@ from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.operations import history
 from reconciler.service.operations.commit import answered
 from reconciler.service.operations.runtime import Batch
-from reconciler.service.operations.texts import MAX_LIST_BYTES, READ_AT_ONCE, json_bytes
+from reconciler.service.operations.texts import (
+    MAX_LIST_BYTES,
+    READ_AT_ONCE,
+    answer_bytes,
+    json_bytes,
+)
 from tests.unit.service.asking import Asking
 
 LONG = 200_000  # characters of one version of an application
@@ -93,7 +98,7 @@ def test_a_history_as_text_is_the_same(ask: Asking) -> None:
 
     assert isinstance(plain, dict)
     assert isinstance(text, dict)
-    assert b"".join(text["events"]) == json_bytes(plain["events"])
+    assert answer_bytes(text) == json_bytes(plain)
     assert text["next"] == plain["next"] != ""
 
 

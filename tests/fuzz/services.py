@@ -16,7 +16,7 @@ from reconciler.service.eventstore import sqlite_files
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.operations.engine import Engine
-from reconciler.service.operations.request import read_call, request_of
+from reconciler.service.operations.request import Request, header_values
 from reconciler.service.operations.runtime import Identifiers, LeaseClock, Runtime
 from reconciler.service.operations.table import operations
 from reconciler.service.projections.maintenance import verify
@@ -76,7 +76,7 @@ class Story:
         """Carry out a call as ADMIN; whatever it raises but a refusal is a defect."""
         headers, self._headers = self._headers, {}
         try:
-            request = request_of(read_call(operation, fields, headers), ADMIN)
+            request = Request(operation, fields, caller=ADMIN, **header_values(headers))
         except Refusal as refusal:
             return refusal
         (answer,) = self._engine.run([request])

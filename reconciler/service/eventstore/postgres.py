@@ -15,7 +15,6 @@ from time import monotonic
 from typing import TypeVar
 
 import psycopg
-from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from reconciler.resources.process import crashpoint
@@ -346,9 +345,8 @@ class PostgresEventStore(PostgresReadOnlyStore):
 
 
 def _give_back(pool: Pool, connection: BoundedConnection) -> None:
-    if connection.info.transaction_status != TransactionStatus.IDLE:
-        with suppress(psycopg.Error):
-            connection.execute("ROLLBACK")
+    with suppress(psycopg.Error):
+        connection.rollback()
     pool.putconn(connection)
 
 

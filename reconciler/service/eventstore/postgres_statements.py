@@ -157,7 +157,9 @@ class View(Snapshot):
     """
 
     def __init__(self, connection: Connection) -> None:
-        super().__init__(partial(run, connection), DIALECT)
+        # One cursor for all statements, each of which is fetched at once: a cursor of its own would
+        # cost a statement as much again as to run it.
+        super().__init__(partial(run, connection.cursor()), DIALECT)
         self._known: dict[Sequence[str], Any] = {}
 
     def _row(self, table: Table, *key: str) -> Any:
@@ -174,10 +176,10 @@ class View(Snapshot):
 
 
 def run(
-    connection: Connection, statement: str, values: Sequence[object]
+    runner: Connection | psycopg.Cursor[TupleRow], statement: str, values: Sequence[object]
 ) -> psycopg.Cursor[TupleRow]:
     """Run a statement of both stores."""
-    return connection.execute(in_postgres(statement), values)
+    return runner.execute(in_postgres(statement), values)
 
 
 LOCKED = {tables.LEASES.name, tables.SEALS.name}

@@ -12,7 +12,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 
 from reconciler.resources.secret import Secret
@@ -35,6 +35,7 @@ _ADMINS = frozenset({"org.create", "token.list", "token.write", "trust.manage"})
 _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
+@cache
 def least_role(permission: str) -> Role:
     """Return the first role that has a permission; the empty permission is every role's."""
     if not permission or permission.endswith(".read"):

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from reconciler.service.domain.refusal import Code, Refusal, store_unusable
@@ -30,7 +30,6 @@ from reconciler.service.operations.callers import (
     Caller,
     Role,
     caller_of,
-    token_hash,
     unauthenticated,
 )
 from reconciler.service.operations.engine import Engine
@@ -39,9 +38,8 @@ from reconciler.service.operations.request import (
     Request,
     bearer_token,
     caller_key,
+    header_values,
     organization_named,
-    read_call,
-    request_of,
 )
 from reconciler.service.operations.table import needs_token, writes
 from reconciler.service.operations.texts import EncodedAnswer
@@ -59,7 +57,7 @@ OUT_OF_RESOURCES = Refusal(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Incoming:
     """One call as a transport took it in.
 
@@ -73,6 +71,7 @@ class Incoming:
         has_left: Returns whether its caller has gone away. Only batches ask: other calls are short.
         delivery: Ends once the network has taken the answer, or the caller went away.
         drop: Ends the delivery, because others need the room of an answer that is not taken.
+        caller: Hash of its token, by which the calls of a caller are counted; see ``caller_key``.
     """
 
     operation: str
@@ -83,6 +82,10 @@ class Incoming:
     has_left: Callable[[], bool] = lambda: False
     delivery: ExitStack | None = None
     drop: Callable[[], None] = lambda: None
+    caller: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.caller = caller_key(self.headers)
 
 
 class Received(NamedTuple):
@@ -207,7 +210,7 @@ class Dispatcher:
         """
         if named := organization_named(call.headers):
             return named
-        caller = self._callers.get(caller_key(call.headers))
+        caller = self._callers.get(call.caller)
         return caller.only_organization if caller else ""
 
     def is_ready(self) -> bool:
@@ -248,7 +251,7 @@ class Dispatcher:
         if any(map(_may_write, calls)):
             return self._written(calls, is_shared=is_shared)
         with self._store.snapshot() as view:
-            known: dict[str, Caller] = {}
+            known: dict[bytes, Caller] = {}
             # Lazy: a read that must wait for its next turn is checked again then.
             requests = (self._request(call, view, known) for call in calls)
             answers = self._read(view, zip(calls, requests, strict=True))
@@ -288,14 +291,14 @@ class Dispatcher:
         judged = self._requests(calls, None)
         if any(isinstance(each, Refusal) for each in judged):
             with self._store.snapshot() as view:
-                view.hold_tokens({caller_key(call.headers) for call in calls})
+                view.hold_tokens({call.caller for call in calls})
                 judged = self._requests(calls, view)
         return judged
 
     def _requests(
         self, calls: Sequence[Incoming], view: Snapshot | None
     ) -> list[Request | Refusal]:
-        known: dict[str, Caller] = {}
+        known: dict[bytes, Caller] = {}
         return [self._request(call, view, known) for call in calls]
 
     def _orders(self, call: Incoming) -> Orders | Received:
@@ -328,18 +331,24 @@ class Dispatcher:
             yield received
 
     def _request(
-        self, call: Incoming, view: Snapshot | None, known: dict[str, Caller]
+        self, call: Incoming, view: Snapshot | None, known: dict[bytes, Caller]
     ) -> Request | Refusal:
         try:
             caller = self._caller(call, view, known)
             if isinstance(call.fields, Refusal):
                 return call.fields
-            asked = read_call(call.operation, call.fields, call.headers)
+            return Request(
+                call.operation,
+                call.fields,
+                caller=caller,
+                as_text=call.as_text,
+                encode=call.encode,
+                **header_values(call.headers),
+            )
         except Refusal as refusal:
             return refusal
-        return request_of(asked, caller, as_text=call.as_text, encode=call.encode)
 
-    def _caller(self, call: Incoming, view: Snapshot | None, known: dict[str, Caller]) -> Caller:
+    def _caller(self, call: Incoming, view: Snapshot | None, known: dict[bytes, Caller]) -> Caller:
         """Return the caller of a call; without a view one that was known before.
 
         Raises:
@@ -347,11 +356,12 @@ class Dispatcher:
         """
         if not needs_token(call.operation):
             return ANYBODY
+        caller = known.get(call.caller)
+        if caller is not None:
+            return caller
         token = bearer_token(call.headers)
-        if token in known:
-            return known[token]
         if view is None:
-            caller = self._callers.get(token_hash(token))
+            caller = self._callers.get(call.caller)
             if caller is None:
                 raise unauthenticated("the token is not known yet")
         else:
@@ -359,7 +369,7 @@ class Dispatcher:
             if len(self._callers) >= MOST_CALLERS:
                 self._callers = {}
             self._callers[caller.token] = caller
-        known[token] = caller
+        known[call.caller] = caller
         return caller
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -276,41 +276,38 @@ def expected_lookups(requests: Sequence[Request]) -> Lookups:
     The guesses serve speed alone. Nothing has been checked yet, so what no store could hold is
     left out. Organizations are locked, so they are named for those who may write there only.
     """
+    organizations, objects = set[str](), set[str]()
+    records, names = set[tuple[str, str]](), set[tuple[str, str]]()
+    for request in requests:
+        organization = request.organization or request.caller.only_organization
+        if _may_write(request, organization):
+            organizations.add(organization)
+        key = request.idempotency_key
+        if key and _can_be(key):
+            records.add((request.caller.account, key))
+        ids = (organization, *map(request.fields.get, _ID_FIELDS & request.fields.keys()))
+        parents = {each for each in ids if isinstance(each, str) and _can_be(each)}
+        objects |= parents
+        name = request.fields.get("name")
+        if isinstance(name, str) and _can_be(name):  # in one of these objects, or in none
+            names.update((parent, fold(name)) for parent in parents or ("",))
     return Lookups(
-        organizations=frozenset(filter(is_id, _written(requests))),
-        records=frozenset(
-            (request.caller.account, request.idempotency_key)
-            for request in requests
-            if request.idempotency_key and _can_be(request.idempotency_key)
-        ),
-        objects=frozenset(filter(_can_be, chain.from_iterable(map(_objects, requests)))),
-        names=frozenset(chain.from_iterable(map(_names, requests))),
-        events=len(requests),
+        frozenset(organizations),
+        frozenset(records),
+        frozenset(objects),
+        frozenset(names),
+        len(requests),
     )
 
 
-def _written(requests: Sequence[Request]) -> Iterator[str]:
-    """Yield the organizations that calls name, of callers who may make these calls there."""
-    for request in requests:
-        with suppress(Refusal):
-            permitted(request)
-            named = request.organization or request.caller.only_organization
-            if request.caller.sees(named):
-                yield named
-
-
-def _objects(request: Request) -> Iterator[str]:
-    yield request.organization or request.caller.only_organization
-    ids = map(request.fields.get, _ID_FIELDS)
-    yield from (object_id for object_id in ids if isinstance(object_id, str))
-
-
-def _names(request: Request) -> Iterator[tuple[str, str]]:
-    """Yield the places where a call may put a name: in an object, or in none."""
-    name = request.fields.get("name")
-    if isinstance(name, str) and _can_be(name):
-        parents = set(filter(_can_be, _objects(request))) or {""}
-        yield from ((parent, fold(name)) for parent in parents)
+def _may_write(request: Request, organization: str) -> bool:
+    """Return whether a caller may make a call in an organization."""
+    if not is_id(organization) or not request.caller.sees(organization):
+        return False
+    with suppress(Refusal):
+        permitted(request)
+        return True
+    return False
 
 
 def _can_be(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 from reconciler.kinds.fields import KINDS
@@ -211,7 +212,7 @@ def _limit_of(cut: Fields) -> int:
 
 
 def _list_details(total: int, keys: Sequence[ObjectKey]) -> Answer:
-    last = max([sequence for _, sequence in keys], default=0)
+    last = max(map(itemgetter(1), keys), default=0)
     return {
         "totalResult": str(total),
         "processedSequence": str(last),

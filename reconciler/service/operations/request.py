@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
+from typing import Any
 
 from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, Call
 from reconciler.resources.strict_json import JsonError, read_object
@@ -46,11 +47,9 @@ class Request(Call):
 _VALUES = attrgetter(*Call.__slots__)
 
 
-def request_of(
-    call: Call, caller: Caller, *, as_text: bool = False, encode: Encode | None = None
-) -> Request:
+def request_of(call: Call, caller: Caller) -> Request:
     """Return a call as a caller makes it."""
-    return Request(*_VALUES(call), caller=caller, as_text=as_text, encode=encode)
+    return Request(*_VALUES(call), caller=caller)
 
 
 ORGANIZATION = (HEADERS["organization"], ORGANIZATION_OF_ZITADEL)
@@ -112,24 +111,22 @@ def organization_named(headers: Headers) -> str:
     return next((values[0] for name in ORGANIZATION if (values := headers.get(name))), "")
 
 
-def read_call(operation: str, fields: Mapping[str, object], headers: Headers) -> Call:
-    """Return a call of an operation, with the values of the headers that operations know.
+def header_values(headers: Headers) -> Mapping[str, Any]:
+    """Return the values of the headers that operations know, by the attributes of a call.
 
     Raises:
         Refusal: one of them is repeated or malformed.
     """
     if _READ_HEADERS.isdisjoint(headers):  # as in most reads
-        return Call(operation, fields)
-    return Call(
-        operation,
-        fields,
-        organization=_organization(headers),
-        expected_sequence=_expected(_one(headers, HEADERS["expected_sequence"])),
-        idempotency_key=_one(headers, HEADERS["idempotency_key"]),
-        lease=_one(headers, HEADERS["lease"]),
-        context=_one(headers, HEADERS["context"]),
-        custody=_custody(headers),
-    )
+        return {}
+    return {
+        "organization": _organization(headers),
+        "expected_sequence": _expected(_one(headers, HEADERS["expected_sequence"])),
+        "idempotency_key": _one(headers, HEADERS["idempotency_key"]),
+        "lease": _one(headers, HEADERS["lease"]),
+        "context": _one(headers, HEADERS["context"]),
+        "custody": _custody(headers),
+    }
 
 
 def _one(headers: Headers, name: str) -> str:

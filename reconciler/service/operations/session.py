@@ -39,7 +39,6 @@ from reconciler.service.operations.texts import (
     Encoded,
     View,
     is_too_long,
-    listed,
     longest_text,
     whole,
 )
@@ -102,7 +101,7 @@ class Reading:
             Refusal: the objects are too long for one answer.
         """
         if self.request.as_text:
-            return listed(self._texts(view, keys))
+            return Encoded(self._texts(view, keys))
         return list(self._views(view, keys))
 
     def shown_alone(self, member: str, view: View, row: ObjectRow) -> Answer:
@@ -247,9 +246,9 @@ class Writing(Reading):
         """End the mark of an undo that removed an object of this name."""
         if row.kind == Kind.ORGANIZATION:
             return
-        key = _key_of(row)
         if UNMADE in self.owner(Kind.ORGANIZATION, row.organization).marks:
             owner = self.object(Kind.ORGANIZATION, row.organization)
+            key = _key_of(row)
             if key in json.loads(owner.marks).get(UNMADE, ()):
                 self.change(owner, [ObjectRemade(Kind.ORGANIZATION, key)])
 

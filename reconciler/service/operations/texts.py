@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
 from reconciler.service.domain.refusal import invalid
 from reconciler.service.eventstore.rows import ObjectKey, ObjectRow
+from reconciler.service.projections.objects import fast_json
 
 MAX_TEXTS_BYTES = 16 << 20
 LONGEST_KEPT = 64 << 10
@@ -24,20 +25,17 @@ MAX_PAGE_BYTES = 8 << 20
 """Of the objects of any other page, which is whole or refused."""
 READ_AT_ONCE = 16  # objects; each may be as large as a request
 ENVELOPE_BYTES = 4 << 10  # of a view beside the spec: name, details, problems of compliance
+_NO_TEXTS: Mapping[ObjectKey, bytes] = MappingProxyType({})
 ENTRY_BYTES = 400  # a key with its id and sequence, and its place in a dictionary
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 View: TypeAlias = Callable[[ObjectRow], dict[str, object]]
 Encode: TypeAlias = Callable[[dict[str, Any]], bytes]
-Name: TypeAlias = tuple[View, ObjectKey]
-"""Of a text: its view, and the id and sequence of its object."""
-AnswerName: TypeAlias = tuple[Encode, ObjectKey]
-"""Of a whole answer: its encoding, and the id and sequence of the object that it shows."""
 LookUp: TypeAlias = Callable[[Collection[str]], Sequence[ObjectRow]]
 
 
 class Encoded(tuple[bytes, ...]):
-    """Pieces of a JSON text in UTF-8, in the place of the value of a member of an answer.
+    """A list as the JSON texts of its members, in the place of the value of a member of an answer.
 
     They are joined once, with the rest of the answer: a page is long, and each copy takes memory.
     """
@@ -53,27 +51,29 @@ class EncodedAnswer(dict[str, Any]):
 
 
 def json_bytes(value: object) -> bytes:
-    """Return the JSON text of a value, in UTF-8."""
-    return _encode(value).encode()
+    """Return the JSON text of a value, in UTF-8. No answer has a number that is not whole."""
+    try:
+        return fast_json(sorts=False)(value)
+    except TypeError:  # a number of more than 64 bits, in what a context says
+        return _encode(value).encode()
 
 
 def answer_bytes(answer: Mapping[str, object]) -> bytes:
     """Return the JSON text of an answer; some members may be encoded already."""
     if not any(isinstance(value, Encoded) for value in answer.values()):
         return json_bytes(answer)
+    # Members of lists are set apart as members of objects are: one join with commas does for both.
     pieces: list[bytes] = []
     for name, value in answer.items():
-        pieces += (b",", json_bytes(name), b":")
-        pieces += value if isinstance(value, Encoded) else (json_bytes(value),)
-    pieces[0] = b"{"  # in the place of the first comma
-    return b"".join((*pieces, b"}"))
-
-
-def listed(texts: Sequence[bytes]) -> Encoded:
-    """Return the JSON list of texts."""
-    pieces = [b","] * (2 * len(texts))
-    pieces[1::2] = texts
-    return Encoded((b"[", *pieces[1:], b"]"))
+        start = len(pieces)
+        pieces += (value or (b"",)) if isinstance(value, Encoded) else (json_bytes(value),)
+        if isinstance(value, Encoded):
+            pieces[start] = b"[" + pieces[start]
+            pieces[-1] += b"]"
+        pieces[start] = json_bytes(name) + b":" + pieces[start]
+    pieces[0] = b"{" + pieces[0]
+    pieces[-1] += b"}"
+    return b",".join(pieces)
 
 
 def within(parts: Iterable[Sequence[bytes]]) -> list[bytes]:
@@ -127,7 +127,7 @@ class Page:
 
     def members(self) -> list[dict[str, Any]] | Encoded:
         """Return the members, as text if that was asked for."""
-        return listed(self._texts) if self._as_text else self._views
+        return Encoded(self._texts) if self._as_text else self._views
 
 
 def whole(parts: Iterable[Sequence[bytes]]) -> list[bytes]:
@@ -168,7 +168,8 @@ class Texts:
     """
 
     def __init__(self, limit: int = MAX_TEXTS_BYTES) -> None:
-        self._texts: dict[Name | AnswerName, bytes] = {}
+        # By the id and sequence of the object: of each view, and of each encoding of whole answers.
+        self._texts: dict[View | Encode, dict[ObjectKey, bytes]] = {}
         self._limit = limit
         self._bytes = 0
         self._lock = Lock()
@@ -180,14 +181,13 @@ class Texts:
 
         Objects whose texts are not cached are looked up, a few at a time.
         """
-        names = list(zip(repeat(view), keys))
         # A page has hundreds of objects, so that this is the hottest place of every list.
-        known = list(map(self._texts.get, names))
+        known = list(map(self._of(view).get, keys))
         if None not in known:
             yield cast("list[bytes]", known)
             return
         for first in range(0, len(keys), READ_AT_ONCE):
-            yield self._of_part(names[first : first + READ_AT_ONCE], look_up)
+            yield self._of_part(view, keys[first : first + READ_AT_ONCE], look_up)
 
     def of_answer(
         self, encode: Encode, row: ObjectRow, answer: Callable[[], dict[str, Any]]
@@ -196,34 +196,39 @@ class Texts:
 
         ``encode`` belongs to one transport, and to operations that show an object in one way.
         """
-        name = (encode, (row.id, row.sequence))
-        body = self._texts.get(name)
+        body = self._of(encode).get((row.id, row.sequence))
         if body is None:
             body = encode(answer())
-            self._keep(name, body)
+            self._keep(encode, row, body)
         return EncodedAnswer(body)
 
-    def _of_part(self, names: Sequence[Name], look_up: LookUp) -> Sequence[bytes]:
-        known = list(map(self._texts.get, names))
-        missing = [key[0] for (_, key), text in zip(names, known, strict=True) if text is None]
+    def _of_part(self, view: View, keys: Sequence[ObjectKey], look_up: LookUp) -> Sequence[bytes]:
+        known = list(map(self._of(view).get, keys))
+        missing = [key[0] for key, text in zip(keys, known, strict=True) if text is None]
         rows = {row.id: row for row in look_up(missing)} if missing else {}
         return [
             self._made(view, rows[key[0]]) if text is None else text
-            for (view, key), text in zip(names, known, strict=True)
+            for key, text in zip(keys, known, strict=True)
         ]
 
     def _made(self, view: View, row: ObjectRow) -> bytes:
         text = json_bytes(view(row))
-        self._keep((view, (row.id, row.sequence)), text)
+        self._keep(view, row, text)
         return text
 
-    def _keep(self, name: Name | AnswerName, text: bytes) -> None:
+    def _keep(self, shown_by: View | Encode, row: ObjectRow, text: bytes) -> None:
         if len(text) > LONGEST_KEPT:
             return
         with self._lock:
             size = len(text) + ENTRY_BYTES
             # All go at once: that is seldom, and what is asked for again is soon made again.
-            if self._bytes + size > self._limit:
+            if self._bytes + size + ENTRY_BYTES > self._limit:
                 self._texts, self._bytes = {}, 0
-            self._texts[name] = text
+            if shown_by not in self._texts:  # some callers have an encoding for each call
+                self._texts[shown_by] = {}
+                self._bytes += ENTRY_BYTES
+            self._texts[shown_by][row.id, row.sequence] = text
             self._bytes += size
+
+    def _of(self, shown_by: View | Encode) -> Mapping[ObjectKey, bytes]:
+        return self._texts.get(shown_by, _NO_TEXTS)

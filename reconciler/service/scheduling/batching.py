@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from enum import IntEnum, auto
 from functools import partial
 from itertools import islice
 from operator import itemgetter
@@ -30,7 +30,7 @@ from reconciler.service.operations.dispatch import (
     Incoming,
     Received,
 )
-from reconciler.service.operations.request import bearer_token, caller_key
+from reconciler.service.operations.request import bearer_token
 from reconciler.service.operations.table import needs_token, writes
 from reconciler.service.scheduling.reading import (
     BATCH,
@@ -61,7 +61,7 @@ ENDING = Refusal(Code.UNAVAILABLE, "the service is about to stop; ask again", "s
 LEFT = Refusal(Code.UNAVAILABLE, "the caller closed its connection", "service.left")
 
 
-class Turn(Enum):
+class Turn(IntEnum):  # whose hash, unlike that of an Enum, takes no call of Python
     """Locks of writers: one holder at a time, in the order in which they came."""
 
     CALLER = auto()  # batches of one caller, by its account
@@ -120,16 +120,15 @@ class Batcher:
 
     async def answer(self, call: Incoming) -> Received:
         """Carry out a call. Nothing is raised: a refusal is an answer."""
-        caller = caller_key(call.headers)
         try:
             if isinstance(call.fields, Refusal) and needs_token(call.operation):
                 bearer_token(call.headers)  # without one, a call takes no turn to be refused
-            with self._waiting.place(caller):
+            with self._waiting.place(call.caller):
                 if call.operation == WRITE_BATCH:
                     return await self._write_batch(call)
                 job = Job(call, asyncio.get_running_loop().create_future())
                 if writes(call.operation) and not isinstance(call.fields, Refusal):
-                    return await self._written(job, caller)
+                    return await self._written(job)
                 return await self._read_in_turn(job)
         except Refusal as refusal:
             return Received("", refusal)
@@ -160,11 +159,11 @@ class Batcher:
         finally:
             job.call = NO_CALL  # of a caller that left, only its place in the line is kept
 
-    async def _written(self, job: Job, caller: bytes) -> Received:
+    async def _written(self, job: Job) -> Received:
         """Let a write take its turn in its queue."""
         name = self._queue_of(job.call)
         if not name:
-            key = Turn.OWN, caller.hex()
+            key = Turn.OWN, job.call.caller.hex()
         elif self._queues_share and not self._is_apart(name):
             key = SHARED
         else:

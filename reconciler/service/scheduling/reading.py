@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.operations.request import caller_key
 from reconciler.service.scheduling.shares import (
     READERS,
     UNCOUNTED,
@@ -133,7 +132,7 @@ class Readers:
         A caller is known by its token alone: whether the token is valid is only known once the
         call is answered.
         """
-        name = caller_key(job.call.headers)
+        name = job.call.caller
         is_unreadable = isinstance(job.call.fields, Refusal)
         if is_unreadable:
             name += UNREADABLE

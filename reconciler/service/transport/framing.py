@@ -7,7 +7,7 @@ could be read in two ways is refused before a parser sees it: its leniency is th
 from __future__ import annotations
 
 import re
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 from reconciler.service.domain.refusal import Code
 from reconciler.service.transport.http_messages import HttpRefusal
@@ -55,7 +55,7 @@ _CODES = {
 }
 
 
-class Part(Enum):
+class Part(IntEnum):  # whose hash, unlike that of an Enum, takes no call of Python
     """The part of a request that the next byte of a connection belongs to."""
 
     NOTHING = auto()

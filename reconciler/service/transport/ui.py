@@ -115,10 +115,9 @@ def _reduced(keep: Keep, answer: Mapping[str, Any]) -> bytes:
 
 def _kept(keep: Keep, members: Encoded) -> Iterator[JsonObject]:
     for text in members:
-        if text.startswith(b"{"):  # else it is punctuation between two of them
-            kept = keep(json.loads(text))
-            if kept is not None:
-                yield kept
+        kept = keep(json.loads(text))
+        if kept is not None:
+            yield kept
 
 
 def _whole(view: dict[str, Any]) -> JsonObject:

@@ -15,7 +15,7 @@ from reconciler.service.operations.request import (
     Request,
     bearer_token,
     check_headers,
-    read_call,
+    header_values,
 )
 from tests.rows import each_row
 
@@ -23,7 +23,7 @@ LARGEST = "9" * 19
 
 
 def read(headers: Headers) -> Call:
-    return read_call("GetAction", {"id": "3"}, headers)
+    return Call("GetAction", {"id": "3"}, **header_values(headers))
 
 
 @pytest.mark.parametrize(

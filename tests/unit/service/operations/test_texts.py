@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.kinds.oidc_application.operations import app_view
+from reconciler.resources.secret import Secret
 from reconciler.service.build import IdentityService
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import ObjectRow
@@ -22,10 +23,10 @@ from reconciler.service.operations.texts import (
     Texts,
     answer_bytes,
     json_bytes,
-    listed,
     longest_text,
 )
 from tests.memory_store import open_memory
+from tests.rows import each_row
 from tests.running import Known, furnish
 
 CONTEXT = '{"tree":"shop \\"é\\"","critical":true,"preventDelete":true,"reason":"\\u0001"}'
@@ -181,11 +182,27 @@ def test_texts_keep_to_their_limit() -> None:
     first = _texts(texts, looked, "0")
     for number in range(100):
         _texts(texts, looked, "often", str(number))
-        kept = texts._texts.values()
+        kept = [text for view in texts._texts.values() for text in view.values()]
         assert sum(map(len, kept)) + len(kept) * ENTRY_BYTES <= 10 * (ENTRY_BYTES + 120)
     assert looked.ids.count("often") < 20
     assert _texts(texts, looked, "0") == first
     assert looked.ids.count("0") == 2
+
+
+@pytest.mark.parametrize("length", [1, LONGEST_KEPT + 1])
+def test_encodings_that_come_once_take_no_room_for_long(length: int) -> None:
+    """Such as those of pages for people, each of which shows something else of an object."""
+    texts, most = Texts(limit=10 * ENTRY_BYTES), 10
+
+    for _ in range(10 * most):
+
+        def encode(_: dict[str, Any]) -> bytes:
+            return b"x" * length
+
+        texts.of_answer(encode, _row("1"), dict)
+
+        assert len(texts._texts) <= most
+    assert texts._bytes <= 10 * ENTRY_BYTES
 
 
 def test_a_listing_of_large_objects_is_cut_and_goes_on_from_there(
@@ -306,12 +323,41 @@ def test_a_very_long_text_is_not_kept() -> None:
 
 def test_members_that_are_encoded_go_in_as_they_are() -> None:
     """The others are encoded beside them."""
-    answer = {"list": Encoded((b"[", b"1]")), "é": {"a": [None, True]}}
+    answer = {"list": Encoded((b"1",)), "é": {"a": [None, True]}}
     assert answer_bytes(answer).decode() == '{"list":[1],"é":{"a":[null,true]}}'
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_a_list_of_texts_is_one_text(count: int) -> None:
-    texts = [b'{"a":%d}' % number for number in range(count)]
+    texts = Encoded(b'{"a":%d}' % number for number in range(count))
+    list_of_them = b"[" + b",".join(texts) + b"]"
 
-    assert b"".join(listed(texts)) == b"[" + b",".join(texts) + b"]"
+    assert answer_bytes({"list": texts}) == b'{"list":' + list_of_them + b"}"
+    answer = {"before": 1, "list": texts, "after": "\u00e9"}
+    said = b'{"before":1,"list":%b,"after":"\xc3\xa9"}' % list_of_them
+    assert answer_bytes(answer) == said
+
+
+@each_row(
+    "value",
+    [
+        (
+            {
+                "name": '"\\/\x00\x08\x1f\x7f\u00e9\u2028\U0001f600',
+                "n": [None, True, -(2**63), 2**64 - 1],
+            }
+        ),
+        ({"context": {"of": 2**64, "and": -(10**40)}}),
+        ({"a": {}, "b": [], "c": ""}),
+    ],
+)
+def test_json_is_that_of_the_standard_library(value: dict[str, Any]) -> None:
+    """Whichever encoder is fast enough: also for numbers of more than 64 bits."""
+    expected = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+    assert json_bytes(value).decode() == expected
+
+
+def test_no_secret_becomes_json_by_accident() -> None:
+    with pytest.raises(TypeError):
+        json_bytes({"clientSecret": Secret("s3cret")})

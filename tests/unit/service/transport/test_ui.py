@@ -11,7 +11,7 @@ import httpx
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.operations.texts import listed
+from reconciler.service.operations.texts import Encoded
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.ui import PAGE, WAITING_OF_ONE, Ui
 from tests.examples import NAMES_ALONE
@@ -26,7 +26,7 @@ class _Service:
         self.may = asyncio.Event()
         self.at_once = self.most = 0
         heads = [json.dumps({**HEAD, "id": f"{n:06}"}).encode() for n in range(organizations)]
-        self._heads = {"instance": "1", "organizations": listed(heads), "next": ""}
+        self._heads = {"instance": "1", "organizations": Encoded(heads), "next": ""}
 
     async def answer(self, call: Incoming) -> Received:
         assert call.encode is not None
