@@ -89,7 +89,8 @@ def check_authority(rest: str) -> tuple[str, int | None]:
         raise UriError("URI-USERINFO", "a user name in a URI", remedy)
     found = re.fullmatch(_AUTHORITY, authority)
     if found is None or not found[1]:
-        raise UriError("URI-HOST", f"the host {cut(authority) or 'is empty'}", "Write a host name.")
+        problem = "the host is empty" if found else f"the host {cut(authority)}"
+        raise UriError("URI-HOST", problem, "Write a host name.")
     host, port = found.groups()
     if name := bare_variable(host):
         remedy = f"Write ${{{name}}} for a variable, which reconciler.yaml declares."

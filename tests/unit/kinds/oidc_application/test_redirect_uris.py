@@ -157,6 +157,14 @@ def test_what_can_never_be_right_is_an_error(uri: str, code: str, *, dev_mode: b
     assert not is_ordinary(uri)
 
 
+@each_row("uri", ["https:///cb", "https://?x", "https://:443/", "https://:/"])
+def test_a_host_that_is_left_out_is_told_as_such(uri: str) -> None:
+    """Also where a port is written: what follows the slashes is no host."""
+    [problem] = redirect_uri_problems(uri, native=False, dev_mode=False)
+
+    assert (problem.summary, problem.remedy) == ("the host is empty", "Write a host name.")
+
+
 @each_row(("uri", "code"), [pytest.param(uri, code, id=what) for uri, code, what in NATIVE_ERRORS])
 def test_native_applications_have_rules_too(uri: str, code: str) -> None:
     [problem] = redirect_uri_problems(uri, native=True, dev_mode=False)
