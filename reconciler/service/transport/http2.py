@@ -373,7 +373,7 @@ class Http2Protocol(asyncio.Protocol):
         said = self._engine.remote_settings
         for unknown in said.keys() - SETTINGS_KNOWN:
             del said[unknown]
-        self.widen()
+        self.send_on()
 
     # -- calls -------------------------------------------------------------------------------
 
@@ -576,8 +576,8 @@ class Http2Protocol(asyncio.Protocol):
             self._answered(stream)
         stream.wake_writer()
 
-    def widen(self, _: WindowUpdated | None = None) -> None:
-        """Send on, now that the peer takes more."""
+    def send_on(self, _: WindowUpdated | None = None) -> None:
+        """Send what waited, now that the peer or the network takes more."""
         for stream in [*self._unsent.values()]:
             self.send_content(stream)
 
@@ -640,7 +640,7 @@ class Http2Protocol(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Go on writing and reading."""
         self._is_writable = True
-        self.widen()
+        self.send_on()
         self._flush_soon()
         self._go_on()
 
@@ -735,7 +735,7 @@ _HANDLERS: Mapping[type[Event], Callable[[Http2Protocol, Any], None]] = {
     StreamEnded: Http2Protocol.end_request,
     StreamReset: Http2Protocol.give_up,
     RemoteSettingsChanged: Http2Protocol.change_settings,
-    WindowUpdated: Http2Protocol.widen,
+    WindowUpdated: Http2Protocol.send_on,
 }
 
 
