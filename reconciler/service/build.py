@@ -55,10 +55,10 @@ class IdentityService:
     Attributes:
         call_many: Carries out calls; see ``Engine.run``.
         call_until_refused: Carries out writes in their order; see ``Engine.write_until_refused``.
-        hold_seal_key: Loads the key that seals secrets now; otherwise that is done when one is
-            needed. A SQLite store keeps its fingerprint from then on. A file that is missing is
-            made, now or, where that fails, when there is a secret to seal. A ``StoreError`` says
-            that the key cannot be read, or is not the one of this store.
+        hold_seal_key: Loads the sealing key at once, not when it is first needed. A SQLite store
+            keeps its fingerprint from then on. A missing file is made, now or, where that fails,
+            when there is a secret to seal. It raises ``StoreError`` if the key cannot be read, or
+            is not the one of this store.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ class SealingKey:
         return sha256(str(self._recipient).encode()).hexdigest()[:32]
 
     def seal(self, secrets: Sequence[Secret | None]) -> bytes:
-        """Seal a whole batch at once: the cost is per call."""
+        """Seal secrets. The cost is per call: seal a whole batch at once."""
         import pyrage
 
         text = json.dumps([secret.reveal() if secret else None for secret in secrets])

@@ -157,8 +157,8 @@ class View(Snapshot):
     """
 
     def __init__(self, connection: Connection) -> None:
-        # One cursor for all statements, each of which is fetched at once: a cursor of its own would
-        # cost a statement as much again as to run it.
+        # All statements share one cursor: one for each would make it cost half as much again. So
+        # the rows of a statement must be fetched before the next one is run.
         super().__init__(partial(run, connection.cursor()), DIALECT)
         self._known: dict[Sequence[str], Any] = {}
 

@@ -89,7 +89,7 @@ class SqliteEventStore(_OpenStore):
 
     @contextmanager
     def transaction(self, asked: Lookups = NO_LOOKUPS) -> Iterator[SqliteTransaction]:
-        """Write. ``asked`` is not used: one look costs no more alone than with others.
+        """Write. ``asked`` is not used: a look into a file costs no round trip.
 
         Raises:
             StoreMovedError: the path names another file; a commit that was under way may be in
@@ -129,7 +129,11 @@ class SqliteEventStore(_OpenStore):
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """Refuse with ``StoreMovedError`` if the path names another file than the open one."""
+        """Read the file that is open.
+
+        Raises:
+            StoreMovedError: the path names another file.
+        """
         with store_errors(self._path):
             reader = self._reader()
             try:
@@ -200,7 +204,11 @@ class SqliteReadOnlyStore(_OpenStore):
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """Read; fail with ``StoreBusyError`` if a writer began meanwhile: it may be torn."""
+        """Read a file that others may write to.
+
+        Raises:
+            StoreBusyError: a writer began meanwhile; what was read may be torn.
+        """
         with store_errors(self._path):
             self._reopen_if_written()
             self._connection.execute("BEGIN")
@@ -224,7 +232,11 @@ class SqliteReadOnlyStore(_OpenStore):
             self._fingerprint = found
 
     def transaction(self, asked: Lookups = NO_LOOKUPS) -> AbstractContextManager[SqliteTransaction]:
-        """Refuse to write, with ``StoreReadOnlyError``."""
+        """Refuse to write.
+
+        Raises:
+            StoreReadOnlyError: always.
+        """
         raise StoreReadOnlyError(f"{self._path} was opened to be read only", "Open it for writing.")
 
     def close(self) -> None:
