@@ -1,10 +1,12 @@
-"""The commit and the branch that are checked out, and edits since, which only Git finds quickly.
+"""The commit and the branch that are checked out, and edits of files since that commit.
 
-Commit and branch are read from Git's files: no program is started, and none has to be there. Git is
-run so that the repository decides nothing: it is given its folder and looks for no other, it runs
-no hook and no monitor, fetches nothing, writes nothing, and gets no token of this process. A
-repository of another user is not asked about, nor one with filters of its own, because
-their settings may name programs.
+Commit and branch are read from Git's files: no program is started, and none has to be there. Git
+itself is run for the rest, such as edits, which only it finds quickly.
+
+It is run so that the repository decides nothing: it is given its folder and looks for no other, it
+runs no hook and no monitor, fetches nothing, writes nothing, and gets no token of this process. A
+repository of another user is not asked about, nor one with filters of its own, because their
+settings may name programs.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _SECONDS = 10
 _SAFE = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.quotePath=true")
 
 _REF = re.compile(r"ref: (refs/[A-Za-z0-9._/+@-]{1,200})", re.ASCII)
-_MAX_PACKED = 16 * 1024 * 1024
+_MAX_PACKED = 16 * 1024 * 1024  # bytes of a file of refs
 
 
 def commit_of(path: Path) -> str:

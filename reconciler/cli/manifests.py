@@ -123,7 +123,7 @@ CI_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
 def revision_of(paths: Sequence[str], environ: Mapping[str, str]) -> str:
     """Return the commit that manifests are of, with a remark if they were edited; or nothing.
 
-    It is a remark about a write and never a condition of it.
+    It is kept with what is written, and nothing depends on it.
     """
     if not paths:
         return ""
@@ -143,5 +143,7 @@ def clean_commit(paths: Sequence[str]) -> str:
         return ""
     first = Path(in_one_order(paths)[0])
     commit = commit_of(first)
-    found = commit and (is_edited(paths, first), is_edited((), first, TRACKED_ONLY))
+    if not commit:
+        return ""
+    found = (is_edited(paths, first), is_edited((), first, TRACKED_ONLY))
     return commit if found == (False, False) else ""
