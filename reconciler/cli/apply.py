@@ -68,7 +68,7 @@ from reconciler.resources.process import crashpoint
 from reconciler.service_client.port import HistoryReader, ReadOnlyService, ServiceClient
 from reconciler.state import DesiredState, ObservedState, Pause, Undone, pauses_of
 
-NOTHING = DesiredState({}, ())
+NOTHING_DECLARED = DesiredState({}, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class Run:
         undo: What is undone; None for an apply of manifests.
     """
 
-    desired: DesiredState = NOTHING
+    desired: DesiredState = NOTHING_DECLARED
     warnings: Sequence[Diagnostic] = ()
     connection: Connection
     scope: Scope

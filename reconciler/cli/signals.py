@@ -24,7 +24,7 @@ def leave_on_signals() -> None:
 
 
 def handle_with(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, Any]:
-    """Handle the signals from now on, but for those that are ignored; return what did before.
+    """Handle the signals from now on, but for those that are ignored; return the old handlers.
 
     A shell starts what runs in its background with SIGINT ignored, and ``nohup`` ignores SIGHUP.
     Both stay so.

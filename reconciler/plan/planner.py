@@ -108,7 +108,7 @@ def build_plan(
         owed_elsewhere=owed_elsewhere(scope, observed),
         owed_left=owed_left(desired, scope, observed),
         inactive=_left_inactive(matching.pairs, kept),
-        # No two have one ref and name, so their values, which may have no order, do not count.
+        # Each has a ref and name of its own: values, which may have no order, are not compared.
         ignored=tuple(sorted(_left_to_others(matching.pairs, desired))),
         new_store=observed.new_store,
     )

@@ -289,7 +289,7 @@ def is_ours(service: RemoteService) -> bool:
     """Return whether a service is one of ours; otherwise it is taken for a ZITADEL.
 
     Raises:
-        ServiceError: its answer does not show it, or only another program gives it.
+        ServiceError: its answer does not show which, or is that of another program.
     """
     if service.kind != "auto":
         return service.kind == "reconciler"

@@ -71,7 +71,7 @@ class Incoming:
         has_left: Returns whether its caller has gone away. Only batches ask: other calls are short.
         delivery: Ends once the network has taken the answer, or the caller went away.
         drop: Ends the delivery, because others need the room of an answer that is not taken.
-        caller: Hash of its token, by which the calls of a caller are counted; see ``caller_key``.
+        caller: Hash of its token, by which its caller is known; see ``caller_key``.
     """
 
     operation: str

@@ -292,11 +292,11 @@ def expected_lookups(requests: Sequence[Request]) -> Lookups:
         if isinstance(name, str) and _can_be(name):  # in one of these objects, or in none
             names.update((parent, fold(name)) for parent in parents or ("",))
     return Lookups(
-        frozenset(organizations),
-        frozenset(records),
-        frozenset(objects),
-        frozenset(names),
-        len(requests),
+        organizations=frozenset(organizations),
+        records=frozenset(records),
+        objects=frozenset(objects),
+        names=frozenset(names),
+        events=len(requests),
     )
 
 

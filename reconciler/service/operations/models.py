@@ -1,7 +1,7 @@
 """Requests as pydantic models: fields in, a checked request out, or a refusal that names the field.
 
-The models are made from the declarations of the kinds. Nothing else needs them, since pydantic
-takes longer to load than an unchanged plan takes to make.
+The models are made from the declarations of the kinds. Only what checks requests loads them:
+pydantic takes longer to load than an unchanged plan takes to make.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ MAX_PAGE_BYTES = 8 << 20
 """Of the objects of any other page, which is whole or refused."""
 READ_AT_ONCE = 16  # objects; each may be as large as a request
 ENVELOPE_BYTES = 4 << 10  # of a view beside the spec: name, details, problems of compliance
-_NO_TEXTS: Mapping[ObjectKey, bytes] = MappingProxyType({})
 ENTRY_BYTES = 400  # a key with its id and sequence, and its place in a dictionary
+_NO_TEXTS: Mapping[ObjectKey, bytes] = MappingProxyType({})
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 View: TypeAlias = Callable[[ObjectRow], dict[str, object]]
@@ -51,7 +51,10 @@ class EncodedAnswer(dict[str, Any]):
 
 
 def json_bytes(value: object) -> bytes:
-    """Return the JSON text of a value, in UTF-8. No answer has a number that is not whole."""
+    """Return the JSON text of a value, in UTF-8.
+
+    Answers have whole numbers only: others are written in two ways by the two encoders.
+    """
     try:
         return fast_json(sorts=False)(value)
     except TypeError:  # a number of more than 64 bits, in what a context says
@@ -62,7 +65,7 @@ def answer_bytes(answer: Mapping[str, object]) -> bytes:
     """Return the JSON text of an answer; some members may be encoded already."""
     if not any(isinstance(value, Encoded) for value in answer.values()):
         return json_bytes(answer)
-    # Members of lists are set apart as members of objects are: one join with commas does for both.
+    # A comma stands between members of a list as between those of an object: one join adds all.
     pieces: list[bytes] = []
     for name, value in answer.items():
         start = len(pieces)
@@ -168,7 +171,7 @@ class Texts:
     """
 
     def __init__(self, limit: int = MAX_TEXTS_BYTES) -> None:
-        # By the id and sequence of the object: of each view, and of each encoding of whole answers.
+        # Texts by their object, for each view and for each encoding of whole answers.
         self._texts: dict[View | Encode, dict[ObjectKey, bytes]] = {}
         self._limit = limit
         self._bytes = 0
@@ -182,7 +185,7 @@ class Texts:
         Objects whose texts are not cached are looked up, a few at a time.
         """
         # A page has hundreds of objects, so that this is the hottest place of every list.
-        known = list(map(self._of(view).get, keys))
+        known = list(map(self._kept(view).get, keys))
         if None not in known:
             yield cast("list[bytes]", known)
             return
@@ -196,14 +199,14 @@ class Texts:
 
         ``encode`` belongs to one transport, and to operations that show an object in one way.
         """
-        body = self._of(encode).get((row.id, row.sequence))
+        body = self._kept(encode).get((row.id, row.sequence))
         if body is None:
             body = encode(answer())
             self._keep(encode, row, body)
         return EncodedAnswer(body)
 
     def _of_part(self, view: View, keys: Sequence[ObjectKey], look_up: LookUp) -> Sequence[bytes]:
-        known = list(map(self._of(view).get, keys))
+        known = list(map(self._kept(view).get, keys))
         missing = [key[0] for key, text in zip(keys, known, strict=True) if text is None]
         rows = {row.id: row for row in look_up(missing)} if missing else {}
         return [
@@ -224,11 +227,11 @@ class Texts:
             # All go at once: that is seldom, and what is asked for again is soon made again.
             if self._bytes + size + ENTRY_BYTES > self._limit:
                 self._texts, self._bytes = {}, 0
-            if shown_by not in self._texts:  # some callers have an encoding for each call
+            if shown_by not in self._texts:  # counted: some callers make an encoding for each call
                 self._texts[shown_by] = {}
                 self._bytes += ENTRY_BYTES
             self._texts[shown_by][row.id, row.sequence] = text
             self._bytes += size
 
-    def _of(self, shown_by: View | Encode) -> Mapping[ObjectKey, bytes]:
+    def _kept(self, shown_by: View | Encode) -> Mapping[ObjectKey, bytes]:
         return self._texts.get(shown_by, _NO_TEXTS)

@@ -219,9 +219,9 @@ def canonical(value: object) -> str:
 
 @cache
 def fast_json(*, sorts: bool) -> Callable[[object], bytes]:
-    """Return what writes JSON, with the names of an object sorted or as they are.
+    """Return a function that writes JSON in UTF-8; it ``sorts`` the names in objects, or does not.
 
-    It raises ``TypeError`` as ``canonical`` does.
+    The function raises ``TypeError`` as ``canonical`` does.
     """
     import orjson  # loading it takes a plan longer than it gains by it
 

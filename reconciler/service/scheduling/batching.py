@@ -61,7 +61,7 @@ ENDING = Refusal(Code.UNAVAILABLE, "the service is about to stop; ask again", "s
 LEFT = Refusal(Code.UNAVAILABLE, "the caller closed its connection", "service.left")
 
 
-class Turn(IntEnum):  # whose hash, unlike that of an Enum, takes no call of Python
+class Turn(IntEnum):  # hashed in C; an Enum is hashed in Python
     """Locks of writers: one holder at a time, in the order in which they came."""
 
     CALLER = auto()  # batches of one caller, by its account

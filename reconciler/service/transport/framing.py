@@ -55,7 +55,7 @@ _CODES = {
 }
 
 
-class Part(IntEnum):  # whose hash, unlike that of an Enum, takes no call of Python
+class Part(IntEnum):  # hashed in C; an Enum is hashed in Python
     """The part of a request that the next byte of a connection belongs to."""
 
     NOTHING = auto()
