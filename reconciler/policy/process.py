@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -64,6 +63,7 @@ class Child:
         )
         self._requests = cast("IO[bytes]", self._process.stdin)
         self._answers = cast("IO[bytes]", self._process.stdout)
+        self._is_late = False
 
     def send(self, do: str, seconds: int, **request: Any) -> None:
         """Send a request, or end the process if it does not read it within that time.
@@ -81,7 +81,6 @@ class Child:
         Raises:
             ChildEndedError: the process ended, or gave no answer within that time from now.
         """
-        started = time.monotonic()
         at = None
         try:
             with self._limit(seconds):
@@ -89,8 +88,7 @@ class Child:
                     at = answer["at"]
         except (OSError, ValueError, TypeError, KeyError):  # nothing, or half an answer
             self.end()
-            late = time.monotonic() - started >= seconds
-            why = f"took more than {seconds} s" if late else self._why()
+            why = f"took more than {seconds} s" if self._is_late else self._why()
             raise ChildEndedError(why, at) from None
         return answer["done"]
 
@@ -112,13 +110,17 @@ class Child:
     @contextmanager
     def _limit(self, seconds: int) -> Iterator[None]:
         """End the process if the block takes longer."""
-        timer = threading.Timer(seconds, self._process.kill)
+        timer = threading.Timer(seconds, self._end_late)
         timer.start()
         try:
             yield
         finally:
             timer.cancel()
             timer.join()  # manifests are read ahead only where there is no other thread
+
+    def _end_late(self) -> None:
+        self._is_late = True
+        self._process.kill()
 
     def end(self) -> None:
         """End the process, whatever it does."""
