@@ -733,7 +733,7 @@ class Slow:
 
     def receive(self, calls: Sequence[Incoming], _: float, **named: bool) -> list[Received]:
         self.begun.release()
-        self.may_end.wait(10)
+        self.may_end.wait(60)
         return [Received("", {})] * len(calls)
 
 
@@ -779,7 +779,7 @@ def test_nothing_is_kept_of_a_call_whose_caller_left(
     async def main(_: Batcher, slow: Slow, ask: Callable[..., asyncio.Task[Received]]) -> None:
         first = [ask(operation, f"first{at}") for at in range(READERS)]
         for _thread in range(threads):
-            await asyncio.to_thread(slow.begun.acquire, timeout=10)
+            await asyncio.to_thread(slow.begun.acquire, timeout=60)
         for _round in range(3):
             left = [ask(operation, f"left{at % 4}", body(alive)) for at in range(1000)]
             await settled()
@@ -818,7 +818,7 @@ def test_calls_of_one_caller_that_wait_keep_no_other_from_calling(
 
     async def main(_: Batcher, slow: Slow, ask: Callable[..., asyncio.Task[Received]]) -> None:
         many = [ask(operation, "greedy") for _ in range(41)]
-        await asyncio.to_thread(slow.begun.acquire, timeout=10)
+        await asyncio.to_thread(slow.begun.acquire, timeout=60)
         await settled()
         others = [ask(asked, "other") for asked in ("CreateAction", "GetAction")]
         await settled()
