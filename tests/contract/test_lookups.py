@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import product
+from typing import Any, ClassVar
+from weakref import WeakSet
 
 import psycopg
 import pytest
@@ -110,3 +112,39 @@ def test_a_view_keeps_no_long_rows(postgres: PostgresServer) -> None:
 
     assert found == 60
     assert held < 5 << 20
+
+
+class Watched(psycopg.Cursor[Any]):
+    """A cursor that can be asked how much it keeps of what the database sent."""
+
+    living: ClassVar[WeakSet[Watched]] = WeakSet()
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.living.add(self)
+
+    @property
+    def kept(self) -> int:
+        """Bytes of the rows of the last statement."""
+        rows = self.pgresult
+        if rows is None:
+            return 0
+        places = product(range(rows.ntuples), range(rows.nfields))
+        return sum(len(rows.get_value(*place) or b"") for place in places)
+
+
+def test_a_view_keeps_nothing_of_long_rows_that_were_fetched(postgres: PostgresServer) -> None:
+    """Answers are made while their view is open, and take as much memory again."""
+    with (
+        postgres.empty_store() as address,
+        psycopg.connect(address, autocommit=True, cursor_factory=Watched) as connection,
+    ):
+        connection.execute(LONG.encode())
+        view = statements.View(connection)
+        of_many = len(view.get_objects([f"l{number}" for number in range(16)]))
+        kept = [sum(cursor.kept for cursor in Watched.living)]
+        of_one = view.get_object("l16")
+        kept.append(sum(cursor.kept for cursor in Watched.living))
+
+    assert (of_many, of_one is not None) == (16, True)
+    assert max(kept) < statements.LONGEST_KNOWN

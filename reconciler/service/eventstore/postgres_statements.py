@@ -23,6 +23,7 @@ from reconciler.service.eventstore.rows import Head, ObjectRow, Record
 from reconciler.service.eventstore.sql import (
     IS_IN_LIST,
     Dialect,
+    Row,
     Snapshot,
     Values,
     by_key,
@@ -157,10 +158,23 @@ class View(Snapshot):
     """
 
     def __init__(self, connection: Connection) -> None:
-        # All statements share one cursor: one for each would make it cost half as much again. So
+        # Most statements share one cursor: one for each would make it cost half as much again. So
         # the rows of a statement must be fetched before the next one is run.
         super().__init__(partial(run, connection.cursor()), DIALECT)
+        self._connection = connection
         self._known: dict[Sequence[str], Any] = {}
+
+    def _release(self) -> None:
+        """Let go of the rows that the database sent, which a cursor keeps until its next statement.
+
+        Long ones would take as much memory again while the answer is made of them.
+        """
+        self.run = partial(run, self._connection.cursor())
+
+    def _all(self, row: type[Row], table: str, rest: str, *values: object) -> list[Row]:
+        found = super()._all(row, table, rest, *values)
+        self._release()
+        return found
 
     def _row(self, table: Table, *key: str) -> Any:
         name = (table.name, *key)
@@ -172,6 +186,8 @@ class View(Snapshot):
             if len(self._known) >= MOST_KNOWN:
                 self._known = {}
             self._known[name] = row
+        else:
+            self._release()
         return row
 
 
