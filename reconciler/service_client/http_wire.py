@@ -46,6 +46,7 @@ from reconciler.service_client.wire import (
     Answer,
     Reply,
     WireRefusal,
+    is_read,
     lost,
     pause,
     service_error,
@@ -291,8 +292,9 @@ class HttpWire:
             if isinstance(tried.reply, Answer):
                 return tried.reply
             garbled += tried.garbled
-            # Once a try may have been carried out, no later refusal proves that it was not.
-            reply = replace(tried.reply, unsure=reply.unsure or tried.reply.unsure)
+            # Once a write may have been carried out, no later refusal proves that it was not.
+            is_unsure = tried.reply.unsure or (reply.unsure and not is_read(call))
+            reply = replace(tried.reply, unsure=is_unsure)
             wait = pause(tries, self._chance(), tried.asked)
             if (
                 not tried.again

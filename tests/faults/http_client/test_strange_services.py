@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from reconciler.errors import (
     ServiceError,
 )
+from reconciler.resources.call import Code
 from reconciler.service_client.wire import Answer, WireRefusal
 from tests.faults.http_client.strange import (
     BATCH,
@@ -52,6 +53,16 @@ def test_a_refusal_is_not_asked_again(status: int) -> None:
     assert isinstance(reply, WireRefusal)
     assert str(status) in reply.message
     assert len(strange.asked) == 1
+
+
+def test_a_look_that_is_refused_after_a_lost_try_is_surely_refused() -> None:
+    """A look writes nothing, so the lost try left nothing behind. A 404 tells a ZITADEL."""
+    strange = Strange((503, {}, b""), (404, {}, b""))
+
+    (reply,) = asked_of(strange, LOOK)
+
+    assert isinstance(reply, WireRefusal)
+    assert (reply.code, reply.unsure, len(strange.asked)) == (Code.NOT_FOUND, False, 2)
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])
