@@ -154,8 +154,9 @@ class Connections:
         return ConnectionPool(
             self._conninfo,
             connection_class=BoundedConnection,
-            # A pipeline that the database ended takes prepared statements with it unseen.
-            kwargs={"autocommit": True, "prepare_threshold": None},
+            # Prepared at once: of a statement that it counts first, psycopg does not see that the
+            # end of a pipeline took it away.
+            kwargs={"autocommit": True, "prepare_threshold": 0},
             min_size=0,
             max_size=SIZE,
             configure=self._configure,
@@ -214,6 +215,7 @@ class PostgresReadOnlyStore:
         """Read, undisturbed by writers: every statement in the block sees the same moment."""
         with self._connections.begun(statements.reading) as connection:
             yield statements.View(connection)
+            connection.commit()  # to roll back would end what is prepared, too
 
     def transaction(
         self, asked: Lookups = NO_LOOKUPS
