@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import product
 from typing import Any, ClassVar
 from weakref import WeakSet
@@ -14,7 +15,7 @@ import pytest
 from reconciler.service.eventstore import postgres_statements as statements
 from reconciler.service.eventstore.postgres_connection import configure
 from reconciler.service.eventstore.postgres_statements import in_postgres
-from reconciler.service.eventstore.rows import ObjectQuery
+from reconciler.service.eventstore.rows import NameFilter, ObjectQuery
 from reconciler.service.eventstore.sql import Snapshot
 from tests.postgres_server import PostgresServer
 
@@ -73,16 +74,7 @@ def test_no_row_is_read_that_was_not_asked_for(filled: str, name: str) -> None:
 
 def test_a_page_is_read_in_the_order_of_its_index(filled: str) -> None:
     """Where statistics are old, the database would sort the whole organization for each page."""
-    with psycopg.connect(filled, autocommit=True) as connection:
-        configure(connection)
-        plans: list[str] = []
-
-        def explained(statement: str, values: Sequence[object]) -> Any:
-            told = connection.execute(b"EXPLAIN " + in_postgres(statement).encode(), values)
-            plans.append("\n".join(line for (line,) in told))
-            return told
-
-        view = Snapshot(explained, statements.DIALECT)
+    with explaining(filled) as (view, plans):
         view.page_keys("acme", after="3", limit=100)
         for by_name in (False, True):
             view.list_objects(
@@ -93,6 +85,37 @@ def test_a_page_is_read_in_the_order_of_its_index(filled: str) -> None:
     for plan in plans:
         assert "Index Scan" in plan, plan
         assert "->  Sort" not in plan, plan
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_whole_name_is_looked_up(filled: str, *, folded: bool, by_name: bool) -> None:
+    """With an order to keep, the database would go through the whole organization in that order."""
+    name = NameFilter("equals", "a42", folded)
+    with explaining(filled) as (view, plans):
+        query = ObjectQuery("Action", "acme", names=(name,), by_name=by_name, limit=100)
+        found = view.list_objects(query)
+
+    assert found == (1, [("42", 42)])
+    assert len(plans) == 1
+    (condition,) = (line for line in plans[0].splitlines() if "Index Cond" in line)
+    assert "folded = 'a42'" in condition, plans[0]
+
+
+@contextmanager
+def explaining(address: str) -> Iterator[tuple[Snapshot, list[str]]]:
+    """Yield a view that finds what the database would do, and where that is kept."""
+    plans: list[str] = []
+    with psycopg.connect(address, autocommit=True) as connection:
+        configure(connection)
+
+        def explained(statement: str, values: Sequence[object]) -> Any:
+            text = in_postgres(statement).encode()
+            told = connection.execute(b"EXPLAIN " + text, values)
+            plans.append("\n".join(line for (line,) in told))
+            return connection.execute(text, values)
+
+        yield Snapshot(explained, statements.DIALECT), plans
 
 
 def test_a_view_keeps_no_long_rows(postgres: PostgresServer) -> None:
