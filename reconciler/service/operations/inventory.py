@@ -25,7 +25,7 @@ from reconciler.service.operations.operation import (
 )
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading, Writing
-from reconciler.service.operations.texts import Encoded, Page, within
+from reconciler.service.operations.texts import Encoded, Page, as_json, within
 from reconciler.service.operations.trees import pauses_of
 from reconciler.service.projections.objects import is_active, project_of, trees_of
 
@@ -100,7 +100,7 @@ def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> An
     keys = page[:limit]
     if not after:
         keys = [(organization.id, organization.sequence), *keys]
-    objects = within(call.runtime.texts.of(object_view, keys, call.view.get_objects))
+    objects = within(call.runtime.texts.of(as_json(object_view), keys, call.view.get_objects))
     is_last = len(objects) == len(keys) and len(page) <= limit
     return {"objects": Encoded(objects), "next": "" if is_last else keys[len(objects) - 1][0]}
 

@@ -143,7 +143,7 @@ class Listing:
         answer: Answer = {"details": _list_details(total, keys)}
         if column:
             answer["sortingColumn"] = column
-        answer["result"] = call.shown(self.view, keys)
+        answer["result"] = call.shown("result", self.view, keys)
         return answer
 
     def _filters(self, call: Reading, fields: Fields) -> Filters:

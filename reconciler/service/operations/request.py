@@ -29,11 +29,13 @@ class Request(Call):
     Attributes:
         as_text: Whether lists are answered as JSON text (``Encoded``), for a caller that needs
             nothing else.
-        encode: Makes the body of an answer, for a caller that needs nothing else; see ``Incoming``.
+        in_parts: Whether lists are answered as ``encode`` encodes them; see ``Incoming``.
+        encode: Makes the body of an answer, for a caller that needs nothing else.
     """
 
     caller: Caller = field(kw_only=True)
     as_text: bool = field(default=False, kw_only=True)
+    in_parts: bool = field(default=False, kw_only=True)
     encode: Encode | None = field(default=None, kw_only=True)
 
     def asks_the_same(self, other: object) -> bool:

@@ -35,9 +35,14 @@ from reconciler.service.operations.answers import Answer, details_changed, store
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.texts import (
+    ENVELOPE_BYTES,
+    LONGER_AS_TEXT,
     READ_AT_ONCE,
     Encoded,
+    Make,
     View,
+    as_json,
+    as_part,
     is_too_long,
     longest_text,
     whole,
@@ -92,16 +97,22 @@ class Reading:
             raise not_found(KINDS[kind].noun)
         return row
 
-    def shown(self, view: View, keys: Sequence[ObjectKey]) -> list[Answer] | Encoded:
-        """Return a view of each object, as text where the caller takes that.
+    def shown(self, member: str, view: View, keys: Sequence[ObjectKey]) -> list[Answer] | Encoded:
+        """Return a view of each object, as a member of the answer; encoded if that was asked for.
 
         None is ever left out: callers of lists count on getting as many as they asked for.
 
         Raises:
             Refusal: the objects are too long for one answer.
         """
-        if self.request.as_text:
+        request = self.request
+        if request.as_text:
             return Encoded(self._texts(view, keys))
+        if request.encode and request.in_parts:
+            parts = whole(self._made(as_part(request.encode, member, view), keys))
+            if is_too_long(len(keys) * ENVELOPE_BYTES + LONGER_AS_TEXT * sum(map(len, parts))):
+                self._texts(view, keys)
+            return Encoded(parts)
         return list(self._views(view, keys))
 
     def shown_alone(self, member: str, view: View, row: ObjectRow) -> Answer:
@@ -117,7 +128,10 @@ class Reading:
         return self.runtime.texts.of_answer(encode, row, answer) if encode else answer()
 
     def _texts(self, view: View, keys: Sequence[ObjectKey]) -> Sequence[bytes]:
-        return whole(self.runtime.texts.of(view, keys, self.view.get_objects))
+        return whole(self._made(as_json(view), keys))
+
+    def _made(self, make: Make, keys: Sequence[ObjectKey]) -> Iterator[Sequence[bytes]]:
+        return self.runtime.texts.of(make, keys, self.view.get_objects)
 
     def _views(self, view: View, keys: Sequence[ObjectKey]) -> Iterator[Answer]:
         """Yield views of a page; a page that would be too long as text is refused in every form.

@@ -1,4 +1,4 @@
-"""JSON texts of answers, and a cache of those of objects.
+"""Encoded answers, and a cache of what is in them of objects.
 
 Lists are the largest answers by far, and mostly repeat what was answered before. The key of a
 cached text has the object's sequence, which every change moves on: it is never out of date,
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from threading import Lock
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -25,19 +26,22 @@ MAX_PAGE_BYTES = 8 << 20
 """Of the objects of any other page, which is whole or refused."""
 READ_AT_ONCE = 16  # objects; each may be as large as a request
 ENVELOPE_BYTES = 4 << 10  # of a view beside the spec: name, details, problems of compliance
+LONGER_AS_TEXT = 40  # times, a part of protobuf at most: one byte can be the word of an enum
 ENTRY_BYTES = 400  # a key with its id and sequence, and its place in a dictionary
 _NO_TEXTS: Mapping[ObjectKey, bytes] = MappingProxyType({})
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 View: TypeAlias = Callable[[ObjectRow], dict[str, object]]
 Encode: TypeAlias = Callable[[dict[str, Any]], bytes]
+Make: TypeAlias = Callable[[ObjectRow], bytes]
 LookUp: TypeAlias = Callable[[Collection[str]], Sequence[ObjectRow]]
 
 
 class Encoded(tuple[bytes, ...]):
-    """A list as the JSON texts of its members, in the place of the value of a member of an answer.
+    """A list as the encodings of its members, in the place of the value of a member of an answer.
 
-    They are joined once, with the rest of the answer: a page is long, and each copy takes memory.
+    They are JSON texts, or what a transport makes of them; see ``as_part``. They are joined once,
+    with the rest of the answer: a page is long, and each copy takes memory.
     """
 
     __slots__ = ()
@@ -59,6 +63,22 @@ def json_bytes(value: object) -> bytes:
         return fast_json(sorts=False)(value)
     except TypeError:  # a number of more than 64 bits, in what a context says
         return _encode(value).encode()
+
+
+@cache
+def as_json(view: View) -> Make:
+    """Return what makes the JSON text of a view of an object; always the same for a view."""
+    return lambda row: json_bytes(view(row))
+
+
+@cache
+def as_part(encode: Encode, member: str, view: View) -> Make:
+    """Return what encodes an answer whose one member is a list of one object.
+
+    It is for an encoding as that of protobuf: messages that follow one another are one message,
+    with what is in the lists of each.
+    """
+    return lambda row: encode({member: [view(row)]})
 
 
 def answer_bytes(answer: Mapping[str, object]) -> bytes:
@@ -165,32 +185,32 @@ def longest_text(row: ObjectRow) -> int:
 
 
 class Texts:
-    """Texts of objects, within a limit in bytes. It is thread-safe.
+    """Encodings of objects, within a limit in bytes. It is thread-safe.
 
-    A view whose texts are kept must show nothing that changes without a new sequence.
+    A view of which they are kept must show nothing that changes without a new sequence.
     """
 
     def __init__(self, limit: int = MAX_TEXTS_BYTES) -> None:
-        # Texts by their object, for each view and for each encoding of whole answers.
-        self._texts: dict[View | Encode, dict[ObjectKey, bytes]] = {}
+        # By their object, for each way to make them, and for each encoding of whole answers.
+        self._texts: dict[Make | Encode, dict[ObjectKey, bytes]] = {}
         self._limit = limit
         self._bytes = 0
         self._lock = Lock()
 
     def of(
-        self, view: View, keys: Sequence[ObjectKey], look_up: LookUp
+        self, make: Make, keys: Sequence[ObjectKey], look_up: LookUp
     ) -> Iterator[Sequence[bytes]]:
-        """Yield the texts of a view of each object, in parts; in one part if all are cached.
+        """Yield what is made of each object, in parts; in one part if all are cached.
 
-        Objects whose texts are not cached are looked up, a few at a time.
+        Objects that are not cached are looked up, a few at a time.
         """
         # A page has hundreds of objects, so that this is the hottest place of every list.
-        known = list(map(self._kept(view).get, keys))
+        known = list(map(self._kept(make).get, keys))
         if None not in known:
             yield cast("list[bytes]", known)
             return
         for first in range(0, len(keys), READ_AT_ONCE):
-            yield self._of_part(view, keys[first : first + READ_AT_ONCE], look_up)
+            yield self._of_part(make, keys[first : first + READ_AT_ONCE], look_up)
 
     def of_answer(
         self, encode: Encode, row: ObjectRow, answer: Callable[[], dict[str, Any]]
@@ -205,21 +225,21 @@ class Texts:
             self._keep(encode, row, body)
         return EncodedAnswer(body)
 
-    def _of_part(self, view: View, keys: Sequence[ObjectKey], look_up: LookUp) -> Sequence[bytes]:
-        known = list(map(self._kept(view).get, keys))
+    def _of_part(self, make: Make, keys: Sequence[ObjectKey], look_up: LookUp) -> Sequence[bytes]:
+        known = list(map(self._kept(make).get, keys))
         missing = [key[0] for key, text in zip(keys, known, strict=True) if text is None]
         rows = {row.id: row for row in look_up(missing)} if missing else {}
         return [
-            self._made(view, rows[key[0]]) if text is None else text
+            self._made(make, rows[key[0]]) if text is None else text
             for key, text in zip(keys, known, strict=True)
         ]
 
-    def _made(self, view: View, row: ObjectRow) -> bytes:
-        text = json_bytes(view(row))
-        self._keep(view, row, text)
+    def _made(self, make: Make, row: ObjectRow) -> bytes:
+        text = make(row)
+        self._keep(make, row, text)
         return text
 
-    def _keep(self, shown_by: View | Encode, row: ObjectRow, text: bytes) -> None:
+    def _keep(self, made_by: Make | Encode, row: ObjectRow, text: bytes) -> None:
         if len(text) > LONGEST_KEPT:
             return
         with self._lock:
@@ -227,11 +247,11 @@ class Texts:
             # All go at once: that is seldom, and what is asked for again is soon made again.
             if self._bytes + size + ENTRY_BYTES > self._limit:
                 self._texts, self._bytes = {}, 0
-            if shown_by not in self._texts:  # counted: some callers make an encoding for each call
-                self._texts[shown_by] = {}
+            if made_by not in self._texts:  # counted: some callers make an encoding for each call
+                self._texts[made_by] = {}
                 self._bytes += ENTRY_BYTES
-            self._texts[shown_by][row.id, row.sequence] = text
+            self._texts[made_by][row.id, row.sequence] = text
             self._bytes += size
 
-    def _kept(self, shown_by: View | Encode) -> Mapping[ObjectKey, bytes]:
-        return self._texts.get(shown_by, _NO_TEXTS)
+    def _kept(self, made_by: Make | Encode) -> Mapping[ObjectKey, bytes]:
+        return self._texts.get(made_by, _NO_TEXTS)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -37,6 +38,7 @@ from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.operation import MANAGEMENT, deprecation
 from reconciler.service.operations.request import Headers
 from reconciler.service.operations.table import operations
+from reconciler.service.operations.texts import Encoded
 from reconciler.service.transport.observer import Answer
 
 LOG = logging.getLogger("reconciler.service")
@@ -256,9 +258,11 @@ async def answer_call(
     only to callers who may know. ``delivery`` ends once the network has taken the answer; ``drop``
     ends it before that.
     """
-    encode = _encoding_of(method)
+    encode = encoding_of(method)
     fields = _fields(method, asked)
-    call = Incoming(method.operation, fields, headers, encode, delivery=delivery, drop=drop)
+    call = Incoming(
+        method.operation, fields, headers, encode, in_parts=True, delivery=delivery, drop=drop
+    )
     received = await answer(call)
     if isinstance(received.answer, Refusal):
         return received
@@ -271,9 +275,19 @@ async def answer_call(
 
 
 @cache
-def _encoding_of(method: Method) -> Callable[[JsonObject], bytes]:
-    # Always the same function for a method: texts of objects are kept by the encoding they have.
-    return lambda answer: message_of(method.answer, answer).SerializeToString()
+def encoding_of(method: Method) -> Callable[[JsonObject], bytes]:
+    """Return what encodes the answers of a method; lists that it encoded itself are put in.
+
+    It is always the same function for a method: what is made of objects is kept by it.
+    """
+
+    def encode(answer: JsonObject) -> bytes:
+        lists = {name: value for name, value in answer.items() if isinstance(value, Encoded)}
+        rest = {name: value for name, value in answer.items() if name not in lists}
+        start = message_of(method.answer, rest).SerializeToString()
+        return b"".join((start, *chain.from_iterable(lists.values())))
+
+    return encode
 
 
 def status_bytes(refusal: Refusal) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -22,13 +23,16 @@ from reconciler.service.operations.texts import (
     Encoded,
     Texts,
     answer_bytes,
+    as_json,
     json_bytes,
     longest_text,
 )
+from reconciler.service.transport.protobuf import METHODS, encoding_of, message_of
 from tests.memory_store import open_memory
 from tests.rows import each_row
 from tests.running import Known, furnish
 
+OVER_GRPC = {method.operation: method for method in METHODS.values()}
 CONTEXT = '{"tree":"shop \\"é\\"","critical":true,"preventDelete":true,"reason":"\\u0001"}'
 
 
@@ -86,6 +90,37 @@ def test_a_list_as_text_is_the_json_of_the_list(service: IdentityService) -> Non
             assert answer_bytes(service.call(as_text)).decode() == expected
 
 
+def test_a_list_that_is_encoded_in_parts_is_the_message_of_the_list(
+    service: IdentityService,
+) -> None:
+    """When it is made and when it is kept."""
+    known = furnish(service)
+    _call_many(service, known, 3, "é")
+    _call(service, known, "AddOIDCApp", name="app", projectId=known.project)
+    for operation, fields in LISTS:
+        if operation not in OVER_GRPC:
+            continue
+        asked = {**fields, "projectId": known.project} if "projectId" in fields else fields
+        in_parts = _in_parts(operation, asked, known)
+        encode, message = encoding_of(OVER_GRPC[operation]), OVER_GRPC[operation].answer
+        expected = message_of(message, service.call(replace(in_parts, in_parts=False, encode=None)))
+        for _ in range(2):
+            answer = service.call(in_parts)
+            assert isinstance(answer["result"], Encoded)
+            assert message.FromString(encode(answer)) == expected
+
+
+def _in_parts(operation: str, fields: dict[str, Any], known: Known) -> Request:
+    return Request(
+        operation,
+        fields,
+        caller=EMBEDDED,
+        organization=known.organization,
+        in_parts=True,
+        encode=encoding_of(OVER_GRPC[operation]),
+    )
+
+
 def test_a_text_follows_every_change(service: IdentityService) -> None:
     """A new name, and a mark that comes without a new sequence."""
     known = furnish(service)
@@ -141,7 +176,7 @@ def _long_view(row: ObjectRow) -> dict[str, Any]:
 
 def _texts(texts: Texts, looked: Looked, *names: str, sequence: int = 1) -> Sequence[bytes]:
     keys = [(name, sequence) for name in names]
-    return [*chain.from_iterable(texts.of(_view, keys, looked))]
+    return [*chain.from_iterable(texts.of(as_json(_view), keys, looked))]
 
 
 def test_an_object_is_looked_up_and_encoded_once_for_each_sequence() -> None:
@@ -260,6 +295,9 @@ def test_a_page_that_is_too_long_is_refused_alike_in_every_form(
                     "query.limit: must be smaller: these objects are longer than "
                     f"{length - 1} bytes together"
                 )
+                with pytest.raises(Refusal) as over_grpc:
+                    service.call(_in_parts("ListActions", {}, known))
+                assert over_grpc.value.message == refused.value.message
             smaller = _page(
                 service, known, "ListActions", as_text=as_text, query={"limit": 20, "offset": 20}
             )
@@ -317,7 +355,7 @@ def test_a_very_long_text_is_not_kept() -> None:
     """A few of them would leave no room for others."""
     texts, looked = Texts(), Looked()
     for _ in range(2):
-        [*texts.of(_long_view, [("1", 1)], looked)]
+        [*texts.of(as_json(_long_view), [("1", 1)], looked)]
     assert looked.ids == ["1", "1"]
 
 
