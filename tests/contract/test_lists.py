@@ -49,8 +49,9 @@ def test_a_list_is_counted_only_where_something_was_written(
     ask("DeleteAction", id=made)
     assert ask("ListActions", **own)["details"]["totalResult"] == "2"
     assert ask("ListProjects", **own)["details"]["totalResult"] == "1"
-    query = {"actionNameQuery": {"name": "a0"}}
-    assert ask("ListActions", **own, queries=[query])["details"]["totalResult"] == "1"
+    for method in ("CONTAINS", "EQUALS"):  # a whole name is looked up
+        query = {"actionNameQuery": {"name": "a0", "method": f"TEXT_QUERY_METHOD_{method}"}}
+        assert ask("ListActions", **own, queries=[query])["details"]["totalResult"] == "1"
 
     counts = [statement for statement in statements if "count(*)" in statement]
     assert len(counts) in {0, 6}, "a store in memory runs none"

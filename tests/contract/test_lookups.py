@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from itertools import product
 from typing import Any, ClassVar
 from weakref import WeakSet
@@ -13,10 +13,15 @@ import psycopg
 import pytest
 
 from reconciler.service.eventstore import postgres_statements as statements
+from reconciler.service.eventstore.errors import StreamConflictError
+from reconciler.service.eventstore.postgres import PostgresEventStore
 from reconciler.service.eventstore.postgres_connection import configure
 from reconciler.service.eventstore.postgres_statements import in_postgres
 from reconciler.service.eventstore.rows import NameFilter, ObjectQuery
-from reconciler.service.eventstore.sql import Snapshot
+from reconciler.service.eventstore.sql import Snapshot, insert
+from reconciler.service.eventstore.tables import OBJECTS
+from tests.contract.event_store.stores import an_object
+from tests.examples import NOON
 from tests.postgres_server import PostgresServer
 
 KEYS = [f"k{number}" for number in range(100)]
@@ -36,7 +41,7 @@ LOOKUPS = {
     "names": (statements.NAMES, (["acme"] * len(KEYS), KEYS)),
 }
 
-
+ADD = in_postgres(insert(OBJECTS))
 FEW = """
     INSERT INTO reconciler_objects SELECT 'f' || n, 'Action', 'globex', 'globex', 'a' || n,
     'a' || n, '{}', '', '', 1, n, n, '', '', '' FROM generate_series(1, 40) AS n
@@ -171,3 +176,31 @@ def test_a_view_keeps_nothing_of_long_rows_that_were_fetched(postgres: PostgresS
 
     assert (of_many, of_one is not None) == (16, True)
     assert max(kept) < statements.LONGEST_KNOWN
+
+
+def test_what_is_prepared_goes_with_a_transaction_that_fails(postgres: PostgresServer) -> None:
+    """The database skips what follows a failure in a pipeline, also what would be prepared there.
+
+    A statement that was run five times is prepared when it is run again.
+    """
+    with (
+        postgres.empty_store() as address,
+        psycopg.connect(address, autocommit=True) as other,
+        closing(PostgresEventStore(address, lambda: NOON)) as store,
+    ):
+        for number in range(40):
+            row = an_object(f"mine-{number}", f"name-{number}")
+            taken = row._replace(id=f"theirs-{number}")
+            is_late = number in {5, 11, 18, 27}
+            fails = pytest.raises(StreamConflictError) if is_late else nullcontext()
+            with fails, store.transaction() as tx:
+                tx.put_object(row)
+                if is_late:
+                    other.execute(ADD, taken)
+            with store.snapshot() as view:
+                found = view.find_object(row.kind, row.parent, row.folded)
+            assert found == (taken if is_late else row)
+        with store._connections.begun(statements.reading) as connection:
+            prepared = connection.execute("SELECT statement FROM pg_prepared_statements").fetchall()
+
+    assert any("reconciler_objects" in text for (text,) in prepared)

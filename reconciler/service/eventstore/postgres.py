@@ -154,9 +154,7 @@ class Connections:
         return ConnectionPool(
             self._conninfo,
             connection_class=BoundedConnection,
-            # Prepared at once: of a statement that it counts first, psycopg does not see that the
-            # end of a pipeline took it away.
-            kwargs={"autocommit": True, "prepare_threshold": 0},
+            kwargs={"autocommit": True},
             min_size=0,
             max_size=SIZE,
             configure=self._configure,
@@ -347,6 +345,8 @@ class PostgresEventStore(PostgresReadOnlyStore):
 
 
 def _give_back(pool: Pool, connection: BoundedConnection) -> None:
+    # Of a transaction that failed, the database may have skipped what psycopg takes for prepared:
+    # all of that goes here. After a commit nothing is done.
     with suppress(psycopg.Error):
         connection.rollback()
     pool.putconn(connection)

@@ -69,8 +69,8 @@ SETTINGS_IF_KNOWN = (
     ("enable_bitmapscan", "off"),
     ("enable_sort", "off"),
     ("jit", "off"),
-    # Statements are prepared, which saves half of the time of a short one. Without this they would
-    # keep the way to look that was best when their tables were small.
+    # Statements that are run often are prepared, which saves half of the time of a short one.
+    # Without this they would keep the plan that was best when their tables were small.
     ("plan_cache_mode", "force_custom_plan"),
 )
 # Not from pg_settings, whose every look lists all settings: three took a database 4 ms.

@@ -305,7 +305,7 @@ class PostgresTransaction(Transaction):
             if is_committing and is_lost:
                 raise lost_while_committing(self._place) from error
             if isinstance(first_cause(error), psycopg.errors.DivisionByZero):
-                self._connection.execute("ROLLBACK")
+                self._connection.rollback()
                 require_current(self._stored.meta(WRITERS), writers)
             if isinstance(first_cause(error), psycopg.errors.UniqueViolation):
                 raise StreamConflictError from error

@@ -375,8 +375,12 @@ class Snapshot:
         """Return the row of each value of a column, or None."""
         held: dict[Value, Row | None] = dict.fromkeys(values)
         if values:
-            marks = ", ".join("?" for _ in values)
-            found = self._all(row, table, f"WHERE {column} IN ({marks})", *values)
+            # The first one is asked for several times, so that there are few statements, and not
+            # one for each number of callers: databases keep those ready that come again.
+            asked = [*values]
+            asked += asked[:1] * ((1 << (len(asked) - 1).bit_length()) - len(asked))
+            marks = ", ".join("?" for _ in asked)
+            found = self._all(row, table, f"WHERE {column} IN ({marks})", *asked)
             held.update((getattr(each, column), each) for each in found)
         return held
 
