@@ -213,7 +213,8 @@ class PostgresReadOnlyStore:
         """Read, undisturbed by writers: every statement in the block sees the same moment."""
         with self._connections.begun(statements.reading) as connection:
             yield statements.View(connection)
-            connection.commit()  # to roll back would end what is prepared, too
+            with suppress(psycopg.Error):  # all was read
+                connection.commit()  # to roll back would end what is prepared, too
 
     def transaction(
         self, asked: Lookups = NO_LOOKUPS
