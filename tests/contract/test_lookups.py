@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.service.eventstore import postgres_statements as statements
 from reconciler.service.eventstore.errors import StreamConflictError
-from reconciler.service.eventstore.postgres import PostgresEventStore
+from reconciler.service.eventstore.postgres import PostgresEventStore, create
 from reconciler.service.eventstore.postgres_connection import configure
 from reconciler.service.eventstore.postgres_statements import in_postgres
 from reconciler.service.eventstore.rows import NameFilter, ObjectQuery
@@ -57,13 +57,15 @@ LONG = """
     params=[(*FILL, "ANALYZE"), FILL, (FEW, "ANALYZE", *FILL)],
     ids=["with statistics", "without statistics", "with old statistics"],
 )
-def filled(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Make a store with many rows, of which the database may know only how many pages they have."""
-    with postgres.empty_store() as address:
-        with psycopg.connect(address, autocommit=True) as connection:
-            for statement in request.param:
-                connection.execute(statement.encode())
-        yield address
+def filled(postgres: PostgresServer, request: pytest.FixtureRequest) -> str:
+    """Make a store with many rows, of which the database may know only how many pages they have.
+
+    It is a new one: a store that was emptied has the statistics of what was in it.
+    """
+    address = postgres.new_address()
+    create(address)
+    postgres.execute(*request.param, address=address)
+    return address
 
 
 @pytest.mark.parametrize("name", LOOKUPS)
