@@ -206,3 +206,21 @@ def test_what_is_prepared_goes_with_a_transaction_that_fails(postgres: PostgresS
             prepared = connection.execute("SELECT statement FROM pg_prepared_statements").fetchall()
 
     assert any("reconciler_objects" in text for (text,) in prepared)
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_connection_whose_prepared_statements_were_lost_is_given_up(
+    postgres: PostgresServer, *, writes: bool
+) -> None:
+    """They may be lost without a word: a pooler gave the session to another client, perhaps."""
+    with (
+        postgres.empty_store() as address,
+        closing(PostgresEventStore(address, lambda: NOON)) as store,
+    ):
+        for number in range(8):
+            if number == 7:
+                with store._connections.begun(lambda connection: connection) as connection:
+                    connection.pgconn.exec_(b"DISCARD ALL")
+            with store.transaction() if writes else store.snapshot() as view:
+                found = view.get_object("1")
+            assert found is None

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TypeVar
 
 import psycopg
+from psycopg.errors import InvalidSqlStatementName as Unprepared
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from reconciler.resources.process import crashpoint
@@ -41,6 +42,7 @@ from reconciler.service.eventstore.postgres_connection import (
 )
 from reconciler.service.eventstore.postgres_errors import (
     awaits_standby,
+    first_cause,
     read_only,
     store_errors,
 )
@@ -125,6 +127,9 @@ class Connections:
             try:
                 return pool, connection, begin(connection)
             except BaseException as error:
+                # Its settings are lost, too, and psycopg would ask for the statement forever.
+                if isinstance(error, psycopg.Error) and isinstance(first_cause(error), Unprepared):
+                    connection.close()
                 was_lost = connection.closed and not isinstance(error, SilentError)
                 _give_back(pool, connection)
                 if not (was_lost and isinstance(error, psycopg.Error)):
