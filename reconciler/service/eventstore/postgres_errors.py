@@ -85,6 +85,11 @@ _CHANGED: _Told = (
     "the tables at {place} are not as this version made them",
     "Name the store's own database. Nothing was changed.",
 )
+_SHARED: _Told = (
+    StoreUnusableError,
+    "a session at {place} is shared with other clients",
+    "Set the pooler to session mode; see docs/postgresql.md.",
+)
 # By SQLSTATE; one that is not listed goes by its first three, then two characters.
 _MEANINGS: dict[str, _Told] = {
     "08": _UNREACHABLE,
@@ -98,6 +103,7 @@ _MEANINGS: dict[str, _Told] = {
     "23": _CONFLICT,
     "25006": _READ_ONLY,  # read only, as on a standby
     "25P03": _BUSY,  # idle in a transaction for too long
+    "26000": _SHARED,  # a prepared statement is missing
     "28": _NOT_LET_IN,
     "3D": (
         StoreUnusableError,
@@ -107,6 +113,7 @@ _MEANINGS: dict[str, _Told] = {
     "40": _CONFLICT,
     "40003": _UNREACHABLE,  # unlike others of its class, it may have been carried out
     "42": _CHANGED,
+    "42P05": _SHARED,  # a prepared statement is there already
     "42501": (
         StoreReadOnlyError,
         "this user may not do that at {place}",

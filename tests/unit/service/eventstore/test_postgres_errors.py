@@ -44,6 +44,7 @@ def an_error(state: str | None, words: str = "the caller's secret") -> psycopg.E
         ("23505", StoreConflictError),
         ("25006", StoreReadOnlyError),
         ("25P03", StoreBusyError),
+        ("26000", StoreUnusableError),
         ("28P01", StoreUnusableError),
         ("3D000", StoreUnusableError),
         ("40001", StoreConflictError),
@@ -94,6 +95,12 @@ def test_a_refused_connection_is_told_by_its_words(
 
     assert type(told) is kind
     assert problem in told.problem
+
+
+@pytest.mark.parametrize("state", ["26000", "42P05"])
+def test_a_pooler_that_shares_sessions_is_named(state: str) -> None:
+    """A prepared statement is missing, or is there in the name of another client."""
+    assert "session mode" in store_error(PLACE, an_error(state)).remedy
 
 
 def test_of_statements_that_were_sent_together_the_first_failure_counts() -> None:
