@@ -268,14 +268,14 @@ class Snapshot:
 
         They are counted unless ``total`` says how many there are.
         """
-        # Two statements: a count in the same one would read every row that the page skips. Both run
-        # in one transaction, so they see the same rows.
         where, values = self._filters(query)
         if any(name.match == "equals" for name in query.names):
             # Names are unique, so there is one at most. If it had to be in an order, PostgreSQL
             # would go through the index of that order, to the end of the list.
             keys = self._keys(where, *values)
             return len(keys), keys[query.offset :][: query.limit or 1]
+        # Two statements: a count in the same one would read every row that the page skips. Both run
+        # in one transaction, so they see the same rows.
         if total is None:
             words = ["SELECT count(*) FROM objects", where]
             total = int(self._value(" ".join(words), *values) or 0)

@@ -35,8 +35,6 @@ from reconciler.service.operations.answers import Answer, details_changed, store
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.texts import (
-    ENVELOPE_BYTES,
-    LONGER_AS_TEXT,
     READ_AT_ONCE,
     Encoded,
     Make,
@@ -45,6 +43,7 @@ from reconciler.service.operations.texts import (
     as_part,
     is_too_long,
     longest_text,
+    longest_texts,
     whole,
 )
 from reconciler.service.projections.objects import encode, next_row, trees_of
@@ -110,7 +109,7 @@ class Reading:
             return Encoded(self._texts(view, keys))
         if request.encode and request.in_parts:
             parts = whole(self._made(as_part(request.encode, member, view), keys))
-            if is_too_long(len(keys) * ENVELOPE_BYTES + LONGER_AS_TEXT * sum(map(len, parts))):
+            if is_too_long(longest_texts(parts)):  # maybe: the limit is of the page as text
                 self._texts(view, keys)
             return Encoded(parts)
         return list(self._views(view, keys))

@@ -1,4 +1,4 @@
-"""Encoded answers, and a cache of what is in them of objects.
+"""Encoded answers, and a cache of the encodings of objects.
 
 Lists are the largest answers by far, and mostly repeat what was answered before. The key of a
 cached text has the object's sequence, which every change moves on: it is never out of date,
@@ -26,7 +26,7 @@ MAX_PAGE_BYTES = 8 << 20
 """Of the objects of any other page, which is whole or refused."""
 READ_AT_ONCE = 16  # objects; each may be as large as a request
 ENVELOPE_BYTES = 4 << 10  # of a view beside the spec: name, details, problems of compliance
-LONGER_AS_TEXT = 40  # times, a part of protobuf at most: one byte can be the word of an enum
+LONGER_AS_TEXT = 40  # times, what protobuf takes: one byte of it can be the word of an enum
 ENTRY_BYTES = 400  # a key with its id and sequence, and its place in a dictionary
 _NO_TEXTS: Mapping[ObjectKey, bytes] = MappingProxyType({})
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
@@ -184,10 +184,15 @@ def longest_text(row: ObjectRow) -> int:
     return ENVELOPE_BYTES + 2 * 4 * len(row.spec)
 
 
+def longest_texts(parts: Sequence[bytes]) -> int:
+    """Return an upper limit of the bytes of objects as text that are encoded as protobuf does."""
+    return len(parts) * ENVELOPE_BYTES + LONGER_AS_TEXT * sum(map(len, parts))
+
+
 class Texts:
     """Encodings of objects, within a limit in bytes. It is thread-safe.
 
-    A view of which they are kept must show nothing that changes without a new sequence.
+    A view that is encoded must show nothing that changes without a new sequence.
     """
 
     def __init__(self, limit: int = MAX_TEXTS_BYTES) -> None:

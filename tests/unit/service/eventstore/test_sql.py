@@ -26,7 +26,6 @@ def test_a_page_is_read_in_its_order(tmp_path: Path, *, by_name: bool, descendin
     found, steps = listed(tmp_path, query)
 
     assert found == (101, ["99"] if not descending else ["0"])
-    assert len(steps) == 2
     assert all("USING" in step and "SEARCH" in step for step in steps), steps
 
 
@@ -39,8 +38,7 @@ def test_a_whole_name_is_looked_up(tmp_path: Path, *, folded: bool, by_name: boo
     found, steps = listed(tmp_path, ObjectQuery(Kind.ACTION, "1", names=(name,), by_name=by_name))
 
     assert found == (1, ["42"])
-    assert len(steps) == 1
-    assert "(parent=? AND kind=? AND folded=?)" in steps[0]
+    assert all("(parent=? AND kind=? AND folded=?)" in step for step in steps), steps
 
 
 @pytest.mark.parametrize(
@@ -67,6 +65,7 @@ def listed(
         connection.set_trace_callback(None)
         plans = (connection.execute(f"EXPLAIN QUERY PLAN {statement}") for statement in ran)
         steps = [str(step) for plan in plans for *_, step in plan]
+    assert len(ran) == (2 if keys and not query.names else 1)
     return (total, [name for name, _ in keys]), steps
 
 

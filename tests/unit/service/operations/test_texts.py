@@ -24,8 +24,10 @@ from reconciler.service.operations.texts import (
     Texts,
     answer_bytes,
     as_json,
+    as_part,
     json_bytes,
     longest_text,
+    longest_texts,
 )
 from reconciler.service.transport.protobuf import METHODS, encoding_of, message_of
 from tests.memory_store import open_memory
@@ -320,10 +322,14 @@ def test_no_text_is_longer_than_is_said_beforehand() -> None:
         "devMode": False,
     }
     name = "\x01" * 200
-    for spec in (worst, {**worst, "redirectUris": [], "additionalOrigins": []}):
+    words = {"grantTypes": ["OIDC_GRANT_TYPE_AUTHORIZATION_CODE"] * 999}
+    for spec in (worst, {**worst, "redirectUris": [], "additionalOrigins": []}, worst | words):
         text = json.dumps(spec, ensure_ascii=False, separators=(",", ":"))
         row = _row(name)._replace(spec=text, client_id="1" * 200)
-        assert len(json_bytes(app_view(row))) <= longest_text(row)
+        length = len(json_bytes(app_view(row)))
+        assert length <= longest_text(row)
+        part = as_part(encoding_of(OVER_GRPC["ListApps"]), "result", app_view)(row)
+        assert length <= longest_texts([part])
 
 
 def _call_many(service: IdentityService, known: Known, count: int, script: str) -> None:
