@@ -29,7 +29,6 @@ from reconciler.resources.ref import (
     parse_ref,
     read_shard,
 )
-from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
 from reconciler.state import COMMIT
 
 if TYPE_CHECKING:
@@ -41,17 +40,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)
 """Texts that a shell takes as one word without quotes; others are not offered."""
 _DURATION = re.compile(r"(0|[1-9][0-9]{0,4})([dhms])", re.ASCII)
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-MIN_KEEP_OWED = 3_600  # seconds
-_LONGEST_PAUSE = 31 * 24 * 60 * 60
-_LONGEST_SHORT = 3_600  # seconds
 MICROS = 1_000_000  # in a second
 CLOCKS_APART = 300  # seconds that the service's clock may be ahead of this one
 _RUN = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
-_LONGEST_WAIT = 86_400  # seconds
-_MOST_REQUESTS = 99_999  # a second
 MAX_LIST = 1024 * 1024  # bytes
 _DECIMAL = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,3})?", re.ASCII)
 
@@ -276,30 +270,62 @@ def _declared() -> Iterator[ResourceRef]:
                 yield ref
 
 
-def seconds_of(text: str, example: str = "--expires 90d") -> int:
-    """Return the seconds in a duration such as ``90d``, ``24h`` or ``30m``.
-
-    Raises:
-        UsageError: the text is not a duration.
-    """
-    seconds = duration_seconds(text)
-    if not seconds:
-        raise UsageError(
-            f"invalid duration {visible(text)!r}",
-            remedy=f"Write a number and d, h or m, such as 2d, 24h or 30m: {example}.",
-        )
-    return seconds
-
-
-def duration_seconds(text: str) -> int | None:
-    """Return the seconds in a duration such as ``90d``, ``24h`` or ``30m``; None for others."""
-    return _seconds(text, "dhm")
-
-
-def _seconds(text: str, units: str) -> int | None:
-    """Return the seconds in a whole number of one of these units, or None."""
+def duration_seconds(text: str) -> int:
+    """Return the seconds in a duration such as ``90d``, ``24h``, ``30m`` or ``10s``; else -1."""
     found = _DURATION.fullmatch(text)
-    return int(found[1]) * _UNITS[found[2]] if found and found[2] in units else None
+    return int(found[1]) * _UNITS[found[2]] if found else -1
+
+
+@dataclass(frozen=True)
+class Duration(click.ParamType[int]):
+    """A duration within limits, such as ``1h`` and ``30d``; its value is in seconds.
+
+    Attributes:
+        usual: A value that a person may write.
+    """
+
+    least: str
+    most: str
+    usual: str
+    name = "duration"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the seconds of a duration."""
+        seconds, least, most = map(duration_seconds, (value, self.least, self.most))
+        if least <= seconds <= most:
+            return seconds
+        flag = param.opts[0] if param else ""
+        raise UsageError(
+            f"{flag} {visible(value)!r} is not a duration from {self.least} to {self.most}",
+            remedy=f"Write a whole number and its unit, d, h, m or s: {flag} {self.usual}.",
+        )
+
+
+@dataclass(frozen=True)
+class Number(click.ParamType[float]):
+    """A number from 0 on in plain digits: ``nan`` and ``inf`` would be no limit at all.
+
+    Attributes:
+        usual: A value that a person may write.
+        counts: What it is, in the message of an error.
+    """
+
+    most: int
+    usual: int
+    counts: str = "number"
+    name = "number"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        if _DECIMAL.fullmatch(value) and float(value) <= self.most:
+            return float(value)
+        flag = param.opts[0] if param else ""
+        raise UsageError(
+            f"{flag} {visible(value)!r} is not a {self.counts} from 0 to {self.most}",
+            remedy=f"Write digits: {flag} {self.usual}, {flag} 0.5.",
+        )
 
 
 class At(NamedTuple):
@@ -331,7 +357,7 @@ def past_moment(text: str) -> At:
         return At(text, run=text)
     now = time.time()
     seconds = duration_seconds(text)
-    sequence = int((now - seconds) * MICROS) if seconds else _micros(text)
+    sequence = int((now - seconds) * MICROS) if seconds > 0 else _micros(text)
     if sequence is None:
         raise UsageError(
             f"invalid moment {visible(text)!r}",
@@ -365,45 +391,6 @@ def _shown(sequence: int) -> str:
 
     moment = datetime.fromtimestamp(sequence // MICROS, UTC).replace(microsecond=sequence % MICROS)
     return moment.isoformat().replace("+00:00", "Z")
-
-
-def keep_owed_seconds(text: str) -> int:
-    """Return the seconds for which a store keeps a secret, of the text of ``--keep-owed``.
-
-    Raises:
-        UsageError: the text is not a duration from 1h to 30d.
-    """
-    seconds = seconds_of(text, "--keep-owed 30d")
-    if not MIN_KEEP_OWED <= seconds <= MAX_KEEP_OWED_SECONDS:
-        raise UsageError(
-            f"--keep-owed {visible(text)} is out of range",
-            remedy="Write a duration from 1h to 30d: --keep-owed 7d.",
-        )
-    return seconds
-
-
-def pause_seconds(text: str) -> int:
-    """Return the seconds that a pause lasts, of the text of ``--for``.
-
-    Raises:
-        UsageError: the text is not a duration of at most 31d.
-    """
-    seconds = seconds_of(text, "--for 4h")
-    if seconds > _LONGEST_PAUSE:
-        raise UsageError(
-            f"--for {visible(text)} is too long",
-            remedy="Write a duration of at most 31d: --for 4h. A pause can be made again.",
-        )
-    return seconds
-
-
-def interval_seconds(text: str) -> int:
-    """Return the seconds in the text of ``--interval``.
-
-    Raises:
-        UsageError: the text is not a duration from 1s to 60m.
-    """
-    return _short_seconds("--interval", text, least=1, usual="30s")
 
 
 def commit_id(text: str) -> str:
@@ -448,58 +435,6 @@ def undo_reason(text: str) -> str:
             remedy=f"Say why in at most {LONGEST_REASON} characters.",
         )
     return text
-
-
-def settle_seconds(text: str) -> float:
-    """Return the seconds in the text of ``--settle``.
-
-    Raises:
-        UsageError: the text is not a duration from 0s to 60m.
-    """
-    return float(_short_seconds("--settle", text, least=0, usual="60s"))
-
-
-def _short_seconds(flag: str, text: str, *, least: int, usual: str) -> int:
-    """Return the seconds of a duration of at most an hour; ``usual`` is an example of one.
-
-    Raises:
-        UsageError: the text is not one.
-    """
-    seconds = _seconds(text, "sm")
-    if seconds is None or not least <= seconds <= _LONGEST_SHORT:
-        raise UsageError(
-            f"{flag} {visible(text)!r} is not a duration from {least}s to 60m",
-            remedy=f"Write a whole number and s or m: {flag} {usual}, {flag} 5m.",
-        )
-    return seconds
-
-
-def lock_timeout_seconds(text: str) -> float:
-    """Return the seconds in the text of ``--lock-timeout``.
-
-    Raises:
-        UsageError: the text is not a number of seconds from 0 to a day.
-    """
-    return _decimal("--lock-timeout", text, "number of seconds", _LONGEST_WAIT, 300)
-
-
-def requests_per_second(text: str) -> float:
-    """Return the number in the text of ``--max-rps``; 0 is no limit.
-
-    Raises:
-        UsageError: the text is not a number from 0 to 99999.
-    """
-    return _decimal("--max-rps", text, "number", _MOST_REQUESTS, 20)
-
-
-def _decimal(flag: str, text: str, what: str, most: int, example: int) -> float:
-    """Return a number in plain digits. ``nan`` and ``inf`` would be no limit at all."""
-    if not _DECIMAL.fullmatch(text) or float(text) > most:
-        raise UsageError(
-            f"{flag} {visible(text)!r} is not a {what} from 0 to {most}",
-            remedy=f"Write digits: {flag} {example}, {flag} 0.5.",
-        )
-    return float(text)
 
 
 def shard_named(text: str) -> Shard:

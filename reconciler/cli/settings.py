@@ -18,21 +18,16 @@ from reconciler.cli.connection import DEFAULT_SERVICE
 from reconciler.cli.parameter_types import (
     CLIENT,
     BreakGlassType,
+    Duration,
     EnvironmentType,
     Filled,
+    Number,
     RefsType,
     RefType,
     commit_id,
-    interval_seconds,
-    keep_owed_seconds,
     link_base,
-    lock_timeout_seconds,
     past_moment,
     pause_reason,
-    pause_seconds,
-    requests_per_second,
-    seconds_of,
-    settle_seconds,
     shard_named,
     tree_named,
     undo_reason,
@@ -113,6 +108,7 @@ _TRUST = (
 )
 _PLANS = "plan, show, compare"
 _COUNT = click.IntRange(min=0)
+_LIFE = Duration("1m", "99999d", "90d")
 
 # Groups in the order of the help, and in each the everyday settings first.
 _WORK = (
@@ -211,7 +207,7 @@ _WORK = (
         "--interval DURATION",
         "run",
         "Time between two rounds. Default: 30s, and 5m for a ZITADEL.",
-        interval_seconds,
+        Duration("1s", "60m", "30s"),
     ),
     Setting(
         "--state DIR",
@@ -442,17 +438,17 @@ _MAY = (
         "--lock-timeout SECONDS",
         _WRITERS,
         "How long to wait for the lock of another run.",
-        lock_timeout_seconds,
+        Number(86_400, 300, "number of seconds"),
         default="0",
     ),
     Setting(
         "--settle DURATION",
         "apply",
         "How long to wait until lists of a ZITADEL show what was written: 0s to 60m.",
-        settle_seconds,
+        Duration("0s", "60m", "60s"),
         default="60s",
     ),
-    Setting("--max-rps N", _CONNECTED, "Send at most N requests a second.", requests_per_second),
+    Setting("--max-rps N", _CONNECTED, "Send at most N requests a second.", Number(99_999, 20)),
     Setting("--use-proxy", _CONNECTED, "Use the proxy that HTTPS_PROXY names."),
     Setting("--revision TEXT", "apply", "Revision to record. Default: that of CI or Git."),
     Setting("--overwrite", "export, render", "Write into a folder that is not empty."),
@@ -478,9 +474,9 @@ _MAY = (
         "--expires DURATION",
         "token create, trust add",
         "When it ends: 90d, 12h, 30m. Default: never.",
-        seconds_of,
+        _LIFE,
     ),
-    Setting("--expires DURATION", "machine add", "When its key ends.", seconds_of, default="90d"),
+    Setting("--expires DURATION", "machine add", "When its key ends.", _LIFE, default="90d"),
     Setting(
         "--on-unreviewed",
         "init",
@@ -528,7 +524,7 @@ _MAY = (
         "--for DURATION",
         "pause",
         "When the pause ends by itself: 30m, 4h, at most 31d.",
-        pause_seconds,
+        Duration("1m", "31d", "4h"),
         default="4h",
         parameter="lasting",
     ),
@@ -603,7 +599,7 @@ _SECRETS = (
         "--keep-owed DURATION",
         f"{_WRITERS}, serve, run",
         "How long a secret is kept for its delivery: 1h to 30d.",
-        keep_owed_seconds,
+        Duration("1h", "30d", "7d"),
         default="30d",
     ),
     Setting(
@@ -671,7 +667,7 @@ _OUTPUT = (
         "--expires DURATION",
         "plan, undo",
         "Life of a saved plan, such as 2d.",
-        seconds_of,
+        _LIFE,
         default="24h",
     ),
     Setting(

@@ -174,8 +174,8 @@ def test_a_pause_of_one_organization_keeps_the_whole_tree(run: Run, applied: Pat
     ("arguments", "told"),
     [
         ((), "Missing option '--reason'"),
-        ((*WHY, "--for", "32d"), "--for 32d is too long"),
-        ((*WHY, "--for", "soon"), "invalid duration 'soon'"),
+        ((*WHY, "--for", "32d"), "--for '32d' is not a duration from 1m to 31d"),
+        ((*WHY, "--for", "soon"), "--for 'soon' is not a duration from 1m to 31d"),
         (("--reason", " "), "--reason is empty"),
         (("--reason", 501 * "x"), "--reason has 501 characters"),
         ((*WHY, "--organization", "acme", "--organization", "nowhere"), "organization nowhere"),

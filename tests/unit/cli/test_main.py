@@ -202,7 +202,7 @@ ON_THE_COMMAND_LINE = [
     ("lint", "`reconciler validate` checks manifests."),
     ("plan nowhere", "Check the path"),
     ("plan manifests", "Give a folder with .yaml files."),
-    ("plan --expires 1s", "invalid duration '1s'"),
+    ("plan --expires 1s", "--expires '1s' is not a duration from 1m to 99999d"),
     ("plan --format xml", "'text', 'json', 'markdown', 'html'"),
     ("plan --service ftp://x", "--service sqlite:PATH"),
     ("plan --service http://id.example.com", "would send the token unencrypted"),

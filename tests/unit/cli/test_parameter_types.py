@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import click
 import pytest
 
 from reconciler.cli.parameter_types import (
     LONGEST_REASON,
     BreakGlass,
     BreakGlassType,
+    Duration,
+    Number,
     RefType,
     commit_id,
-    interval_seconds,
-    keep_owed_seconds,
     past_moment,
     pause_reason,
     ref_named,
-    seconds_of,
     shard_named,
     tree_named,
 )
+from reconciler.cli.settings import GROUPS
 from reconciler.errors import UsageError
 from reconciler.resources.ref import Kind
 from tests.builders import GREET, WEB
@@ -29,20 +30,68 @@ from tests.rows import each_row
 REF = WEB.address
 
 
+WEEK = Duration("1m", "7d", "2d")
+INTERVAL = click.Option(["--interval"])
+
+
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90d", 7_776_000), ("24h", 86_400), ("30m", 1800), ("99999m", 5_999_940)]
+    ("text", "seconds"),
+    [("7d", 604_800), ("24h", 86_400), ("30m", 1800), ("1m", 60), ("60s", 60), ("99999s", 99_999)],
 )
 def test_a_duration_is_a_number_and_a_unit(text: str, seconds: int) -> None:
-    assert seconds_of(text) == seconds
+    assert WEEK.convert(text, INTERVAL, None) == seconds
 
 
-@pytest.mark.parametrize("text", ["1h", "30d"])
-def test_a_store_keeps_a_secret_from_an_hour_to_thirty_days(text: str) -> None:
-    assert keep_owed_seconds(text) == seconds_of(text)
+@pytest.mark.parametrize(
+    "text", ["", "0m", "59s", "8d", "169h", "05d", "100000s", "1d\n", "-1d", "1.5h", "1w", "60"]
+)
+def test_no_other_duration_is_taken(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        WEEK.convert(text, INTERVAL, None)
+
+    assert refused.value.problem.startswith("--interval ")
+    assert refused.value.problem.endswith(" is not a duration from 1m to 7d")
+    assert "--interval 2d" in (refused.value.remedy or "")
 
 
-def test_rounds_are_a_second_to_an_hour_apart() -> None:
-    assert [interval_seconds(text) for text in ("1s", "30s", "5m", "60m")] == [1, 30, 300, 3600]
+@pytest.mark.parametrize(
+    ("setting", "least", "most"),
+    [
+        ("interval", ("1s", 1), ("60m", 3600)),
+        ("settle", ("0s", 0), ("1h", 3600)),
+        ("keep-owed", ("60m", 3600), ("30d", 2_592_000)),
+        ("for", ("1m", 60), ("31d", 2_678_400)),
+        ("expires", ("60s", 60), ("99999d", 8_639_913_600)),
+    ],
+)
+def test_each_setting_takes_durations_within_its_limits(
+    setting: str, least: tuple[str, int], most: tuple[str, int]
+) -> None:
+    kinds = [row.type for rows in GROUPS.values() for row in rows if row.name == setting]
+
+    for kind in kinds:
+        assert [kind.convert(text, None, None) for text, _ in (least, most)] == [
+            least[1],
+            most[1],
+        ]
+        for text in (f"{most[1] + 1}s", f"{least[1] - 1}s"):
+            with pytest.raises(UsageError):
+                kind.convert(text, None, None)
+    assert kinds
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("0.5", 0.5), ("20", 20), ("99", 99)])
+def test_a_number_has_plain_digits(text: str, number: float) -> None:
+    assert Number(99, 20).convert(text, INTERVAL, None) == number
+
+
+@pytest.mark.parametrize("text", ["", "nan", "inf", "1e1", "-1", "+1", "99.5", "100", "1_0", "٣"])
+def test_no_other_number_is_taken(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Number(99, 20).convert(text, INTERVAL, None)
+
+    assert refused.value.problem.endswith(" is not a number from 0 to 99")
+    assert "--interval 20" in (refused.value.remedy or "")
 
 
 @pytest.mark.parametrize("text", ["a" * 40, "0" * 64])
@@ -53,16 +102,6 @@ def test_a_commit_is_named_in_full(text: str) -> None:
 @each_row(
     ("read", "text", "problem"),
     [
-        (seconds_of, "1s", "invalid duration '1s'"),
-        (seconds_of, "0d", "invalid duration"),
-        (seconds_of, "05d", "invalid duration"),
-        (seconds_of, "100000m", "invalid duration"),
-        (seconds_of, "1d\n", "invalid duration"),
-        (keep_owed_seconds, "59m", "--keep-owed 59m is out of range"),
-        (keep_owed_seconds, "31d", "--keep-owed 31d is out of range"),
-        (interval_seconds, "0s", "--interval '0s'"),
-        (interval_seconds, "61m", "--interval '61m'"),
-        (interval_seconds, "1h", "--interval '1h'"),
         (commit_id, "a" * 39, "is not the id of a commit in full"),
         (commit_id, "A" * 40, "is not the id of a commit in full"),
         (commit_id, "HEAD", "is not the id of a commit in full"),
