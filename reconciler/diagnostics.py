@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.strict_json import HALF, Count
 
+T = TypeVar("T")
 MAX_SHOWN = 60  # characters of a value in a sentence
 
 
@@ -40,10 +41,13 @@ def cut(value: object) -> str:
     return f"{whole_words if len(whole_words) > MAX_SHOWN // 2 else start}..."
 
 
-def listed(names: Sequence[str], most: int = 20) -> str:
-    """Return names for a sentence: the first ones, and how many more there are."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+def listed(things: Sequence[T], most: int = 20, *, named: Callable[[T], str] = str) -> str:
+    """Return the names of things for a sentence: the first ones, and how many more there are.
+
+    Only those that are shown are ``named``: their places may be costly to find.
+    """
+    more = len(things) - most
+    return ", ".join(map(named, things[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 class SourceLocation(NamedTuple):

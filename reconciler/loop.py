@@ -268,7 +268,7 @@ def _not_shown(seen: ObservedState) -> Iterator[Diagnostic]:
     """Yield an error where lists do not show in time what the service says it wrote."""
     if not seen.unshown:
         return
-    named = listed([*map(str, seen.unshown)], 1)
+    named = listed(seen.unshown, 1)
     yield error(
         "APPLY-NOT-SHOWN",
         f"the service acknowledged writes that its lists do not show yet: {named}",
@@ -283,7 +283,7 @@ def _not_shown(seen: ObservedState) -> Iterator[Diagnostic]:
 def _not_listed(seen: ObservedState) -> Iterator[Diagnostic]:
     """Yield an error where a name is taken by an object that lists still do not show."""
     if seen.unlisted:
-        named = listed([*map(str, seen.unlisted)], 1)
+        named = listed(seen.unlisted, 1)
         yield error(
             "APPLY-ROW-LOST",
             f"the service refuses a name as taken, and its lists lost it: {named}",

@@ -11,6 +11,7 @@ from reconciler.diagnostics import (
     by_place,
     cut,
     error,
+    listed,
     name_as_text,
     note,
     of_all,
@@ -105,3 +106,15 @@ def test_a_finding_of_a_value_gets_its_place() -> None:
 )
 def test_a_long_value_is_cut_between_words_if_it_can_be(value: object, shown: str) -> None:
     assert cut(value) == shown
+
+
+def test_no_more_things_are_named_than_are_shown() -> None:
+    asked: list[int] = []
+
+    def named(number: int) -> str:
+        asked.append(number)
+        return f"n{number}"
+
+    assert listed(range(5), 2, named=named) == "n0, n1 and 3 more"
+    assert asked == [0, 1]
+    assert listed(["a", "b"], 2) == "a, b"

@@ -83,7 +83,7 @@ def _deprecated(planned: Planned, observed: ObservedState) -> Iterator[Diagnosti
             "PLAN-DEPRECATED-OPERATION",
             "the plan uses a deprecated operation of the service",
             f"{DEPRECATED} may be removed in a future version of the service. It is used for "
-            f"{listed([place_of(resource) for resource in using])}. Nothing is wrong today; keep "
+            f"{listed(using, named=place_of)}. Nothing is wrong today; keep "
             "it in mind before the service is upgraded.",
             using[0].source.place("spec"),
         )
@@ -112,7 +112,7 @@ def _audiences(
             f"{len(unchecked)} JWT identity provider(s) accept tokens for any audience",
             "`aud` is not checked: a token that the issuer made for another application is "
             "accepted (CVE-2026-55669). Write spec.audience: "
-            f"{listed([place_of(each) for each in unchecked])}",
+            f"{listed(unchecked, named=place_of)}",
             unchecked[0].source.place("spec"),
         )
     setting = [resource for resource, _ in planned.written if resource.spec.get("audience")]

@@ -194,7 +194,7 @@ def _logouts_checked(planned: Planned, _: DesiredState, __: ObservedState) -> It
             f"the server checks the back-channel logout URI of {len(sent)} application(s) again",
             "A newer ZITADEL refuses an update of an application whose backChannelLogoutUri it can "
             "no longer resolve (PROJECT-msNebo), also where the manifest does not say it. Then "
-            f"write another one, or an empty text: {listed([place_of(each) for each in sent])}",
+            f"write another one, or an empty text: {listed(sent, named=place_of)}",
             sent[0].source.place("spec"),
         )
 

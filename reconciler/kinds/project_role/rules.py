@@ -40,7 +40,7 @@ def _same_but_for_case(
             "PLAN-ROLE-CASE",
             "ZITADEL refuses a role whose key differs from that of another only in case",
             "Choose another key, or remove the other role first: "
-            f"{listed([place_of(each) for each in clashing])}",
+            f"{listed(clashing, named=place_of)}",
             clashing[0].source.place("metadata", "name"),
         )
 
