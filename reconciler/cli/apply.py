@@ -178,7 +178,8 @@ def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, sco
     """Return the commit that the manifests are of, if nothing of it is edited or left out."""
     if not desired.whole or scope.shard is not None or scope.is_partial:
         return ""
-    return clean_commit([*paths, *filter(None, [chosen.layers.overlay])])
+    named = chosen.configuration.file if chosen.configuration else ""
+    return clean_commit([*paths, *filter(None, [chosen.layers.overlay, named])], desired)
 
 
 def of_service(run: Run, undo: Undoing) -> Run:

@@ -130,14 +130,29 @@ OTHERS = ("--untracked-files=all", "--ignored")
 TRACKED_ONLY = ("--untracked-files=no",)
 
 
-def is_edited(paths: Sequence[str], within: Path, others: Sequence[str] = OTHERS) -> bool | None:
+def is_edited(
+    paths: Sequence[str],
+    within: Path,
+    others: Sequence[str] = OTHERS,
+    scripts: Collection[str] = (),
+) -> bool | None:
     """Return whether files at or beneath paths are not as in the commit that is checked out.
 
     ``within`` is a path of their repository, all of which counts without paths. ``others`` says
-    which files count that are in no commit. None where Git does not show it, or is not installed.
+    which files count that are in no commit; of what Git ignores, manifests and ``scripts`` count.
+    None where Git does not show it, or is not installed.
     """
     entries = _status([str(Path(path).resolve()) for path in paths], within, others)
-    return None if entries is None else any(map(_counts, entries))
+    if entries is None or any(map(_counts, entries)):
+        return None if entries is None else True
+    ignored = {entry.removeprefix(_IGNORED) for entry in entries}
+    top = git_root(within.resolve()) if ignored and scripts else None
+    return top is not None and any(_from(top, each) in ignored for each in scripts)
+
+
+def _from(top: Path, path: str) -> bytes:
+    """Return the way to a file from the top of its work tree, as Git writes it."""
+    return os.fsencode(os.path.relpath(os.path.realpath(path), top))
 
 
 def uncommitted(names: Sequence[str], work_tree: Path) -> Collection[str] | None:
@@ -232,7 +247,7 @@ _READ = (b".yaml", b".yml", b".json", b"/")
 
 
 def _counts(entry: bytes) -> bool:
-    """Return whether an entry of ``git status`` counts: what Git ignores, where it may be read.
+    """Return whether an entry of ``git status`` counts: what Git ignores, if it may be a manifest.
 
     Such a manifest is applied, and in no commit. A folder is a repository within this one.
     """

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from reconciler.cli.configured import (
     Configured,
@@ -30,6 +30,7 @@ from reconciler.validation.desired import judge, unmet_needs
 
 if TYPE_CHECKING:
     from reconciler.loop import Look
+    from reconciler.manifests.manifest import Manifest
     from reconciler.manifests.repository import Repository
 
 
@@ -133,11 +134,11 @@ def revision_of(paths: Sequence[str], environ: Mapping[str, str]) -> str:
     return f"{commit}{EDITED}" if commit and is_edited(paths, first) else commit
 
 
-def clean_commit(paths: Sequence[str]) -> str:
+def clean_commit(paths: Sequence[str], desired: DesiredState) -> str:
     """Return the commit that is checked out, if it is certain that the paths are as it has them.
 
-    No other file of the commit is edited either: what the manifests take in may be anywhere.
-    Nothing is returned where Git does not show it.
+    The files of scripts are in the commit as well, and no other file of it is edited: what the
+    manifests take in may be anywhere. Nothing is returned where Git does not show it.
     """
     if not paths:
         return ""
@@ -145,5 +146,8 @@ def clean_commit(paths: Sequence[str]) -> str:
     commit = commit_of(first)
     if not commit:
         return ""
-    found = (is_edited(paths, first), is_edited((), first, TRACKED_ONLY))
+    manifests = (cast("Manifest", each.source) for each in desired.resources.values())
+    scripts = {origin.script for each in manifests for origin in each.origins.values()}
+    own = is_edited(paths, first, scripts=scripts - {""})
+    found = (own, is_edited((), first, TRACKED_ONLY))
     return commit if found == (False, False) else ""

@@ -118,6 +118,31 @@ def _ignored_json(small: Path) -> tuple[str, ...]:
     return ()
 
 
+def _ignored_script(small: Path) -> tuple[str, ...]:
+    (small.parent / ".git" / "info" / "exclude").write_text("scripts/\n")
+    action = json.loads(an_action("local"))
+    write(small / "local.yaml", json.dumps({**action, "spec": {"scriptFile": "scripts/local.js"}}))
+    write(small / "scripts" / "local.js", "function local() {}\n")
+    return _committed(small)
+
+
+def _committed(small: Path) -> tuple[str, ...]:
+    git(small.parent, "add", "--all")
+    git(small.parent, "commit", "--quiet", "--message", "another change")
+    return ()
+
+
+def _ignored_configuration(small: Path) -> tuple[str, ...]:
+    (small.parent / ".git" / "info" / "exclude").write_text("reconciler.yaml\n")
+    return _configuration_not_added(small)
+
+
+def _configuration_not_added(small: Path) -> tuple[str, ...]:
+    configuration = {"apiVersion": "reconciler/v1", "kind": "Configuration", "tree": "default"}
+    write(small.parent / "reconciler.yaml", json.dumps(configuration))
+    return ()
+
+
 def _ignored_repository(small: Path) -> tuple[str, ...]:
     (small.parent / ".git" / "info" / "exclude").write_text("inner/\n")
     return _a_repository_within(small)
@@ -185,6 +210,7 @@ def _filters(small: Path) -> tuple[str, ...]:
     "change",
     [
         *(_edited, _not_added, _edited_elsewhere, _ignored, _ignored_json),
+        *(_ignored_script, _ignored_configuration, _configuration_not_added),
         *(_ignored_repository, _a_repository_within, _a_submodule),
         *(_assumed_unchanged, _skipped, _left_out),
         *(_a_shard, _a_part, _a_file, _no_repository, _filters),
