@@ -337,7 +337,8 @@ def _in_overlay(
         yield partial(acceptance.patched_removal, patch, ref)
     else:
         for name, held in fields.items():
-            yield partial(acceptance.in_patch, patch, ref, name, held)
+            has_variables = name not in SCRIPTS or name in templated
+            yield partial(acceptance.in_patch, patch, ref, name, held, has_variables=has_variables)
 
 
 def _remaining(

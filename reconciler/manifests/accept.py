@@ -110,8 +110,8 @@ class Acceptance:
         self._check_place(origin.file, origin.document, name, place, ref)
         written = origin.file.written(origin.document, origin.written) if is_written else None
         in_script = path[-1] in SCRIPTS
-        if in_script and origin.text is not None:
-            written, held = origin.text, escaped(held)
+        if in_script:  # JavaScript has ${} of its own
+            written, held = origin.text, held if origin.text is None else escaped(held)
         value = held if in_script else as_written(ref.kind, name, written, resolved, held)
         _check_texts(written, value, place, ref, in_script=in_script)
         if not origin.script:
@@ -140,8 +140,18 @@ class Acceptance:
             _target(manifest.file), ref, "", place, removed=manifest.index, before=before
         )
 
-    def in_patch(self, patch: Manifest, ref: ResourceRef, name: str, held: SpecValue) -> FileEdit:
+    def in_patch(
+        self,
+        patch: Manifest,
+        ref: ResourceRef,
+        name: str,
+        held: SpecValue,
+        *,
+        has_variables: bool = True,
+    ) -> FileEdit:
         """Return the edit that writes a field into a document of the overlay.
+
+        ``has_variables`` is false for a script that is not templated.
 
         Raises:
             RefusedError: it cannot be written there.
@@ -153,7 +163,7 @@ class Acceptance:
         if in_script and any(other in mapping_in(patch.document, "spec") for other in files):
             raise _overlaid(name, "the overlay names a file for it", place, ref)
         is_written, resolved = _at(patch.document, path)
-        written = patch.file.written(patch.index, path) if is_written else None
+        written = patch.file.written(patch.index, path) if is_written and has_variables else None
         value = held if in_script else as_written(ref.kind, name, written, resolved, held)
         _check_texts(written, value, place, ref, in_script=in_script)
         edit = Edit(patch.index, path, value, _order(ref.kind, path[0]))

@@ -249,6 +249,29 @@ def test_a_script_file_is_written(applied: Place) -> None:
     assert applied.run("plan", "--detailed-exitcode").code == 0
 
 
+def test_javascript_between_back_ticks_is_no_variable(place: Place) -> None:
+    """A script that is not templated may lose its ``${}``, in a manifest and in an overlay."""
+    overlay = layered(place)
+    for file, name in ((place.manifests, "base"), (overlay, "laid")):
+        script = f"function {name}(a) {{ return `${{a}}` }}"
+        write(file / f"{name}.yaml", an_action(name, script=script))
+    commit(place.folder)
+    assert place.run("apply", *STAGING, "--auto-approve", *SINK).code == 0
+    place.direct.change("base", script="function base() {}")
+    place.direct.change("laid", script="function laid() {}")
+    assert accept(place, *STAGING).code == 0
+    assert is_planned_empty(place)
+
+    patch = json.loads(an_action("base", script="function base(b) { return `${b}` }"))
+    write(overlay / "base.yaml", json.dumps(patch))
+    commit(place.folder)
+    assert place.run("apply", *STAGING, "--auto-approve", *SINK).code == 0
+    place.direct.change("base", script="function base(c) { return `${c}` }")
+    assert accept(place, *STAGING, "--into", "overlay").code == 0
+    assert "`${c}`" in (overlay / "base.yaml").read_text()
+    assert is_planned_empty(place)
+
+
 def refused(place: Place, code: str, *more: str) -> str:
     """Return what is said where nothing can be accepted, and check that nothing was written."""
     before = read_files(place.manifests)
