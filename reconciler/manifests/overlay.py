@@ -18,7 +18,7 @@ from reconciler.manifests.defaults import FolderDefaults
 from reconciler.manifests.manifest import SCRIPT_FILES, Manifest, Origin, Path, declared_ref
 from reconciler.manifests.text import YamlMapping, YamlValue, is_same, mapping_in
 from reconciler.resources.kinds import OVERLAID
-from reconciler.resources.nearest import NearNames, nearest
+from reconciler.resources.nearest import MOST_HINTS, NearNames, nearest
 from reconciler.resources.normal import SHORT
 from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef, fold
 
@@ -85,17 +85,14 @@ class Overlay:
 
     def added(self, base: Iterable[Manifest]) -> Iterator[Manifest]:
         """Yield the documents that the base does not have; those that it must have are reported."""
-        near: NearNames | None = None
+        near: _NearRefs | None = None
         for ref, manifest in self._left.items():
             if not (_flag(manifest, _ABSENT) or _flag(manifest, _PATCH)):
                 yield self._whole(manifest)
                 continue
-            if near is None:
-                refs = (declared_ref(each.document) for each in base)
-                near = NearNames((each.kind, each.name) for each in refs if each is not None)
+            near = near or _NearRefs(declared_ref(each.document) for each in base)
             self.patches.append(manifest)
-            meant = near.name_for(ref.name, ref.kind)
-            self.findings.append(_without_base(manifest, ref, meant))
+            self.findings.append(_without_base(manifest, ref, near.meant_by(ref)))
         yield from map(self._whole, self._others)
 
     def _whole(self, manifest: Manifest) -> Manifest:
@@ -106,6 +103,27 @@ class Overlay:
             return filled
         rest = {name: value for name, value in metadata.items() if name not in flags}
         return filled.changed({**filled.document, "metadata": rest}, {})
+
+
+class _NearRefs:
+    """Finds what the names of a document were probably meant to be."""
+
+    def __init__(self, refs: Iterable[ResourceRef | None]) -> None:
+        self._named: dict[tuple[Kind, str], list[ResourceRef]] = {}
+        for ref in refs:
+            if ref is not None:
+                self._named.setdefault((ref.kind, ref.name), []).append(ref)
+        self._near = NearNames(self._named)
+
+    def meant_by(self, ref: ResourceRef) -> str | None:
+        """Return the name that was probably meant, with its owners where those differ."""
+        name = self._near.name_for(ref.name, ref.kind)
+        if name is None:
+            return None
+        found = self._named[ref.kind, name][:MOST_HINTS]
+        if any(each.key[:-1] == ref.key[:-1] for each in found):
+            return name
+        return nearest(str(ref), map(str, found))
 
 
 _OF_FOLDER = {

@@ -282,6 +282,14 @@ def test_a_patch_of_nothing_names_what_was_meant() -> None:
     assert found.remedy.startswith("Did you mean shop? ")
 
 
+def test_a_patch_in_another_project_names_the_owners_that_were_meant() -> None:
+    over = shop("devMode: false", ", patch: true").replace("organization: acme", "organization: ac")
+
+    [found] = read({"a.yaml": over}).diagnostics
+
+    assert found.remedy.startswith("Did you mean OidcApplication acme/p/shop? ")
+
+
 def test_flags_of_an_overlay_mean_nothing_in_the_base() -> None:
     loaded = read(
         {"a.yaml": shop("devMode: false")},
