@@ -84,7 +84,7 @@ class Undoing:
         Raises:
             StalePlanError: an object was changed since; each is printed on stderr.
         """
-        sequences, events, own, again, notes = _events_of(client, self.of, scope.tree)
+        sequences, events, own, again, past, notes = _events_of(client, self.of, scope.tree)
         now = client.observe(names)
         before = client.observe_at({name: sequences[name] for name in names})
         check_complete(now)
@@ -99,7 +99,7 @@ class Undoing:
         events = {key: each for key, each in events.items() if key in refs and key not in spared}
         part, mark = Part(scope), Undone("", self.of, self.reason, {})
         states = BeforeAndNow(before, now, again, scope.prune, mark)
-        later = changed_since(events, self.of, own, refs)
+        later = changed_since(events, self.of, own, refs, past)
         desired, undone, refused = states.undoing_part(
             later, events.keys(), lambda key: part.names(*known[key])
         )
@@ -182,12 +182,13 @@ def _events_of(
     Mapping[str, Sequence[FeedEvent]],
     Collection[str],
     Collection[str],
+    Collection[str],
     Sequence[Diagnostic],
 ]:
     """Return where each organization stood before a run, and the events of what it wrote to.
 
-    Beside them are the run and those that take it back, the ids of what only those wrote, and
-    notes.
+    Beside them are the run and those that take it back, the ids of what only those wrote, all runs
+    that were undone since, and notes.
 
     Raises:
         NoHistoryError: the service keeps no history.
@@ -216,10 +217,12 @@ def _events_of(
                 f"run {run} is of tree {visible(', '.join(sorted(trees)))}, not of {visible(tree)}",
                 remedy="Give --tree. Another tree's objects are never written to.",
             )
-    own = takes_back(run, chain.from_iterable(events.values()))
+    since = [*chain.from_iterable(events.values())]
+    own = takes_back(run, since)
+    undone = {str(each.context["undo"]) for each in since if each.context.get("undo")}
     again = {
         key
         for key, happened in events.items()
         if key not in found and all(each.context.get("run") in own for each in happened)
     }
-    return sequences, found, own, again, notes
+    return sequences, found, own, again, undone, notes

@@ -32,6 +32,9 @@ STALE = "UNDO-CHANGED-SINCE"
 SIDE_EVENTS = frozenset({"application.secret.claimed"})
 """Types of the events that change nothing of an object: a delivery was acknowledged."""
 
+_REMOVED = ".removed"
+"""Ends the type of an event that removed an object."""
+
 _RECORDS = ("organization.tree.", "organization.object.")
 """Begin the types of what an organization keeps of its trees and of objects that are gone."""
 
@@ -79,6 +82,7 @@ def changed_since(
     run: str,
     own: Collection[str],
     names: Mapping[str, ResourceRef],
+    undone: Collection[str] = (),
 ) -> Mapping[str, Diagnostic]:
     """Return an error for each object that another changed since a run first wrote to it, by id.
 
@@ -87,6 +91,8 @@ def changed_since(
         run: The run to undo.
         own: The run and those that take it back.
         names: Refs of the objects by their ids.
+        undone: Runs that an undo took back since. What one of them had deleted was made again
+            with another id, so that to undo it once more does not help.
     """
     found = {}
     for key, happened in sorted(events.items()):
@@ -98,6 +104,8 @@ def changed_since(
             what = f"run {by}" if by else f"{last.type} of {last.writer}"
             named = str(ref or last.name)
             first_undo = f"Undo run {by} first, or leave" if by else "Leave"
+            if by in undone and last.type.endswith(_REMOVED):
+                first_undo = "Its undo made another object of that name. Leave"
             keep = f": --keep {ref.address}" if ref else ""
             said = f"{named} was changed by {what} at {last.at}. {first_undo} the object out{keep}."
             found[key] = error(STALE, "an object was changed since", said, ref=ref)

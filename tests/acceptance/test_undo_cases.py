@@ -386,3 +386,19 @@ def test_a_viewer_undoes_nothing(
 
         assert refused.code not in {0, 2}, refused.all
         assert exported(ours) == held
+
+
+def test_what_was_made_again_since_is_another_object(ours: Ours) -> None:
+    """To undo the later run, which deleted it, is done already and is not asked for once more."""
+    one = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))
+    two = run_of(applied(ours.run, ours.manifests, greet=""))
+    first = ours.run("undo", one, "--auto-approve")
+    undone(ours.run, two)
+
+    refused = ours.run("undo", one, "--auto-approve")
+
+    assert (first.code, refused.code) == (4, 4), refused.all
+    assert f"Undo run {two} first" in first.err
+    assert "Its undo made another object of that name. Leave the object out" in refused.err
+    kept = ours.run("undo", one, "--keep", "Action/acme/greet", "--auto-approve")
+    assert kept.code == 0, kept.all
