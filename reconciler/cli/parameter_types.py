@@ -357,7 +357,7 @@ def past_moment(text: str) -> At:
         return At(text, run=text)
     now = time.time()
     seconds = duration_seconds(text)
-    sequence = int((now - seconds) * MICROS) if seconds > 0 else _micros(text)
+    sequence = max(0, int((now - seconds) * MICROS)) if seconds > 0 else _micros(text)
     if sequence is None:
         raise UsageError(
             f"invalid moment {visible(text)!r}",

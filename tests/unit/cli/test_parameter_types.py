@@ -203,5 +203,6 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
 def test_the_ends_of_time_are_moments_like_others() -> None:
     """No arithmetic of a far date fails."""
     assert past_moment("0001-01-01T00:00:00+23:59").sequence == 0
+    assert past_moment("36500d").sequence == 0
     with pytest.raises(UsageError, match="in the future"):
         past_moment("9999-12-31T23:59:59-23:59")
