@@ -81,8 +81,12 @@ class _Look(NamedTuple):
 
 def is_ref(text: str) -> bool:
     """Return whether an argument names an object and no path: it begins with a kind."""
-    kind, slash, _ = text.partition("/")
-    return bool(slash) and kind in {each.value for each in KINDS}
+    return text != (kind := _kind_of(text)) and kind in {each.value for each in KINDS}
+
+
+def _kind_of(text: str) -> str:
+    """Return what stands before the first slash or blank."""
+    return text.partition("/")[0].partition(" ")[0]
 
 
 def accept_drift(request: Request) -> int:
@@ -215,7 +219,7 @@ def _removed(text: str, observed: ObservedState, reader: HistoryReader) -> Wante
 
 
 def _fields_of(text: str) -> list[str]:
-    kind = fold(text.partition("/")[0])
+    kind = fold(_kind_of(text))
     rows = (row for each, row in KINDS.items() if fold(each) == kind)
     return [field.name for row in rows for field in row.fields]
 

@@ -157,6 +157,16 @@ def test_what_is_named_alone_is_accepted(applied: Place) -> None:
     assert applied.run("plan", "--detailed-exitcode").code == 0
 
 
+def test_an_object_is_named_as_drift_prints_it(applied: Place) -> None:
+    """With a blank after its kind, and with a field."""
+    applied.direct.change("greet", timeout="5s", allowedToFail=True)
+
+    assert accept(applied, "Action acme/greet.timeout").code == 0
+    commit(applied.folder)
+    assert accept(applied, "Action acme/greet").code == 0
+    assert applied.run("plan", "--detailed-exitcode").code == 0
+
+
 def test_what_was_declared_since_stays(applied: Place) -> None:
     """A field that only the manifests changed is no drift, and is not taken back."""
     text = an_action(allowedToFail=True)
