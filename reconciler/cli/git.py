@@ -143,8 +143,10 @@ def is_edited(
     None where Git does not show it, or is not installed.
     """
     entries = _status([str(Path(path).resolve()) for path in paths], within, others)
-    if entries is None or any(map(_counts, entries)):
-        return None if entries is None else True
+    if entries is None:
+        return None
+    if any(map(_counts, entries)):
+        return True
     ignored = {entry.removeprefix(_IGNORED) for entry in entries}
     top = git_root(within.resolve()) if ignored and scripts else None
     return top is not None and any(_from(top, each) in ignored for each in scripts)
