@@ -44,6 +44,7 @@ class KindRow:
         renamable: Whether ``metadata.id`` can rename an object of this kind.
         has_id: Whether ``metadata.id`` can pin it: a wire gives some no id.
         name: The name itself.
+        name_field: The field of calls that has the name.
         owner: The metadata that names its owner, besides the name itself.
         has_state: Whether an object of this kind can be inactive.
         gone_when_empty: Whether the service holds no object whose fields are all empty.
@@ -67,6 +68,7 @@ class KindRow:
     renamable: bool = True
     has_id: bool = True
     name: Field = _NAME
+    name_field: str = "name"
     owner: tuple[Field, ...] = ()
     has_state: bool = False
     gone_when_empty: bool = False

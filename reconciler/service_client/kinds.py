@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from reconciler.errors import ServiceError
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
 from reconciler.state import ObservedObject, holds, is_in_step
 
@@ -36,7 +37,6 @@ class KindCalls:
         remove: Removes an object.
         secret: Makes a new client secret; empty for a kind that has none.
         state: Name of the calls that switch it off and on, after their verb.
-        name_field: Field of the name.
         id_field: Field of the id in all calls but ``create``, and in the answer of that; empty
             where project and name are its address.
         fixed: Fields of the spec that only ``create`` sends.
@@ -53,7 +53,6 @@ class KindCalls:
     remove: str = ""
     secret: str = ""
     state: str = ""
-    name_field: str = "name"
     id_field: str = "id"
     fixed: frozenset[str] = frozenset()
     carries: bool = True
@@ -64,7 +63,7 @@ class KindCalls:
 
     def target(self, at: Placed, object_id: str) -> JsonObject:
         """Return the fields by which a call names an object."""
-        own = {self.id_field: object_id} if self.id_field else {self.name_field: at.ref.name}
+        own = {self.id_field: object_id} if self.id_field else name_of(at.ref)
         return {**project_of(at), **own}
 
     def known_id(self, order: CreateOrder) -> str:
@@ -86,8 +85,7 @@ class KindCalls:
 
     def creates(self, order: CreateOrder) -> Iterator[OneCall]:
         """Yield the calls that make an object."""
-        named = {self.name_field: order.ref.name}
-        yield self.create, {**named, **order.resource.spec, **project_of(order)}
+        yield self.create, {**name_of(order.ref), **order.resource.spec, **project_of(order)}
 
     def rewrites(self, order: UpdateOrder) -> Iterator[OneCall]:
         """Yield the calls for name and spec; none if they stay."""
@@ -95,7 +93,7 @@ class KindCalls:
         is_renamed, is_changed = held.ref.name != wanted.ref.name, not holds(held, wanted.spec)
         if not self.configure:  # nothing of it changes
             return
-        target, name = self.target(held, held.id), {self.name_field: wanted.ref.name}
+        target, name = self.target(held, held.id), name_of(wanted.ref)
         if self.rename == self.configure:
             if is_renamed or is_changed:
                 yield self.configure, {**target, **name, **self.sent(order)}
@@ -141,6 +139,11 @@ class KindCalls:
         ``names`` are those of the kind that it names (``named``), by id.
         """
         return spec, True
+
+
+def name_of(ref: ResourceRef) -> JsonObject:
+    """Return the field that has a name."""
+    return {KINDS[ref.kind].name_field: ref.name}
 
 
 def project_of(at: Placed) -> JsonObject:

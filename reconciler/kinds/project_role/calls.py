@@ -16,6 +16,5 @@ ROW = _Calls(
     create="AddProjectRole",
     configure="UpdateProjectRole",
     remove="RemoveProjectRole",
-    name_field="roleKey",
     id_field="",
 )

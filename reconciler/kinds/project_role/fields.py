@@ -27,6 +27,7 @@ ROW = KindRow(
         shortest=1,
         longest=MAX_NAME,
     ),
+    name_field="roleKey",
     owner=IN_PROJECT,
     fields=(
         text(

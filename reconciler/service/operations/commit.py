@@ -10,6 +10,8 @@ import json
 from hashlib import sha256
 from typing import NamedTuple
 
+from reconciler.kinds.fields import KINDS
+from reconciler.resources.ref import Kind
 from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.domain.refusal import (
     Code,
@@ -230,7 +232,7 @@ def _made_before(
     held = tx.get_object(object_id)
     if held is None or not request.caller.sees(held.organization):
         raise object_gone()
-    if made and held.name != request.fields.get("name"):
+    if made and held.name != request.fields.get(KINDS[Kind(held.kind)].name_field):
         raise object_gone()
     if named and str(held.created) != answer["details"]["sequence"]:
         raise object_gone()  # one of the same id was made since

@@ -16,8 +16,9 @@ from time import monotonic
 from typing import TypeVar
 
 from reconciler.kinds.addresses import ADDRESSES
+from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import WRITE_BATCH
-from reconciler.resources.ref import fold
+from reconciler.resources.ref import EXACT, fold
 from reconciler.service.domain.refusal import Refusal, in_the_way, store_unusable
 from reconciler.service.eventstore.errors import (
     ConflictError,
@@ -46,6 +47,7 @@ from reconciler.service.operations.table import load_models, operation_of, write
 T = TypeVar("T")
 LOG = logging.getLogger("reconciler.service")
 LONGEST_LOOKED_UP = 300  # code points
+_NAME_FIELDS = frozenset(row.name_field for kind, row in KINDS.items() if kind not in EXACT)
 _ID_FIELDS = frozenset(re.findall(r"{(id|\w+Id)}", " ".join(chain(*ADDRESSES.values()))))
 """Fields that name an object in the addresses of operations."""
 
@@ -288,9 +290,9 @@ def expected_lookups(requests: Sequence[Request]) -> Lookups:
         ids = (organization, *map(request.fields.get, _ID_FIELDS & request.fields.keys()))
         parents = {each for each in ids if isinstance(each, str) and _can_be(each)}
         objects |= parents
-        name = request.fields.get("name")
-        if isinstance(name, str) and _can_be(name):  # in one of these objects, or in none
-            names.update((parent, fold(name)) for parent in parents or ("",))
+        for name in map(request.fields.get, _NAME_FIELDS & request.fields.keys()):
+            if isinstance(name, str) and _can_be(name):  # in one of these objects, or in none
+                names.update((parent, fold(name)) for parent in parents or ("",))
     return Lookups(
         organizations=frozenset(organizations),
         records=frozenset(records),

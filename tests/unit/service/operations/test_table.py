@@ -9,8 +9,10 @@ from types import FunctionType
 import pytest
 
 from reconciler.kinds.addresses import ADDRESSES
+from reconciler.kinds.fields import KINDS
 from reconciler.kinds.operations import OPERATIONS
 from reconciler.resources.call import WRITE_BATCH
+from reconciler.resources.ref import Kind
 from reconciler.service.operations import (
     custody,
     history,
@@ -20,6 +22,7 @@ from reconciler.service.operations import (
     trust,
 )
 from reconciler.service.operations.callers import Caller, Role
+from reconciler.service.operations.form import Form
 from reconciler.service.operations.operation import MANAGEMENT, Effect, Operation
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.table import needs_token, operation_of, operations
@@ -41,6 +44,15 @@ def test_an_operation_with_a_model_has_a_method_of_its_name_and_a_permission(
 ) -> None:
     assert f"{MANAGEMENT}/{row.name}" in row.grpc
     assert row.permission
+
+
+@each_row("row", [row for row in ROWS if row.effect is Effect.CREATES])
+def test_what_makes_an_object_has_its_name_where_its_kind_says(row: Operation) -> None:
+    """Where a create is repeated, the name tells whether the object was renamed since."""
+    assert isinstance(row.request, Form)
+    field = KINDS[row.request.kind or Kind.ORGANIZATION].name_field
+
+    assert field in row.request.names, "set name_field in fields.py of the kind's room"
 
 
 @each_row("row", ROWS)
