@@ -55,9 +55,11 @@ DEACTIVATED = Risk(
     "what relies on it stops until it is reactivated: sign-ins fail, scripts do not run",
 )
 
-_OF_EVERY_KIND = {95: LIFTED, 94: REPLACED, 93: REACTIVATED, 92: DEACTIVATED, 90: UNWATCHED}
+OF_EVERY_KIND = {950: LIFTED, 940: REPLACED, 930: REACTIVATED, 920: DEACTIVATED, 900: UNWATCHED}
+"""The classes of marks and secrets, by their danger: no rule of a kind finds them."""
+
 _KNOWN: Mapping[str, tuple[int, str]] = {
-    **{risk.name: (danger, risk.sentence) for danger, risk in _OF_EVERY_KIND.items()},
+    **{risk.name: (danger, risk.sentence) for danger, risk in OF_EVERY_KIND.items()},
     **{
         each.name: (each.danger, each.sentence)
         for row in RULES.values()

@@ -108,8 +108,9 @@ class Rule(NamedTuple):
 
     Attributes:
         name: Of the class of risks.
-        danger: From 1 to 99; each class has one of its own. From ``SEVERE`` on it loses something,
-            weakens a protection or switches an object; below, it changes or stops what is deployed.
+        danger: From 1 to 999; each class has one of its own, with room for others between two. From
+            ``SEVERE`` on it loses something, weakens a protection or switches an object; below, it
+            changes or stops what is deployed.
         fields: Each is asked for itself.
         test: Asked with the field's value before and after.
         also_new: Whether it is asked of a create, too, against the kind's defaults.
@@ -131,16 +132,16 @@ class Removal(NamedTuple):
     sentence: str
 
 
-SEVERE = 50
+SEVERE = 500
 
 
 def plain_http(*fields: str) -> Rule:
     """Return the rule of URIs that are sent unencrypted."""
     sentence = "it is sent unencrypted, to be read and changed by anyone on the way"
-    return Rule("plain-http", 78, fields, gains_plain_http, sentence, also_new=True)
+    return Rule("plain-http", 780, fields, gains_plain_http, sentence, also_new=True)
 
 
 def role_assertion_off(*fields: str) -> Rule:
     """Return the rule of roles that are taken out of tokens."""
     sentence = "the roles of users are no longer in the token: what relies on them refuses access"
-    return Rule("role-assertion-off", 42, fields, turned_off, sentence)
+    return Rule("role-assertion-off", 420, fields, turned_off, sentence)

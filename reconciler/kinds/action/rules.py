@@ -67,18 +67,18 @@ def _turned(character: str) -> Diagnostic:
 
 RULES = KindRules(
     guarded=frozenset({"script", "allowedToFail"}),
-    removal=Removal("action-removed", 97, "what it enforced is no longer enforced"),
+    removal=Removal("action-removed", 970, "what it enforced is no longer enforced"),
     risks=(
         Rule(
-            "script-changed", 77, ("script",), differs,
+            "script-changed", 770, ("script",), differs,
             "other code runs while people sign in",
         ),
         Rule(
-            "failure-allowed", 72, ("allowedToFail",), turned_on,
+            "failure-allowed", 720, ("allowedToFail",), turned_on,
             "a check that fails no longer stops anything",
         ),
         Rule(
-            "failure-stops", 49, ("allowedToFail",), turned_off,
+            "failure-stops", 490, ("allowedToFail",), turned_off,
             "if this script fails, what called it now fails, too",
         ),
     ),

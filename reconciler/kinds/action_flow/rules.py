@@ -134,23 +134,23 @@ def _ids(payload: JsonObject) -> list[str]:
 RULES = KindRules(
     guarded=frozenset(_TRIGGERS),
     removal=Removal(
-        "flow-cleared", 96, "no action runs in it any more: nothing of it is enforced"
+        "flow-cleared", 960, "no action runs in it any more: nothing of it is enforced"
     ),
     risks=(
         Rule(
-            "trigger-emptied", 75, _TRIGGERS, turned_off,
+            "trigger-emptied", 750, _TRIGGERS, turned_off,
             "no action runs at the trigger any more: what they enforced is not enforced",
         ),
         Rule(
-            "trigger-action-removed", 74, _TRIGGERS, keeps_some,
+            "trigger-action-removed", 740, _TRIGGERS, keeps_some,
             "what the action enforced at the trigger is no longer enforced",
         ),
         Rule(
-            "trigger-action-added", 73, _TRIGGERS, gains_any,
+            "trigger-action-added", 730, _TRIGGERS, gains_any,
             "other code runs while people sign in or tokens are made", also_new=True,
         ),
         Rule(
-            "trigger-order-changed", 48, _TRIGGERS, moves,
+            "trigger-order-changed", 480, _TRIGGERS, moves,
             "an action may see what one that came after it before has set, or miss it",
         ),
     ),

@@ -128,26 +128,26 @@ def _audiences(
 
 RULES = KindRules(
     guarded=frozenset({*_RULES, "audience"}),
-    removal=Removal("provider-removed", 98, "users who sign in through it are locked out"),
+    removal=Removal("provider-removed", 980, "users who sign in through it are locked out"),
     risks=(
         Rule(
-            "keys-moved", 85, ("keysEndpoint",), differs,
+            "keys-moved", 850, ("keysEndpoint",), differs,
             "the server at that address decides which tokens are genuine",
         ),
         Rule(
-            "issuer-moved", 84, ("issuer",), differs,
+            "issuer-moved", 840, ("issuer",), differs,
             "tokens of the present issuer are refused, those of another one are accepted",
         ),
         Rule(
-            "audience-unchecked", 83, ("audience",), turned_off,
+            "audience-unchecked", 830, ("audience",), turned_off,
             "tokens that the issuer made for other applications are accepted", also_new=True,
         ),
         Rule(
-            "jwt-endpoint-moved", 81, ("jwtEndpoint",), differs,
+            "jwt-endpoint-moved", 810, ("jwtEndpoint",), differs,
             "users are sent to another place to sign in",
         ),
         Rule(
-            "header-moved", 80, ("headerName",), differs,
+            "header-moved", 800, ("headerName",), differs,
             "tokens in the present header are no longer found",
         ),
         plain_http("keysEndpoint", "issuer", "jwtEndpoint"),

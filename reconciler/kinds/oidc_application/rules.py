@@ -319,89 +319,89 @@ RULES = KindRules(
     guarded=frozenset(
         {*_URI_LISTS, _LOGOUT, "authMethodType", "devMode", "grantTypes", "responseTypes"}
     ),
-    removal=Removal("client-id-lost", 99, "its client id and secret end for good"),
+    removal=Removal("client-id-lost", 990, "its client id and secret end for good"),
     risks=(
         Rule(
-            "credential-weaker", 89, ("authMethodType",), is_weaker,
+            "credential-weaker", 890, ("authMethodType",), is_weaker,
             "the application proves its identity by a weaker method, or not at all",
         ),
         Rule(
-            "implicit-grant-added", 88, ("grantTypes",), gains("OIDC_GRANT_TYPE_IMPLICIT"),
+            "implicit-grant-added", 880, ("grantTypes",), gains("OIDC_GRANT_TYPE_IMPLICIT"),
             "tokens are answered in the address of the browser, where history and logs keep them",
             also_new=True,
         ),
         Rule(
-            "token-exchange-added", 87, ("grantTypes",), gains("OIDC_GRANT_TYPE_TOKEN_EXCHANGE"),
+            "token-exchange-added", 870, ("grantTypes",), gains("OIDC_GRANT_TYPE_TOKEN_EXCHANGE"),
             "the application may exchange tokens for others, those of users it stands in for "
             "included",
             also_new=True,
         ),
         Rule(
-            "redirect-host-added", 86, ("redirectUris",), gains_authority,
+            "redirect-host-added", 860, ("redirectUris",), gains_authority,
             "codes and tokens may go to a host they did not go to before",
         ),
         Rule(
-            "dev-mode-on", 79, ("devMode",), turned_on,
+            "dev-mode-on", 790, ("devMode",), turned_on,
             "checks of the OIDC specification are not performed", also_new=True,
         ),
         plain_http(*_LISTS),
         Rule(
-            "back-channel-logout-removed", 76, ("backChannelLogoutUri",), turned_off,
+            "back-channel-logout-removed", 760, ("backChannelLogoutUri",), turned_off,
             "the application no longer learns that a session has ended: its own goes on",
         ),
         Rule(
-            "userinfo-assertion-on", 46, ("idTokenUserinfoAssertion",), turned_on,
+            "userinfo-assertion-on", 460, ("idTokenUserinfoAssertion",), turned_on,
             "profile, email and phone are in every id token, against the OIDC specification",
             also_new=True,
         ),
         Rule(
-            "device-grant-added", 45, ("grantTypes",), gains("OIDC_GRANT_TYPE_DEVICE_CODE"),
+            "device-grant-added", 450, ("grantTypes",), gains("OIDC_GRANT_TYPE_DEVICE_CODE"),
             "a sign-in on one device can be approved on another, which phishing can exploit",
         ),
         Rule(
-            "origin-added", 44, ("additionalOrigins",), gains_any,
+            "origin-added", 440, ("additionalOrigins",), gains_any,
             "pages of another origin may call the API",
         ),
         Rule(
-            "logout-host-added", 43, ("postLogoutRedirectUris",), gains_authority,
+            "logout-host-added", 430, ("postLogoutRedirectUris",), gains_authority,
             "browsers may be sent to a host they were not sent to before",
         ),
         role_assertion_off("accessTokenRoleAssertion", "idTokenRoleAssertion"),
         Rule(
-            "app-type-changed", 41, ("appType",), differs,
+            "app-type-changed", 410, ("appType",), differs,
             "other rules apply to its redirect URIs and its secret; what is deployed may be "
             "refused",
         ),
         Rule(
-            "credential-changed", 40, ("authMethodType",), is_stronger,
+            "credential-changed", 400, ("authMethodType",), is_stronger,
             "what is deployed must sign in another way, or is refused",
         ),
         Rule(
-            "login-version-changed", 39, ("loginVersion",), differs,
+            "login-version-changed", 390, ("loginVersion",), differs,
             "people sign in on other pages; actions and settings of the present ones may not count",
         ),
         Rule(
-            "token-type-changed", 38, ("accessTokenType",), differs,
+            "token-type-changed", 380, ("accessTokenType",), differs,
             "an API that expects the present type refuses the tokens",
         ),
         Rule(
-            "grant-removed", 37, ("grantTypes",), loses_any,
+            "grant-removed", 370, ("grantTypes",), loses_any,
             "what is deployed and still uses that grant is refused",
         ),
         Rule(
-            "response-removed", 36, ("responseTypes",), loses_any,
+            "response-removed", 360, ("responseTypes",), loses_any,
             "what is deployed and still asks for that response is refused",
         ),
         Rule(
-            "redirect-removed", 35, ("redirectUris",), loses_any,
+            "redirect-removed", 350, ("redirectUris",), loses_any,
             "sign-ins that come back there fail",
         ),
         Rule(
-            "origin-removed", 34, ("additionalOrigins",), loses_any,
+            "origin-removed", 340, ("additionalOrigins",), loses_any,
             "pages of that origin can no longer call the API",
         ),
         Rule(
-            "logout-removed", 33, ("postLogoutRedirectUris",), loses_any,
+            "logout-removed", 330, ("postLogoutRedirectUris",), loses_any,
             "sign-outs that come back there fail",
         ),
     ),

@@ -11,11 +11,11 @@ RULES = KindRules(
     guarded=frozenset(_CHECKS),
     risks=(
         Rule(
-            "access-unchecked", 82, _CHECKS, turned_off,
+            "access-unchecked", 820, _CHECKS, turned_off,
             "users whom the project refused before may sign in to its applications",
         ),
         Rule(
-            "access-checked", 47, _CHECKS, turned_on,
+            "access-checked", 470, _CHECKS, turned_on,
             "users without a role in the project, or of an organization without it, are locked out",
         ),
         role_assertion_off("projectRoleAssertion"),

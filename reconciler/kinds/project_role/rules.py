@@ -51,7 +51,7 @@ def _folded(key: ResourceRef) -> ResourceRef:
 
 RULES = KindRules(
     removal=Removal(
-        "role-removed", 91, "users lose it: their grants of the role are removed with it"
+        "role-removed", 910, "users lose it: their grants of the role are removed with it"
     ),
     guards=_removed,
     advice=_same_but_for_case,

@@ -64,9 +64,9 @@ ROLES = "the roles of users are no longer in the token: what relies on them refu
         (
             plain_http,
             "ab",
-            Rule("plain-http", 78, ("a", "b"), gains_plain_http, HTTP, also_new=True),
+            Rule("plain-http", 780, ("a", "b"), gains_plain_http, HTTP, also_new=True),
         ),
-        (role_assertion_off, "c", Rule("role-assertion-off", 42, ("c",), turned_off, ROLES)),
+        (role_assertion_off, "c", Rule("role-assertion-off", 420, ("c",), turned_off, ROLES)),
     ],
 )
 def test_kinds_share_a_class_for_fields_of_their_own(
