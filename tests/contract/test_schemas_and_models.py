@@ -32,10 +32,7 @@ from tests.unit.validation.documents import (
     ACTION,
     ACTION_FLOW,
     APPLICATION,
-    IDP,
-    ORGANIZATION,
-    PROJECT,
-    PROJECT_ROLE,
+    DOCUMENTS,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -43,10 +40,7 @@ SCHEMAS = ROOT / "schemas"
 SEEDS_PER_KIND = cases(1000)
 
 COMPLETE: dict[Kind, dict[str, Any]] = {
-    Kind.ORGANIZATION: {**ORGANIZATION, "spec": {}},
-    Kind.PROJECT: {**PROJECT, "spec": {}},
-    Kind.IDP_JWT_CONFIG: IDP,
-    Kind.PROJECT_ROLE: PROJECT_ROLE,
+    **{kind: {"spec": {}, **document} for kind, document in DOCUMENTS.items()},
     Kind.ACTION: {
         **ACTION,
         "spec": {"script": "function greet() {}", "timeout": "5s", "allowedToFail": True},

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.service.operations.answers import made_id
 from reconciler.service.transport.protobuf import METHODS
 from tests.contract.described import check_answer
 from tests.contract.normal import Normal
@@ -52,10 +53,7 @@ def tell(server: Server, transport: str) -> dict[str, Told]:
                 step.address,
             )
             if step.names and isinstance(outcome, Answered):
-                answer = outcome.fields
-                known[step.names] = next(
-                    answer[key] for key in ("id", "idpId", "appId") if key in answer
-                )
+                known[step.names] = made_id({**outcome.fields})
             events = server.events(position)
             position = events[-1].position if events else position
             told[name] = Told(

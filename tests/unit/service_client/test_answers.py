@@ -16,18 +16,10 @@ from reconciler.service_client.answers import (
     cursor_pages,
     read_spec,
 )
-from tests.builders import GREET, MANAGER, PARTNER, SHOP, TOKEN, WEB, declared, held
+from tests.builders import a_ref, held
 from tests.rows import each_row
 
-SPECS = {
-    Kind.ORGANIZATION: {},
-    Kind.PROJECT: held(SHOP).spec,
-    Kind.OIDC_APPLICATION: declared(WEB).spec,
-    Kind.ACTION: declared(GREET).spec,
-    Kind.IDP_JWT_CONFIG: declared(PARTNER).spec,
-    Kind.ACTION_FLOW: declared(TOKEN).spec,
-    Kind.PROJECT_ROLE: declared(MANAGER).spec,
-}
+SPECS = {kind: held(a_ref(kind)).spec for kind in Kind}
 
 
 @each_row("kind", list(Kind))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from reconciler.resources.ref import Kind
+
 APPLICATION: dict[str, Any] = {
     "apiVersion": "reconciler/v1",
     "kind": "OidcApplication",
@@ -50,6 +52,12 @@ ORGANIZATION: dict[str, Any] = {
     "kind": "Organization",
     "metadata": {"name": "acme"},
 }
+
+DOCUMENTS = {
+    Kind(each["kind"]): each
+    for each in (APPLICATION, IDP, ACTION, ACTION_FLOW, PROJECT_ROLE, PROJECT, ORGANIZATION)
+}
+"""A document of every kind."""
 
 
 def with_spec(document: dict[str, Any], **changes: Any) -> dict[str, Any]:

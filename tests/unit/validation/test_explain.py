@@ -15,12 +15,11 @@ from tests.rows import each_row
 from tests.unit.conftest import Judge
 from tests.unit.validation.documents import (
     ACTION,
-    ACTION_FLOW,
     APPLICATION,
+    DOCUMENTS,
     IDP,
     ORGANIZATION,
     PROJECT,
-    PROJECT_ROLE,
     text_of,
     with_metadata,
     with_spec,
@@ -509,12 +508,8 @@ def test_findings_that_are_not_shown_are_counted(judge_text: Judge, number: int)
 
 @each_row("kind", Kind)
 def test_a_schema_takes_what_is_right(kind: Kind) -> None:
-    documents = {document["kind"]: document for document in (APPLICATION, IDP, ACTION)}
-    documents |= {document["kind"]: document for document in (PROJECT, ORGANIZATION, ACTION_FLOW)}
-    documents[PROJECT_ROLE["kind"]] = PROJECT_ROLE
-
-    assert accepts(kind, documents[kind.value])
-    assert not accepts(kind, {**documents[kind.value], "extra": 1})
+    assert accepts(kind, DOCUMENTS[kind])
+    assert not accepts(kind, {**DOCUMENTS[kind], "extra": 1})
 
 
 @pytest.mark.parametrize("value", [{1: 2}, {"a": "\ud800"}, object(), 10**400])

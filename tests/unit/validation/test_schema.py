@@ -11,29 +11,15 @@ from reconciler.validation.schema import MAX_FAULTS, accepts, faults, faults_in,
 from tests.rows import each_row
 from tests.unit.validation.documents import (
     ACTION,
-    ACTION_FLOW,
     APPLICATION,
-    IDP,
-    ORGANIZATION,
-    PROJECT,
-    PROJECT_ROLE,
+    DOCUMENTS,
 )
 
-SOUND = {
-    Kind.ACTION: ACTION,
-    Kind.ACTION_FLOW: ACTION_FLOW,
-    Kind.OIDC_APPLICATION: APPLICATION,
-    Kind.IDP_JWT_CONFIG: IDP,
-    Kind.ORGANIZATION: ORGANIZATION,
-    Kind.PROJECT: PROJECT,
-    Kind.PROJECT_ROLE: PROJECT_ROLE,
-}
 
-
-@each_row("kind", SOUND)
+@each_row("kind", Kind)
 def test_a_sound_document_is_accepted_by_both(kind: Kind) -> None:
-    assert accepts(kind, SOUND[kind])
-    assert faults(kind, SOUND[kind]) == ()
+    assert accepts(kind, DOCUMENTS[kind])
+    assert faults(kind, DOCUMENTS[kind]) == ()
 
 
 @pytest.mark.parametrize(
