@@ -7,6 +7,7 @@ which takes longer than the draw.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -126,9 +127,11 @@ _ORGANIZATIONS = st.sets(st.sampled_from(["acme", "Büro"]), min_size=1)
 _PROJECTS = st.sets(st.sampled_from(["shop", "Support"]))
 _FLAGS = st.one_of(st.none(), projects())
 _ACTIONS = st.dictionaries(NAMES, actions(), max_size=3)
-_PROVIDERS = st.dictionaries(NAMES, providers(), max_size=2)
-_APPLICATIONS = st.dictionaries(NAMES, applications(), max_size=4)
-_ROLES = st.dictionaries(KEYS, roles(), max_size=3)
+_OF_ORGANIZATION = {"IdpJwtConfig": st.dictionaries(NAMES, providers(), max_size=2)}
+_OF_PROJECT = {
+    "OidcApplication": st.dictionaries(NAMES, applications(), max_size=4),
+    "ProjectRole": st.dictionaries(KEYS, roles(), max_size=3),
+}
 
 
 @st.composite
@@ -139,24 +142,14 @@ def manifest_sets(draw: st.DrawFn) -> list[dict[str, Any]]:
         documents.append(_manifest("Organization", None, name=organization))
         owner = {"organization": organization}
         scripts = draw(_ACTIONS)
-        for name, spec in scripts.items():
-            documents.append(_manifest("Action", spec, name=name, **owner))
-        for name, spec in draw(flows(tuple(sorted(scripts)))).items():
-            documents.append(_manifest("ActionFlow", spec, name=name, **owner))
-        for name, spec in draw(_PROVIDERS).items():
-            documents.append(_manifest("IdpJwtConfig", spec, name=name, **owner))
+        documents += _declared("Action", scripts, **owner)
+        documents += _declared("ActionFlow", draw(flows(tuple(sorted(scripts)))), **owner)
+        for kind, specs in _OF_ORGANIZATION.items():
+            documents += _declared(kind, draw(specs), **owner)
         for project in draw(_PROJECTS):
-            flags = draw(_FLAGS)
-            documents.append(_manifest("Project", flags, name=project, **owner))
-            found = draw(_APPLICATIONS)
-            documents += [
-                _manifest("OidcApplication", spec, project=project, name=name, **owner)
-                for name, spec in found.items()
-            ]
-            documents += [
-                _manifest("ProjectRole", spec, project=project, name=key, **owner)
-                for key, spec in draw(_ROLES).items()
-            ]
+            documents.append(_manifest("Project", draw(_FLAGS), name=project, **owner))
+            for kind, specs in _OF_PROJECT.items():
+                documents += _declared(kind, draw(specs), project=project, **owner)
     ignored = draw(_IGNORED)
     for document in documents:
         if document["kind"] in ignored:
@@ -178,6 +171,10 @@ _IGNORED = st.fixed_dictionaries(
         if row.ignore and kind is not Kind.ACTION_FLOW
     },
 )
+
+
+def _declared(kind: str, specs: Mapping[str, Any], **owner: str) -> list[dict[str, Any]]:
+    return [_manifest(kind, spec, name=name, **owner) for name, spec in specs.items()]
 
 
 def _manifest(kind: str, spec: dict[str, Any] | None, **metadata: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ A new operation gets its row here, and with it the tests of tenancy, permissions
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,22 @@ class Tenant:
 
 
 NOTHING = Tenant("404", "404", "404", "404", "404")
+
+
+def tenant_of(
+    organization: str, make: Callable[[str, dict[str, Any]], Mapping[str, Any]]
+) -> Tenant:
+    """Make what an organization is to hold; ``make`` calls an operation, and returns its answer."""
+    named = {"name": "held"}
+    project = make("AddProject", named)["id"]
+    make("AddProjectRole", {"projectId": project, "roleKey": ROLE, "displayName": "Manager"})
+    return Tenant(
+        organization,
+        project,
+        application=make("AddOIDCApp", {"projectId": project, **named})["appId"],
+        provider=make("AddOrgJWTIDP", {**named, **JWT})["idpId"],
+        action=make("CreateAction", {**named, **SCRIPT})["id"],
+    )
 
 
 def right_requests(tenant: Tenant, name: str) -> Mapping[str, dict[str, Any]]:

@@ -18,6 +18,7 @@ from reconciler.errors import (
     PreconditionFailedError,
     ServiceError,
 )
+from reconciler.kinds.calls import CALLS
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import Adopt, Delete, Scope, Update
 from reconciler.resources.normal import LEFT_AS_HELD
@@ -41,10 +42,15 @@ from tests.http_clients import apply_with, plan_with
 from tests.zitadel.protos import pool
 from tests.zitadel.stand_in import GENERATIONS
 
-RENAMABLE = (Kind.OIDC_APPLICATION, Kind.ACTION, Kind.IDP_JWT_CONFIG)
-WRITABLE = (*RENAMABLE, Kind.PROJECT_ROLE)
-
-
+RENAMABLE = [kind for kind, row in KINDS.items() if row.renamable]
+WRITABLE = [kind for kind, row in CALLS.items() if row.create and row.remove]
+# What a manifest says of an object that it changes.
+CHANGED = {
+    Kind.OIDC_APPLICATION: an_application(devMode=True),
+    Kind.ACTION: an_action(timeout="1s"),
+    Kind.IDP_JWT_CONFIG: a_jwt_config(issuer="https://new.example.com"),
+    Kind.PROJECT_ROLE: a_role(group="Orders"),
+}
 ODD_KEYS = ("a/b", "a%2Fb", "a=b c", "Käufer", ".hidden", "..", "_search", "/", "ü" * 200)
 
 
@@ -181,13 +187,7 @@ def test_a_rename_keeps_the_object(house: House, tmp_path: Path, kind: Kind) -> 
 def test_an_object_that_moved_on_is_not_written_over(house: House, kind: Kind) -> None:
     """What somebody else changed meanwhile would be lost without a word."""
     before = house.made(house.create(kind, "greet"))
-    said = {
-        Kind.OIDC_APPLICATION: an_application(devMode=True),
-        Kind.ACTION: an_action(timeout="1s"),
-        Kind.IDP_JWT_CONFIG: a_jwt_config(issuer="https://new.example.com"),
-        Kind.PROJECT_ROLE: a_role(group="Orders"),
-    }
-    mine = UpdateOrder(declared(before.ref, said[kind]), before)
+    mine = UpdateOrder(declared(before.ref, CHANGED[kind]), before)
     (first,) = house.write(mine)
 
     (second,) = house.write(mine)
@@ -215,13 +215,7 @@ def test_a_field_that_is_left_to_others_is_sent_back_as_they_wrote_it(
     before = house.made(house.create(kind, "greet"))
     name, value = IGNORED[kind]
     theirs = declared(before.ref, {**before.spec, name: value})
-    ours = {
-        Kind.OIDC_APPLICATION: an_application(devMode=True),
-        Kind.ACTION: an_action(timeout="1s"),
-        Kind.IDP_JWT_CONFIG: a_jwt_config(issuer="https://new.example.com"),
-        Kind.PROJECT_ROLE: a_role(group="Orders"),
-    }
-    mine = replace(declared(before.ref, ours[kind]), ignored=frozenset({name}))
+    mine = replace(declared(before.ref, CHANGED[kind]), ignored=frozenset({name}))
     (other,) = house.write(UpdateOrder(theirs, before))
 
     (written,) = house.write(UpdateOrder(completed(mine, before), before))
@@ -254,8 +248,8 @@ def test_a_deleted_object_is_gone(house: House, kind: Kind) -> None:
     (first,) = house.write(DeleteOrder(held))
     (second,) = house.write(DeleteOrder(held))
     other = declared(house.ref(kind, "other"))
-    if kind is Kind.PROJECT_ROLE:  # which is not renamed
-        other = declared(held.ref, a_role(group="Orders"))
+    if kind not in RENAMABLE:
+        other = declared(held.ref, CHANGED[kind])
     (third,) = house.write(UpdateOrder(other, held))
 
     assert isinstance(first, Written)

@@ -10,7 +10,7 @@ import pytest
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.table import operations
-from tests.contract.right_requests import NOTHING, ROLE, Tenant, right_requests
+from tests.contract.right_requests import NOTHING, Tenant, right_requests, tenant_of
 from tests.unit.service.asking import Asking
 
 OF_ADMINS = {"ListTokens", "ListTrust", "GetTrust", "GrantTrust", "RevokeTrust"}
@@ -46,12 +46,7 @@ def everything_about(ask: Asking, *, foreign: bool) -> dict[str, dict[str, Any]]
     owner = ask("AddOrg", name="globex")["id"]
     tenant = NOTHING
     if foreign:
-        project = ask("AddProject", organization=owner, name="secret")["id"]
-        idp = ask.an_idp(organization=owner)["idpId"]
-        app = ask.an_app(projectId=project)["appId"]
-        action = ask.an_action(organization=owner)["id"]
-        ask("AddProjectRole", projectId=project, roleKey=ROLE, displayName="x")
-        tenant = Tenant(owner, project, app, idp, action)
+        tenant = tenant_of(owner, lambda name, fields: ask(name, organization=owner, **fields))
     lease = {"named": "globex" if foreign else "nobody"}
     return {
         **{

@@ -15,7 +15,7 @@ from reconciler.service.operations.custody import AT_ONCE
 from reconciler.service.operations.lists import MAX_PAGE, MAX_QUERIES, METHODS
 from reconciler.service.operations.operation import Effect
 from reconciler.service.operations.table import operations
-from tests.contract.right_requests import Tenant, right_requests
+from tests.contract.right_requests import right_requests, tenant_of
 from tests.unit.service.asking import Asking
 
 LARGE = 2**63
@@ -47,10 +47,9 @@ REMOVED = {"id", "idpId", "appId"}
 
 def calls(ask: Asking) -> Mapping[str, dict[str, Any]]:
     """Return a call of every operation with every field, about what is there."""
-    app, idp, action = ask.an_app()["appId"], ask.an_idp()["idpId"], ask.an_action()["id"]
-    held = Tenant(ask.organization, ask.project, app, idp, action)
-    known = right_requests(held, "x")
     owner = {"organization": ask.organization}
+    held = tenant_of(ask.organization, lambda name, fields: ask(name, **owner, **fields))
+    known = right_requests(held, "x")
     of_tree = {"named": "acme", "tree": "t"}
     lease = {**of_tree, "holder": "h", "seconds": 1, "insteadOf": 1}
     return {
@@ -62,7 +61,7 @@ def calls(ask: Asking) -> Mapping[str, dict[str, Any]]:
         "ListObjects": {**known["ListObjects"], "cursor": "", "limit": 10},
         "ListOwedSecrets": {**known["ListOwedSecrets"], "cursor": "", "limit": 10},
         "ListRemovals": {**known["ListRemovals"], "cursor": 0, "limit": 10},
-        "GetObjectHistory": {"id": action, "after": "0"},
+        "GetObjectHistory": {"id": held.action, "after": "0"},
         "ListTrees": {"organizationId": ask.organization},
         "WriteBatch": {"orders": [{"operation": "DeleteAction", "fields": {"id": "0"}}]},
         "ClaimSecrets": {**known["ClaimSecrets"], "under": "1.x"},

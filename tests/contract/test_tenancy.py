@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from reconciler.service.build import open_sqlite
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.operations.callers import make_token
 from reconciler.service.operations.table import operations
-from tests.contract.right_requests import NOTHING, ROLE, Tenant, right_requests
+from tests.contract.right_requests import NOTHING, Tenant, right_requests, tenant_of
 from tests.running import Server, running_server
 from tests.wires import WIRES, Answered, Headers, Outcome, Refused, Wire
 
@@ -72,26 +72,12 @@ class Matrix:
         return found
 
     def _tenant(self, organization: str, by: str) -> Tenant:
-        wire, headers = self.wires["json"], self.headers(by)
-        made: dict[str, Any] = {}
-        for operation, key in (
-            ("AddProject", "id"), ("AddOrgJWTIDP", "idpId"), ("CreateAction", "id"),
-        ):  # fmt: skip
-            outcome = wire.call(operation, fields_of(operation, NOTHING), headers)
+        def make(operation: str, fields: dict[str, Any]) -> Mapping[str, Any]:
+            outcome = self.wires["json"].call(operation, fields, self.headers(by))
             assert isinstance(outcome, Answered)
-            made[operation] = outcome.fields[key]
-        fields = {"projectId": made["AddProject"], "name": "app"}
-        app = wire.call("AddOIDCApp", fields, headers)
-        assert isinstance(app, Answered)
-        role = {"projectId": made["AddProject"], "roleKey": ROLE, "displayName": "Manager"}
-        assert isinstance(wire.call("AddProjectRole", role, headers), Answered)
-        return Tenant(
-            organization,
-            made["AddProject"],
-            app.fields["appId"],
-            made["AddOrgJWTIDP"],
-            made["CreateAction"],
-        )
+            return outcome.fields
+
+        return tenant_of(organization, make)
 
     def headers(self, token: str | None, *more: tuple[str, str]) -> Headers:
         if token is None:

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.kinds.fields import KINDS
 from reconciler.manifests.accept import as_written
 from reconciler.manifests.rewrite import GONE, Edit, RewriteError, rewritten
 from reconciler.manifests.text import decode
@@ -16,7 +17,7 @@ from reconciler.manifests.yaml_source import read_documents
 from reconciler.resources.normal import SHORT, TYPES
 from reconciler.resources.ref import Kind
 from tests.effort import cases
-from tests.layouts import LAYOUTS, OBJECTS, Layout, values_of
+from tests.layouts import LAYOUTS, OBJECTS, OF_ZITADEL, Layout, values_of
 from tests.rows import each_row
 
 
@@ -42,6 +43,14 @@ def test_in_each_layout_each_field_of_each_kind_changes_alone(layout: Layout) ->
 
             assert rewritten(before, [edit], is_json=layout.ending == ".json") == wanted
             assert (before == wanted) == (name == "version")
+
+
+def test_the_layouts_have_each_field_of_each_kind() -> None:
+    drawn = {(kind, name) for kind, _, fields in OBJECTS for name in (*fields, *OF_ZITADEL)}
+
+    assert {
+        (kind.value, each.name) for kind, row in KINDS.items() for each in row.fields
+    } - drawn == set(), "give tests/layouts.py an object with two values of the field"
 
 
 LINES = """\
