@@ -36,7 +36,8 @@ def test_each_role_may_make_the_calls_of_its_row(needs: str, calls: str) -> None
 
 def test_what_is_said_of_single_roles_is_so() -> None:
     """An owner of an organization may not delete applications; one of a project does not see it."""
-    assert sum(len(re.findall(r"\(`[a-z.]+`\)", calls)) for _, calls in rows()) == 19
+    said = sum(len(re.findall(r"\(`[a-z.]+`\)", calls)) for _, calls in rows())
+    assert said == 19, "permissions in the table: write the number that it is meant to have"
     assert "project.app.delete" not in ROLES["ORG_OWNER"]
     assert "org.read" not in ROLES["PROJECT_OWNER"]
     assert "org.create" in ROLES["IAM_OWNER"] & ROLES["IAM_ORG_MANAGER"]

@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from reconciler.kinds.calls import CALLS
+from reconciler.kinds.fields import KINDS
+from reconciler.resources.ref import Kind
 from tests.acceptance.conftest import ORGANIZATION
 from tests.acceptance.ways import Way, a_way
 from tests.effort import cases
@@ -295,6 +298,13 @@ def blocked(ran: Ran) -> Collection[str]:
     """Return the addresses that a plan must not bring back."""
     assert "GUARD-UNDONE" in ran.err, ran.all
     return re.findall(r"--redo ([\w/]+)", ran.err)
+
+
+def test_the_model_has_every_kind_that_an_undo_takes_back() -> None:
+    """A law that is never tried on a kind may not hold of it."""
+    assert SORTS.keys() == set(Kind) - {Kind.ORGANIZATION}
+    assert REMOVES.keys() == {kind for kind, row in CALLS.items() if row.create and row.remove}
+    assert RENAMES.keys() == {kind for kind, row in KINDS.items() if row.renamable}
 
 
 class ByHand(NamedTuple):
