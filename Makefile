@@ -79,7 +79,8 @@ codes: $(READY)
 	$(BIN)/python -m docs.codes.make
 	$(BIN)/python -m docs.zitadel.make
 
-# The description of the REST API, from the table of operations; a test keeps it in step.
+# The description of the REST API, and the table of who may call what, from the table of operations;
+# tests keep both in step.
 api: $(READY)
 	$(BIN)/python -m docs.api.make
 

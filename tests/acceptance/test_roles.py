@@ -52,7 +52,7 @@ def test_the_table_of_operations_is_that_of_the_code() -> None:
         for row in operations().values()
     }
 
-    assert dict(rows_under("Operations")) == may
+    assert dict(rows_under("Operations")) == may, "run `make api`"
 
 
 @pytest.fixture(scope="module")
