@@ -148,7 +148,7 @@ class InterruptedRunError(ReconcilerError, KeyboardInterrupt):
     def __init__(self, signal_number: int) -> None:
         super().__init__(
             "interrupted",
-            remedy="What was done is recorded; run the same command again to continue.",
+            remedy="What was done, if anything, is recorded; run the same command again to go on.",
         )
         self.signal_number = signal_number
 

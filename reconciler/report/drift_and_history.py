@@ -209,9 +209,13 @@ class HistoryDocument(NamedTuple):
 
 def history_as_text(document: HistoryDocument, layout: Layout = BARE) -> str:
     """Return the events of an object, the oldest first."""
-    style = layout.style
-    blocks = ["\n".join(_step(step, style)) for step in document.steps]
-    return fitted("\n\n".join([style(visible(document.name), "bold"), *blocks]), layout.width)
+    blocks = ["\n".join(_step(step, layout.style)) for step in document.steps]
+    return _happened(document.name, blocks, layout)
+
+
+def _happened(name: str, blocks: Sequence[str], layout: Layout) -> str:
+    head = layout.style(visible(name), "bold")
+    return fitted("\n\n".join([head, *(blocks or ["Nothing happened."])]), layout.width)
 
 
 def history_as_json(document: HistoryDocument) -> JsonObject:
@@ -246,8 +250,7 @@ def log_as_text(document: LogDocument, layout: Layout = BARE) -> str:
     """Return what happened in organizations, an event to a paragraph."""
     style = layout.style
     blocks = ["\n".join(_logged(name, event, style)) for _, name, event in document.events]
-    head = style(visible(", ".join(document.organizations)), "bold")
-    return fitted("\n\n".join([head, *(blocks or ["Nothing happened."])]), layout.width)
+    return _happened(", ".join(document.organizations), blocks, layout)
 
 
 def _logged(name: str, event: FeedEvent, style: Style) -> Iterator[str]:

@@ -152,6 +152,10 @@ def test_what_is_no_field_is_told_in_words(more: dict[str, Any], words: str) -> 
     assert history_as_text("x", [a_step(fields=(), **more)]).endswith(words)
 
 
+def test_an_object_that_nothing_happened_to_says_so() -> None:
+    assert history_as_text("Action/acme/greet", []) == "Action/acme/greet\n\nNothing happened."
+
+
 def test_a_context_that_is_no_text_is_not_told() -> None:
     text = history_as_text("x", [a_step({"tree": 7, "reason": ["x"]})])
 
