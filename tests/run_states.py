@@ -123,6 +123,7 @@ def all_states() -> Mapping[str, Status]:
         "pending": _with(
             replace(IN_STEP, seen=SEEN, seen_at=NOW - 60, plan=_PENDING), Condition.PENDING
         ),
+        "differing": _with(replace(IN_STEP, plan=_PENDING), Condition.DIFFERING),
         "drifted": _with(replace(IN_STEP, drift=_DRIFT, mode=Mode.OBSERVE), Condition.DRIFTED),
         "blocked": blocked_status(),
         "contested": _with(

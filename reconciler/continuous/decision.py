@@ -150,6 +150,7 @@ class Condition(StrEnum):
     """A state of a tree that may need an operator."""
 
     PENDING = "pending"
+    DIFFERING = "differing"
     REWRITTEN = "rewritten"
     UNSIGNED = "unsigned"
     UNTRUSTED = "untrusted"
@@ -167,14 +168,20 @@ class Condition(StrEnum):
 def conditions_of(
     situation: Situation,
     *,
+    differing: Collection[object],
     drifted: Collection[object],
     contested: Collection[object],
     owed: int,
 ) -> tuple[Condition, ...]:
-    """Return the conditions of a tree; none means that it is in step."""
+    """Return the conditions of a tree; none means that it is in step.
+
+    ``differing`` is what the plan of the tip would change, and what is no drift: where the tip is
+    on record as applied, it was applied with other values, or without its deletes.
+    """
     found = {
         Condition.PENDING: situation.is_pending,
         **{Condition(hold.why): True for hold in situation.holds},
+        Condition.DIFFERING: bool(differing) and not (situation.is_pending or situation.holds),
         Condition.DRIFTED: bool(drifted),
         Condition.CONTESTED: bool(contested),
         Condition.PAUSED: situation.is_paused,

@@ -47,6 +47,10 @@ WORDS = {
         "The commit of the branch is not applied.",
         "Apply it; in mode apply, read the other conditions.",
     ),
+    Condition.DIFFERING: Words(
+        "The commit is on record as applied, and its plan is not empty.",
+        "Give each apply and run the same variables and flags, and apply the commit again.",
+    ),
     Condition.REWRITTEN: Words(
         "The branch was rewritten: its commit does not come after the one before.",
         "If that was meant, start run with --accept COMMIT.",

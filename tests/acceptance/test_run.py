@@ -192,6 +192,21 @@ def test_with_prune_a_removed_manifest_is_deleted(loop: Loop) -> None:
     assert loop.applied() == commit
 
 
+def test_what_a_commit_on_record_still_lacks_is_said(loop: Loop) -> None:
+    """It is not applied again: only an operator knows with which flags and variables it was."""
+    loop.push({"manifests/other.yaml": an_idp("other")})
+    assert loop.once("apply").code == 0
+    loop.push({"manifests/partner.yaml": None})
+    assert loop.once("apply").code == 0
+    count = loop.events()
+
+    found = loop.once("apply", "--prune")
+
+    assert found.code == 2
+    assert "is on record as applied, and its plan is not empty" in found.err
+    assert loop.events() == count
+
+
 def test_a_commit_that_does_not_validate_leaves_the_last_one_healed(loop: Loop) -> None:
     """Its findings are said with their places."""
     good = loop.repository.head

@@ -93,6 +93,7 @@ SAID: Mapping[str, tuple[str, ...]] = {
     "starting": ("starting", "none"),
     "in-step": ("in step", "1 to 5 of 5", APPLIED[:12], "by ci"),
     "pending": ("pending", "1 to 6 of 6", "console", "keysEndpoint"),
+    "differing": ("differing", "on record as applied", "the same variables", "console"),
     "drifted": ("drifted", "By ana since 2027-01-15 07:52:11 UTC", "timeout", "removed"),
     "blocked": ("blocked", "GUARD-MANY-DELETES", "--allow-deletes"),
     "contested": ("contested", "healed three times within an hour"),

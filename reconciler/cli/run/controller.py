@@ -60,7 +60,7 @@ from reconciler.plan.drift import Drift
 from reconciler.plan.model import NO_PLAN, Plan, ref_of
 from reconciler.policy.model import Setting
 from reconciler.report.visible import visible
-from reconciler.resources.ref import fold
+from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.port import ReadOnlyService, ServiceClient, TreeControl
 from reconciler.state import Applied, Head, Heads, ObservedState, Pause, pauses_of
 
@@ -121,6 +121,15 @@ class _Look:
         """Return the names of the organizations of both commits, in the order of leases."""
         names = {name for each in (self.reading, self.base) for name in _organizations_of(each)}
         return tuple(sorted(names, key=fold))
+
+    @property
+    def differing(self) -> Sequence[ResourceRef]:
+        """Return what the plan of the tip would change, and what is no drift."""
+        if self.plan is None or self.drift is None:
+            return ()
+        drifted = {*(each.ref.key for each in self.drift.objects)}
+        drifted |= {ref.key for ref in self.drift.untold}
+        return [ref for ref in map(ref_of, self.plan.changes) if ref.key not in drifted]
 
     def hold(self, hold: Hold | None) -> None:
         """Hold the tip back for one more reason, if there is one."""
@@ -534,6 +543,7 @@ class Controller:
         is_new = situation.tip != self.status.seen
         conditions = conditions_of(
             situation,
+            differing=() if look.wrote else look.differing,
             drifted=(*drift.objects, *drift.untold) if drift else (),
             contested=[left for left in look.left if left.id in contested],
             owed=len(look.healing.deliverable),

@@ -10,6 +10,7 @@ from reconciler.cli.output import time_in_words
 from reconciler.cli.run.status import COMMIT, Status
 from reconciler.continuous.decision import Condition, Why
 from reconciler.continuous.heal import CONTESTED
+from reconciler.continuous.notices import WORDS
 from reconciler.plan.drift import DriftedObject
 from reconciler.report.html import changed, drawn_field, named_ref, plan_head
 from reconciler.report.page import (
@@ -161,6 +162,10 @@ def _panels(status: Status) -> Iterator[str]:
             f"<bdi>{words(pause.reason)}</bdi></p>"
         )
         yield panel("risky", "Paused: nothing is written", said)
+    if Condition.DIFFERING in status.conditions:
+        means, remedy = WORDS[Condition.DIFFERING]
+        said = f'<p>{means}</p><p class="remedy">{remedy}</p>'
+        yield panel("risky", "Differing without drift", said)
     if status.left:
         items = (
             f"{named_ref(left.ref)}: <bdi>{words(left.why)}</bdi>" for left in status.left[:ROWS]

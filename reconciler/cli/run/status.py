@@ -10,6 +10,7 @@ from reconciler.cli.output import time_in_words
 from reconciler.cli.run.memory import Purpose
 from reconciler.continuous.decision import Condition, Hold, Mode
 from reconciler.continuous.heal import Left
+from reconciler.continuous.notices import WORDS
 from reconciler.plan.drift import Drift
 from reconciler.plan.model import Plan
 from reconciler.report.drift_and_history import DriftDocument, drift_as_json
@@ -101,6 +102,8 @@ class Status:
             yield f"paused until {self.pause.until} by {self.pause.writer}: {self.pause.reason}"
         for hold in self.holds:
             yield f"commit {self.seen} is not applied ({hold.why}): {hold.problem}. {hold.remedy}"
+        if Condition.DIFFERING in self.conditions:
+            yield " ".join(WORDS[Condition.DIFFERING])
         yield from self._drifted()
         if Condition.WATCHING in self.conditions:
             yield "another run leads this tree; this one watches"

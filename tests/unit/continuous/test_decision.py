@@ -134,10 +134,13 @@ def test_a_blocked_plan_holds_its_commit_back() -> None:
 def test_conditions_are_what_somebody_may_have_to_do_something_about() -> None:
     """In step means none at all."""
     calm = situation(Mode.APPLY, tip=OLD)
-    assert conditions_of(calm, drifted=(), contested=(), owed=0) == ()
+    assert conditions_of(calm, differing=(), drifted=(), contested=(), owed=0) == ()
+    assert conditions_of(calm, differing=[1], drifted=(), contested=(), owed=0) == (
+        Condition.DIFFERING,
+    )
 
     busy = situation(Mode.APPLY, holds=HELD, is_paused=True)
-    found = conditions_of(busy, drifted=[1], contested=[1], owed=1)
+    found = conditions_of(busy, differing=[1], drifted=[1], contested=[1], owed=1)
     assert found == (
         Condition.PENDING,
         Condition.INVALID,
