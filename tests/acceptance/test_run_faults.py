@@ -256,7 +256,9 @@ def test_a_clock_that_jumps_both_ways_holds_nothing_up(embedded: Loop) -> None:
     try:
         wait_for(lambda: embedded.applied() == embedded.repository.head, process)
         for number, jump in enumerate((DAY, -2 * DAY, 400 * DAY, 0)):
-            offset.write_text(str(jump))
+            written = offset.with_suffix(".new")
+            written.write_text(str(jump))
+            written.rename(offset)  # at once: the run reads it at any moment
             pushed = embedded.push({"manifests/greet.yaml": an_action(timeout=f"{number + 1}s")})
             wait_for(partial(_is_applied, embedded, pushed), process)
             embedded.direct.change("greet", allowedToFail=True)
