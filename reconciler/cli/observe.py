@@ -241,7 +241,7 @@ def exit_code(drift: Drift, observed: ObservedState) -> ExitCode:
     """Return the detailed exit code. Part of the objects shows false drift and hides real."""
     if observed.incomplete:
         return ExitCode.BLOCKED
-    return ExitCode.CHANGES if drift.objects or drift.untold else ExitCode.DONE
+    return ExitCode.CHANGES if drift.refs else ExitCode.DONE
 
 
 Application = tuple[ResourceRef, ObservedObject | None]

@@ -123,6 +123,11 @@ class Drift:
     left_out: int = 0
 
     @property
+    def refs(self) -> tuple[ResourceRef, ...]:
+        """Return what was changed on the service, whether or not it is known by whom."""
+        return (*(each.ref for each in self.objects), *self.untold)
+
+    @property
     def unknown(self) -> tuple[Unknown, ...]:
         """Return the questions that the service leaves open for every object."""
         return () if self.keeps_history else tuple(Unknown)
@@ -201,7 +206,7 @@ def selected(drift: Drift, plan: Plan) -> Drift:
     chosen = Selection(plan)
     objects = tuple(each for each in drift.objects if each.ref in chosen)
     untold = tuple(ref for ref in drift.untold if ref in chosen)
-    differ = len(drift.objects) + len(drift.untold)
+    differ = len(drift.refs)
     return replace(
         drift,
         objects=objects,

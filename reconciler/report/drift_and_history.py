@@ -86,7 +86,7 @@ class DriftDocument:
         if drift.ignored:
             fields = "field is" if counts["ignored"] == 1 else "fields are"
             left += f"; {counts['ignored']} ignored {fields} not judged"
-        if not drift.objects and not drift.untold:
+        if not drift.refs:
             if not left and drift.keeps_history:
                 is_part = drift.scope.is_partial
                 nothing = (

@@ -127,8 +127,7 @@ class _Look:
         """Return what the plan of the tip would change, and what is no drift."""
         if self.plan is None or self.drift is None:
             return ()
-        drifted = {*(each.ref.key for each in self.drift.objects)}
-        drifted |= {ref.key for ref in self.drift.untold}
+        drifted = {ref.key for ref in self.drift.refs}
         return [ref for ref in map(ref_of, self.plan.changes) if ref.key not in drifted]
 
     def hold(self, hold: Hold | None) -> None:
@@ -544,7 +543,7 @@ class Controller:
         conditions = conditions_of(
             situation,
             differing=() if look.wrote else look.differing,
-            drifted=(*drift.objects, *drift.untold) if drift else (),
+            drifted=drift.refs if drift else (),
             contested=[left for left in look.left if left.id in contested],
             owed=len(look.healing.deliverable),
         )
@@ -575,7 +574,7 @@ def _as_plan(look: _Look) -> int:
         return ExitCode.BLOCKED
     plan, drift = look.plan, look.drift
     is_pending = plan is not None and (plan.changes or plan.deliverable or plan.owed_left)
-    has_drifted = drift is not None and (drift.objects or drift.untold)
+    has_drifted = drift is not None and drift.refs
     return ExitCode.CHANGES if is_pending or has_drifted else ExitCode.DONE
 
 

@@ -195,7 +195,7 @@ def _rows_of(status: Status, document: PlanDocument | None) -> Iterator[_Row]:
         yield _Row(frozenset(states), shown.ref, partial(changed, shown, is_open=False))
     for ref in drift.unmanaged if drift else ():
         yield _Row(frozenset({"unmanaged"}), ref, partial(_plain, ref, "declared nowhere"))
-    differs = {each.ref for each in drift.objects} | {*drift.untold} if drift else set()
+    differs = {*drift.refs} if drift else set()
     for ref in plan.in_step if plan else ():
         if ref not in differs:
             yield _Row(frozenset({"in step"}), ref, partial(_plain, ref, "in step"))

@@ -162,7 +162,7 @@ def _time(seconds: int) -> str | None:
 def status_as_metrics(status: Status) -> str:
     """Return the state as figures in the text form of Prometheus."""
     drift = status.drift
-    drifted = len(drift.objects) + len(drift.untold) if drift else 0
+    drifted = len(drift.refs) if drift else 0
     pending = len(status.plan.changes) if status.plan else 0
     lines = [
         *_figure("rounds_total", "counter", "Rounds.", status.rounds),
