@@ -84,9 +84,9 @@ class Undoing:
         Raises:
             StalePlanError: an object was changed since; each is printed on stderr.
         """
-        sequences, events, own, again, past, notes = _events_of(client, self.of, scope.tree)
+        past = _past_of(client, self.of, scope.tree)
         now = client.observe(names)
-        before = client.observe_at({name: sequences[name] for name in names})
+        before = client.observe_at({name: past.sequences[name] for name in names})
         check_complete(now)
         check_complete(before)
         known: dict[str, list[ResourceRef]] = {}
@@ -96,10 +96,12 @@ class Undoing:
         refs = {key: named[-1] for key, named in known.items()}
         spared = self._spared(known)
         # What the run made and is gone by now is as it was before.
-        events = {key: each for key, each in events.items() if key in refs and key not in spared}
+        events = {
+            key: each for key, each in past.events.items() if key in refs and key not in spared
+        }
         part, mark = Part(scope), Undone("", self.of, self.reason, {})
-        states = BeforeAndNow(before, now, again, scope.prune, mark)
-        later = changed_since(events, self.of, own, refs, past)
+        states = BeforeAndNow(before, now, past.again, scope.prune, mark)
+        later = changed_since(events, self.of, past.own, refs, past.undone)
         desired, undone, refused = states.undoing_part(
             later, events.keys(), lambda key: part.names(*known[key])
         )
@@ -118,7 +120,7 @@ class Undoing:
             for key, each in now.objects.items()
         }
         read = _AsRead(client, replace(now, objects=objects))
-        warnings = (*notes, *self.notes, *states.still_declared(undone, self.declared))
+        warnings = (*past.notes, *self.notes, *states.still_declared(undone, self.declared))
         return Wanted(desired, allowed, warnings, read)
 
     def _spared(self, known: Mapping[str, Collection[ResourceRef]]) -> Collection[str]:
@@ -175,20 +177,28 @@ def check_paths(paths: Sequence[str]) -> None:
             )
 
 
-def _events_of(
-    reader: FeedReader, run: str, tree: str
-) -> tuple[
-    Mapping[str, int],
-    Mapping[str, Sequence[FeedEvent]],
-    Collection[str],
-    Collection[str],
-    Collection[str],
-    Sequence[Diagnostic],
-]:
-    """Return where each organization stood before a run, and the events of what it wrote to.
+class _Past(NamedTuple):
+    """What happened since a run began.
 
-    Beside them are the run and those that take it back, the ids of what only those wrote, all runs
-    that were undone since, and notes.
+    Attributes:
+        sequences: Where each organization stood before it, by name.
+        events: Of each object that it wrote to, by id.
+        own: The run and those that take it back.
+        again: Ids of what only those wrote to.
+        undone: All runs that were undone since.
+        notes: What an undo cannot take back.
+    """
+
+    sequences: Mapping[str, int]
+    events: Mapping[str, Sequence[FeedEvent]]
+    own: Collection[str]
+    again: Collection[str]
+    undone: Collection[str]
+    notes: Sequence[Diagnostic]
+
+
+def _past_of(reader: FeedReader, run: str, tree: str) -> _Past:
+    """Return what happened since a run began.
 
     Raises:
         NoHistoryError: the service keeps no history.
@@ -225,4 +235,4 @@ def _events_of(
         for key, happened in events.items()
         if key not in found and all(each.context.get("run") in own for each in happened)
     }
-    return sequences, found, own, again, undone, notes
+    return _Past(sequences, found, own, again, undone, notes)
