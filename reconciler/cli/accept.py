@@ -81,7 +81,8 @@ class _Look(NamedTuple):
 
 def is_ref(text: str) -> bool:
     """Return whether an argument names an object and no path: it begins with a kind."""
-    return text != (kind := _kind_of(text)) and kind in {each.value for each in KINDS}
+    kind = _kind_of(text)
+    return kind != text and kind in {each.value for each in KINDS}
 
 
 def _kind_of(text: str) -> str:

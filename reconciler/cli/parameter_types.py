@@ -53,6 +53,11 @@ _DECIMAL = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,3})?", re.ASCII)
 """The kind of objects with client ids: refs of commands that are about these may leave it out."""
 
 
+def _flag_of(parameter: click.Parameter | None) -> str:
+    """Return the flag of an option, for an error; an argument has none."""
+    return parameter.opts[0] if isinstance(parameter, click.Option) else ""
+
+
 class Filled(click.ParamType[str]):
     """A text that is not empty."""
 
@@ -108,8 +113,7 @@ class _OfRefs(click.ParamType[T]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
         """Return the value that a text names; one that was read already stays."""
-        flag = param.opts[0] if isinstance(param, click.Option) else ""
-        return self.read(value, flag) if isinstance(value, str) else cast("T", value)
+        return self.read(value, _flag_of(param)) if isinstance(value, str) else cast("T", value)
 
     @abstractmethod
     def read(self, text: str, flag: str) -> T:
@@ -294,7 +298,7 @@ class Duration(click.ParamType[int]):
         seconds, least, most = map(duration_seconds, (value, self.least, self.most))
         if least <= seconds <= most:
             return seconds
-        flag = param.opts[0] if param else ""
+        flag = _flag_of(param)
         raise UsageError(
             f"{flag} {visible(value)!r} is not a duration from {self.least} to {self.most}",
             remedy=f"Write a whole number and its unit, d, h, m or s: {flag} {self.usual}.",
@@ -321,7 +325,7 @@ class Number(click.ParamType[float]):
         """Return the number."""
         if _DECIMAL.fullmatch(value) and float(value) <= self.most:
             return float(value)
-        flag = param.opts[0] if param else ""
+        flag = _flag_of(param)
         raise UsageError(
             f"{flag} {visible(value)!r} is not a {self.counts} from 0 to {self.most}",
             remedy=f"Write digits: {flag} {self.usual}, {flag} 0.5.",
