@@ -31,7 +31,7 @@ from typing import Any, NoReturn, Self
 from reconciler import __main__ as entry
 from reconciler.kinds.fields import KINDS
 from reconciler.resources import process
-from reconciler.service.operations.table import operations
+from reconciler.service.operations.table import load_models
 from reconciler.validation.schema import accepts
 from tests.shared import made_once, shared_folder
 from tests.warm_client import ask, number, tell
@@ -256,10 +256,10 @@ def _load(unloaded: tuple[str, ...]) -> None:
 
 
 def _build() -> None:
-    """Compile the schemas and make the table of operations: they come from the package alone."""
+    """Compile the schemas and make the models of requests: they come from the package alone."""
     for kind in KINDS:
         accepts(kind, {})
-    operations()
+    load_models()
 
 
 def _run(asked: Mapping[str, Any], streams: Sequence[int]) -> NoReturn:
