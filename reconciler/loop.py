@@ -7,17 +7,11 @@ the run then does.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, error, listed, warning
-from reconciler.errors import (
-    ObjectNotFoundError,
-    ReconcilerError,
-    ServiceError,
-    UnseenOrganizationError,
-)
+from reconciler.errors import ReconcilerError, ServiceError, UnseenOrganizationError
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import empties_a_list, field_changes, kept_notes
 from reconciler.plan.guards import Allowances, deactivates
@@ -126,12 +120,12 @@ def explained(plan: Plan, service: HistoryReader, observed: ObservedState | None
     names = names_by_id(observed) if observed is not None and asked else {}
     causes: dict[ResourceRef, Mapping[str, Cause]] = {}
     try:
-        for change in asked[:MOST_HISTORIES]:
-            with suppress(ObjectNotFoundError):  # removed since it was listed
-                held = change.held
-                events = history_of(service, held.id, held.organization_id, names)
-                told = field_causes(change, events, plan.scope.tree)
-                causes[ref_of(change)] = {name: cause for name, (_, cause) in told.items()}
+        first = asked[:MOST_HISTORIES]
+        owners = {change.held.id: change.held.organization_id for change in first}
+        histories = histories_of(service, owners, names)
+        for change in first:
+            told = field_causes(change, histories[change.held.id], plan.scope.tree)
+            causes[ref_of(change)] = {name: cause for name, (_, cause) in told.items()}
     except ServiceError as failure:
         why = f"{failure.problem}."
     else:
@@ -142,20 +136,22 @@ def explained(plan: Plan, service: HistoryReader, observed: ObservedState | None
     return replace(plan, causes=causes, warnings=(*plan.warnings, _not_explained(left, why)))
 
 
-def history_of(
-    service: HistoryReader, object_id: str, organization_id: str, names: Mapping[str, str]
-) -> Sequence[ObjectEvent]:
-    """Return the events of an object; those of a flow name actions, also removed ones.
+def histories_of(
+    service: HistoryReader, owners: Mapping[str, str], names: Mapping[str, str]
+) -> Mapping[str, Sequence[ObjectEvent]]:
+    """Return the events of objects by id; those of a flow name actions, also removed ones.
 
-    ``names`` are those of the actions that are held, by id.
+    ``owners`` are the ids of their organizations, by id; ``names`` are those of the actions that
+    are held, by id.
 
     Raises:
         ServiceError: the service cannot be read, or keeps no history.
     """
-    events = service.history(object_id)
-    if lacks_names(events, names):
-        names = {**names_of_removed(service.removals(organization_id)), **names}
-    return with_specs(events, names)
+    histories = service.histories([*owners]) if owners else {}
+    lacking = {owners[each] for each, events in histories.items() if lacks_names(events, names)}
+    for owner in sorted(lacking):
+        names = {**names_of_removed(service.removals(owner)), **names}
+    return {each: with_specs(events, names) for each, events in histories.items()}
 
 
 def _not_explained(left: Sequence[ResourceRef], why: str) -> Diagnostic:
@@ -214,15 +210,13 @@ def drift_in(plan: Plan, observed: ObservedState, service: HistoryReader) -> Dri
     from reconciler.plan.drift import find_drift, owners_to_ask, replaced, suspects
 
     names = names_by_id(observed)
-    histories = {
-        held.id: history_of(service, held.id, held.organization_id, names)
-        for held in suspects(plan, observed)
-    }
-    owners = owners_to_ask(plan, observed)
-    removals = [removal for owner in owners for removal in service.removals(owner)]
+    removals = [
+        removal for owner in owners_to_ask(plan, observed) for removal in service.removals(owner)
+    ]
+    owners = {held.id: held.organization_id for held in suspects(plan, observed)}
     for gone, held in replaced(plan, observed, removals):
-        histories[gone.id] = history_of(service, gone.id, held.organization_id, names)
-    return find_drift(plan, observed, histories, removals)
+        owners[gone.id] = held.organization_id
+    return find_drift(plan, observed, histories_of(service, owners, names), removals)
 
 
 def carry_out(

@@ -339,9 +339,9 @@ class FakeService:
         """Return the names of all organizations."""
         return sorted(fold(found.ref.organization) for found in self.objects.values())
 
-    def history(self, object_id: str) -> Sequence[ObjectEvent]:
+    def histories(self, object_ids: Sequence[str]) -> Mapping[str, Sequence[ObjectEvent]]:
         """Refuse: it keeps no history."""
-        raise ServiceError(f"no history of {object_id} is kept", remedy="Ask another service.")
+        raise ServiceError(f"no history of {object_ids} is kept", remedy="Ask another service.")
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
         """Refuse: it keeps no history."""

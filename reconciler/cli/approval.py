@@ -344,7 +344,8 @@ def _traces(file: PlanFile, plan: Plan, observed: ObservedState, service: Histor
 
     Costs no call where nothing that was to be deleted is gone, and no secret may be replaced.
     """
-    histories = {each: service.history(each) for each in perhaps_renewed(plan, file.digest)}
+    asked = perhaps_renewed(plan, file.digest)
+    histories = service.histories(asked) if asked else {}
     owners = owners_of_gone(file.plan, observed)
     try:
         removals = [removal for owner in owners for removal in service.removals(owner)]

@@ -22,7 +22,7 @@ from reconciler.cli.parameter_types import CLIENT, At, declared_refs, ref_named
 from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import warning
 from reconciler.errors import ObjectNotFoundError, UsageError
-from reconciler.loop import history_of, look_for_drift, observe_declared
+from reconciler.loop import histories_of, look_for_drift, observe_declared
 from reconciler.plan.advice import unidentified
 from reconciler.plan.drift import Drift
 from reconciler.plan.history import names_by_id, steps_of, with_specs
@@ -77,9 +77,11 @@ def history_command(
         found = _Found(text) if is_id(text) else _find(reader, _ref(text))
         object_id = found.id
         if found.organization_id:
-            events = history_of(reader, object_id, found.organization_id, found.names)
+            events = histories_of(reader, {object_id: found.organization_id}, found.names)[
+                object_id
+            ]
         else:
-            events = with_specs(reader.history(object_id), {})
+            events = with_specs(reader.histories([object_id])[object_id], {})
         steps = list(steps_of(events))
         if since or until:
             log = log_of(reader, [found.ref.organization] if found.ref else ())

@@ -38,7 +38,7 @@ from reconciler.cli.policies import PolicyFolders, judging
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, of_all, warning
 from reconciler.errors import InvalidManifestsError, UsageError
-from reconciler.loop import LocalFiles, explained, history_of, preview
+from reconciler.loop import LocalFiles, explained, histories_of, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope, Update
 from reconciler.report.forms import PLAN
@@ -271,9 +271,8 @@ def _compared_at(connection: Connection, organizations: Sequence[str], at: Seque
         plan = changed_between(before, after, moments, events)
         names = {**names_by_id(before), **names_by_id(after)}
         updated = [change.held for change in plan.changes if isinstance(change, Update)]
-        histories = {
-            held.id: history_of(reader, held.id, held.organization_id, names) for held in updated
-        }
+        owners = {held.id: held.organization_id for held in updated}
+        histories = histories_of(reader, owners, names)
     return with_field_causes(plan, histories, moments)
 
 

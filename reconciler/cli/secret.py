@@ -40,9 +40,9 @@ from reconciler.report.place import Place, place_as_text
 from reconciler.report.secrets import Listed, SecretsDocument, applications_with_secret
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.port import Context, ReadOnlyService, ServiceClient
+from reconciler.service_client.port import Context, ServiceClient
 from reconciler.service_client.wire import no_custody
-from reconciler.state import ObservedObject, ObservedState, OwedSecret
+from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSecret
 
 secret_group = group("secret", "Manage client secrets: list, deliver, rotate.")
 
@@ -189,23 +189,23 @@ def list_command(refs: tuple[ResourceRef, ...], connection: Connection, form: st
         names = sorted({ref.organization for ref in refs}) or reader.organizations()
         observed = reader.observe(names, flows=False)
         _check_named(observed, keys)
-        listed = [
-            Listed(held, _since(reader, observed, held), owed)
+        found = [
+            (held, owed)
             for held, owed in applications_with_secret(observed)
             if not keys or held.ref.key in keys
         ]
+        ids = [held.id for held, _ in found] if observed.keeps_history else []
+        histories = reader.histories(ids) if ids else {}
+        listed = [Listed(held, _since(histories.get(held.id, ())), owed) for held, owed in found]
     show_warnings(list(unidentified(observed)))
     draw(SECRETS[form], SecretsDocument(listed, connection.environment))
 
 
-def _since(reader: ReadOnlyService, observed: ObservedState, held: ObservedObject) -> str:
+def _since(events: Sequence[ObjectEvent]) -> str:
     """Return when an application got its present secret; empty if the service does not say.
 
     It was made with the application, unless it was replaced since.
     """
-    if not observed.keeps_history:
-        return ""
-    events = reader.history(held.id)
     made = [*events[:1], *filter(gives_secret, events)]
     return made[-1].at if made else ""
 

@@ -30,7 +30,7 @@ class _AsRead:
 
     def __init__(self, client: ReadOnlyService, observed: ObservedState) -> None:
         self._observed = observed
-        self.history, self.removals = client.history, client.removals
+        self.histories, self.removals = client.histories, client.removals
         self.generation = client.generation
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:

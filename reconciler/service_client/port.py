@@ -163,8 +163,8 @@ class ServiceReader(Protocol):
 class HistoryReader(ServiceReader, Protocol):
     """A service that can be asked what is there, and what was."""
 
-    def history(self, object_id: str) -> Sequence[ObjectEvent]:
-        """Return the events of an object, oldest first; of a removed one, too.
+    def histories(self, object_ids: Sequence[str]) -> Mapping[str, Sequence[ObjectEvent]]:
+        """Return the events of objects by id, oldest first; of removed ones, too.
 
         Raises:
             ServiceError: there was no such object, or the service keeps no history.

@@ -7,6 +7,7 @@ every call that does.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 
 from reconciler.errors import NoHistoryError, ObjectNotFoundError
 from reconciler.resources.call import Call, JsonObject
@@ -31,12 +32,10 @@ from reconciler.service_client.observation import (
 from reconciler.service_client.owed import Custody, owed_by_tree
 from reconciler.service_client.trees import changes_in, heads_in, pauses_in, unmade_in
 from reconciler.service_client.wire import (
-    Answer,
     Reply,
     Wire,
     answers_of,
     is_read,
-    service_error,
 )
 from reconciler.state import (
     FeedEvent,
@@ -49,6 +48,7 @@ from reconciler.state import (
 )
 
 OBJECTS_AT_ONCE = 500  # that a service answers at a sequence, at most
+HISTORIES_AT_ONCE = 100  # what is sent together has one deadline
 
 
 class ReadOnlyWire:
@@ -189,9 +189,14 @@ class OperationsReader:
     def organizations(self) -> Sequence[str]:
         return sorted(text_of(found, "name") for found in self._listed("ListOrgs"))
 
-    def history(self, object_id: str) -> Sequence[ObjectEvent]:
-        pages = self._pages("GetObjectHistory", {"id": object_id}, "after")
-        return [_event(event) for page in pages for event in objects_of(page, "events")]
+    def histories(self, object_ids: Sequence[str]) -> Mapping[str, Sequence[ObjectEvent]]:
+        histories: dict[str, list[ObjectEvent]] = {each: [] for each in object_ids}
+        waiting = iter(histories)
+        while some := list(islice(waiting, HISTORIES_AT_ONCE)):
+            calls = {each: Call("GetObjectHistory", {"id": each}) for each in some}
+            for object_id, page in cursor_pages(self._answers_to, calls, "after"):
+                histories[object_id] += map(_event, objects_of(page, "events"))
+        return histories
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
         organization, names = self._names(organization_id)
@@ -237,16 +242,15 @@ class OperationsReader:
         raise unsound(organization or "?", "its pages do not end")
 
     def _pages(self, operation: str, fields: JsonObject, cursor: str) -> Iterator[JsonObject]:
-        def ask(calls: Sequence[Call]) -> Sequence[JsonObject]:
-            return [self._answer_to(call) for call in calls]
-
-        return (page for _, page in cursor_pages(ask, {"": Call(operation, fields)}, cursor))
+        calls = {"": Call(operation, fields)}
+        return (page for _, page in cursor_pages(self._answers_to, calls, cursor))
 
     def _answer_to(self, call: Call) -> JsonObject:
-        (reply,) = self._wire.send([call])
-        if isinstance(reply, Answer):
-            return reply.fields
-        raise service_error(reply)
+        (answer,) = self._answers_to([call])
+        return answer
+
+    def _answers_to(self, calls: Sequence[Call]) -> Sequence[JsonObject]:
+        return answers_of(self._wire, calls)
 
 
 def no_history() -> NoHistoryError:
@@ -292,7 +296,7 @@ class EmptyService:
     def organizations(self) -> Sequence[str]:
         return ()
 
-    def history(self, object_id: str) -> Sequence[ObjectEvent]:
+    def histories(self, object_ids: Sequence[str]) -> Mapping[str, Sequence[ObjectEvent]]:
         raise ObjectNotFoundError(
             "there is no service yet, and so no history", remedy="Apply something first."
         )

@@ -492,7 +492,7 @@ def test_two_runs_of_one_machine_exclude_each_other(address: str, tmp_path: Path
 
 def test_it_has_no_history_to_tell(client: ZitadelClient) -> None:
     """Who changed what can be asked of our own service only."""
-    for ask in (lambda: client.history("1"), lambda: client.removals("1")):
+    for ask in (lambda: client.histories(["1"]), lambda: client.removals("1")):
         with pytest.raises(ServiceError, match="history"):
             ask()
 

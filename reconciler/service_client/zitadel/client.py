@@ -201,7 +201,7 @@ class ZitadelClient:
     def organizations(self) -> Sequence[str]:
         return self._organizations.visible()
 
-    def history(self, object_id: str) -> Sequence[ObjectEvent]:
+    def histories(self, object_ids: Sequence[str]) -> Mapping[str, Sequence[ObjectEvent]]:
         raise no_history()
 
     def removals(self, organization_id: str) -> Sequence[Removal]:

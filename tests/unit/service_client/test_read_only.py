@@ -13,7 +13,12 @@ from reconciler.resources.call import Call
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.service_client.observation import TOGETHER, observed_objects
-from reconciler.service_client.read_only import EmptyService, OperationsReader, ReadOnlyWire
+from reconciler.service_client.read_only import (
+    HISTORIES_AT_ONCE,
+    EmptyService,
+    OperationsReader,
+    ReadOnlyWire,
+)
 from reconciler.service_client.wire import Answer, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 from tests.builders import GREET, SHOP, WEB, a_ref, declared
@@ -319,6 +324,43 @@ def test_a_service_that_does_not_show_everything_is_an_error(refused: str) -> No
 def test_a_service_that_is_not_there_yet_holds_nothing() -> None:
     """A plan before the first apply makes nothing, not even the store."""
     assert EmptyService("sqlite:a").observe(["acme"]) == ObservedState("", {}, new_store="sqlite:a")
+
+
+def a_history(call: Call) -> Answer:
+    """Return one event of an object a page; ``long`` has two pages."""
+    after = int(call.fields.get("after", 0))
+    event = {
+        "sequence": str(after + 1), "type": "action.added", "recordedAt": "a", "writer": "w",
+        "payload": {"name": call.fields["id"]}, "context": {}, "verified": {},
+    }  # fmt: skip
+    following = "1" if call.fields["id"] == "long" and not after else ""
+    return Answer({"events": [event], "next": following})
+
+
+def test_a_far_service_is_asked_for_many_histories_in_the_time_of_one() -> None:
+    """After a day of work by hand hundreds are read, and each would wait for the way."""
+    few = ["long", *map(str, range(HISTORIES_AT_ONCE))]
+    wire = FakeWire(GetObjectHistory=a_history)
+
+    histories = OperationsReader(wire).histories(few)
+
+    assert {each: [event.sequence for event in events] for each, events in histories.items()} == {
+        **{each: [1] for each in few}, "long": [1, 2],
+    }  # fmt: skip
+    assert all(event.payload["name"] == each for each in few for event in histories[each])
+    assert [len(turn) for turn in wire.sent] == [HISTORIES_AT_ONCE, 1, 1]
+
+
+def test_one_history_that_is_refused_is_told() -> None:
+    """Who asks for it must not take it for an object to which nothing happened."""
+    wire = FakeWire(
+        GetObjectHistory=lambda call: (
+            WireRefusal(7, "no") if call.fields["id"] == "2" else a_history(call)
+        )
+    )
+
+    with pytest.raises(AccessDeniedError):
+        OperationsReader(wire).histories(["1", "2"])
 
 
 A_CHANGE = {
