@@ -46,9 +46,12 @@ class Ours:
         return self.manifests.parent
 
 
-@pytest.fixture(params=["embedded", "served", "served database"])
+@pytest.fixture(params=["embedded", "served database"])
 def ours(request: pytest.FixtureRequest, run: Run, small: Path, tmp_path: Path) -> Iterator[Ours]:
-    """Return each way that manifests take to a service; the small tree is applied."""
+    """Return two ways to a service, with both stores; the small tree is applied.
+
+    ``test_undo.py`` goes all four. What decides a case is made of what was read, on any way.
+    """
     postgres = partial(request.getfixturevalue, "postgres")
     with a_way(request.param, run, tmp_path, postgres) as way:
         first = way.run("apply", "--auto-approve")
