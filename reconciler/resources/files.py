@@ -115,7 +115,7 @@ def open_locked(path: StrPath, flags: int, folder: int | None = None) -> int:
 def make_folder(folder: Path) -> bool:
     """Make a folder and those above it, for its owner alone; return whether it was missing.
 
-    Our own state folder keeps itself out of Git.
+    Our own state folder is kept out of Git, whoever made it, such as a mount of a container.
 
     Raises:
         OSError: it cannot be made.
@@ -124,14 +124,17 @@ def make_folder(folder: Path) -> bool:
     for path in reversed(missing):
         path.mkdir(mode=0o700, exist_ok=True)
         sync(path.parent)
-        if path.name == STATE_FOLDER:
+    for path in (folder, *folder.parents):
+        # In a folder of another user, only a folder in it may be ours.
+        if path.name == STATE_FOLDER and os.access(path, os.W_OK):
             keep_out_of_git(path)
     return bool(missing)
 
 
 def keep_out_of_git(folder: Path) -> None:
-    """Let Git ignore everything in a folder."""
-    (folder / ".gitignore").write_text("*\n", encoding="ascii")
+    """Let Git ignore everything in a folder that does not say itself what it ignores."""
+    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="ascii") as file:
+        file.write("*\n")
 
 
 def sync(path: Path) -> None:

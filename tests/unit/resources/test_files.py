@@ -207,6 +207,35 @@ def test_folders_are_made_for_their_owner_alone_and_the_state_folder_stays_out_o
     assert not (tmp_path / "new" / ".gitignore").exists()
 
 
+def test_a_state_folder_that_somebody_else_made_is_kept_out_of_git_too(tmp_path: Path) -> None:
+    """A mount of a container makes it, and so does a run that is killed right after."""
+    state = tmp_path / ".reconciler"
+    state.mkdir()
+
+    make_folder(state / "secrets")
+
+    assert (state / ".gitignore").read_text(encoding="ascii") == "*\n"
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_has_the_name_of_the_list_of_ignored_files_stays(
+    tmp_path: Path, *, is_link: bool
+) -> None:
+    """A team may have one of its own; a link that came with a pull request is not followed."""
+    state, elsewhere = tmp_path / ".reconciler", tmp_path / "elsewhere"
+    state.mkdir()
+    own = state / ".gitignore"
+    if is_link:
+        own.symlink_to(elsewhere)
+    else:
+        own.write_text("*.db\n", encoding="ascii")
+
+    make_folder(state)
+
+    assert own.is_symlink() or own.read_text(encoding="ascii") == "*.db\n"
+    assert not elsewhere.exists()
+
+
 @contextmanager
 def opened(folder: Path) -> Iterator[int]:
     handle = os.open(folder, os.O_RDONLY)
