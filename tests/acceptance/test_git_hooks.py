@@ -404,6 +404,26 @@ def test_a_push_is_applied_in_its_environment(two: Git, tmp_path: Path) -> None:
     assert str(tmp_path) not in refused.err.replace(str(bare), "")
 
 
+def test_the_place_of_a_secret_is_told_whatever_the_repository_is_called(
+    two: Git, tmp_path: Path
+) -> None:
+    """Its folder is left out of what is shown, as a text and not as a pattern."""
+    bare = tmp_path / "team.git"
+    hooks_for(two, bare, "staging")
+    odd = bare.rename(tmp_path / "c# & [old] \\1*.git")
+    two("remote", "set-url", "origin", str(odd))
+    previews = two.folder / "environments" / "staging" / "previews.yaml"
+    write(previews, previews.read_text().replace("authMethodType: NONE", "authMethodType: BASIC"))
+    two.commit("Begin")
+
+    pushed = two("push", "-q", "origin", "main")
+
+    assert pushed.code == 0, pushed.err
+    places = re.findall(r"secret in (\S+)", pushed.err)
+    assert places, pushed.err
+    assert all(place.startswith(".reconciler/staging/secrets/") for place in places), pushed.err
+
+
 def test_hooks_of_a_folder_apply_what_is_in_it(two: Git, tmp_path: Path) -> None:
     """A repository may hold more than the tree."""
     bare, folder = tmp_path / "team.git", two.folder / "services" / "shop"
