@@ -86,17 +86,42 @@ def check_safe(what: str, name: str, do: str = "Give it a name") -> None:
         )
 
 
-def at_place(files: Mapping[Path, bytes], place: Place) -> dict[Path, bytes]:
-    """Return set-ups for a place, made from those for the top of a repository and ``main``.
+def for_branch(files: Mapping[Path, bytes], branch: str) -> dict[Path, bytes]:
+    """Return set-ups for a branch, made from those for ``main``.
+
+    It is for the templates alone: a folder or an environment may be called ``main`` as well.
 
     Raises:
         UsageError: the branch has a name that would not be safe in a script.
     """
-    check_safe("branch", place.branch)
+    check_safe("branch", branch)
+    return {
+        path: _on_branch(content.decode(), branch).encode() if _is_workflow(path) else content
+        for path, content in files.items()
+    }
+
+
+def _is_workflow(path: Path) -> bool:
+    return path.parts[:2] == (".github", "workflows")
+
+
+def _on_branch(text: str, branch: str) -> str:
+    if branch == "main":
+        return text
+    written = {"branches: [": f'"{branch}"', "git/trees/": quote(branch, safe="")}
+    return re.sub(
+        r"(branches: \[|git/trees/|(?<![\w-]))main(?![\w-])",
+        lambda found: found[1] + written.get(found[1], branch),
+        text,
+    )
+
+
+def at_place(files: Mapping[Path, bytes], place: Place) -> dict[Path, bytes]:
+    """Return set-ups for the folder of a place, made from those for the top of a repository."""
     made = {}
     for path, content in files.items():
-        if path.parts[:2] == (".github", "workflows"):
-            text = _on_branch(_workflow(content.decode(), place), place.branch)
+        if _is_workflow(path):
+            text = _workflow(content.decode(), place)
         elif path.suffix == ".yml":
             text = _pipeline(content.decode(), place)
         else:
@@ -108,14 +133,6 @@ def at_place(files: Mapping[Path, bytes], place: Place) -> dict[Path, bytes]:
 
 def _file(name: str, place: Place) -> str:
     return name.replace("reconciler", f"reconciler-{place.name}", 1) if place.folder else name
-
-
-def _on_branch(text: str, branch: str) -> str:
-    if branch == "main":
-        return text
-    text = text.replace("branches: [main]", f'branches: ["{branch}"]')
-    text = text.replace("git/trees/main", f"git/trees/{quote(branch, safe='')}")
-    return re.sub(r"(?<![\w-])main(?![\w-])", branch, text)
 
 
 def _workflow(text: str, place: Place) -> str:
@@ -138,7 +155,7 @@ def _workflow(text: str, place: Place) -> str:
         text = text.replace("trusted/reconciler.yaml", f"trusted/{folder}/reconciler.yaml")
         both = f"sparse-checkout: |\n            .github/reconciler\n            {folder}\n"
         text = text.replace("sparse-checkout: .github/reconciler\n", both)
-    text = text.replace("git/trees/main", f"contents/{folder}?ref=main")
+    text = re.sub(r"git/trees/([\w.%-]+)", rf"contents/{folder}?ref=\1", text)
     return text.replace("'.tree[] |", "'.[] | {path: .name, sha} |")
 
 

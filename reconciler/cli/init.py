@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import click
 
-from reconciler.cli.ci_place import Place, at_place, check_safe, place_here
+from reconciler.cli.ci_place import Place, at_place, check_safe, for_branch, place_here
 from reconciler.cli.ci_policies import policies_of, with_policies
 from reconciler.cli.configured import environment_named
 from reconciler.cli.options import command
@@ -184,6 +184,7 @@ def _set_up(
     made = _files_of(TEMPLATES / name, TARGETS[name])
     if name == HOOKS_NAME:
         return _hooks(made, configuration, answer, place.folder or ".")
+    made = for_branch(made, place.branch)
     if configuration is not None and configuration.environments:
         made = for_environments(made, configuration)
     made = with_policies(made, policies_of(place, configuration), place.folder)

@@ -165,6 +165,7 @@ COMMIT = "commit --quiet --allow-empty --message Begin"
              "symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/release/1.0"),
             "release/1.0",
         ),
+        ((COMMIT, "branch -m release/main"), "release/main"),
     ],
 )  # fmt: skip
 def test_the_workflows_are_for_the_default_branch(
@@ -182,7 +183,39 @@ def test_the_workflows_are_for_the_default_branch(
     at = branch.replace("/", "%2F")
     assert f'"repos/$REPOSITORY/git/trees/{at}" \\' in texts["reconciler-apply"]
     assert f"::notice::{branch} has other manifests by now" in texts["reconciler-apply"]
-    assert branch == "main" or not re.search(r"\bmain\b", "".join(texts.values()))
+    rest = "".join(texts.values()).replace(branch, "")
+    assert branch == "main" or not re.search(r"\bmain\b", rest)
+
+
+@pytest.mark.parametrize("has_environments", [False, True])
+def test_what_is_called_main_and_is_no_branch_keeps_its_name(
+    tmp_path: Path, *, has_environments: bool
+) -> None:
+    """A folder or an environment of another name has no changes: nothing would be applied."""
+    folder = tmp_path / "apps" / "main"
+    folder.mkdir(parents=True)
+    a_repository(tmp_path)  # on trunk
+    if has_environments:
+        write(
+            folder / "reconciler.yaml",
+            "apiVersion: reconciler/v1\nkind: Configuration\nenvironments:\n"
+            "  main: {service: https://id.example.com, overlay: over/main}\n",
+        )
+        write(folder / "over" / "main" / "a.yaml", "")
+
+    written = program(folder)("init", "--github")
+
+    assert written.code == 0, written.all
+    made = tmp_path / ".github" / "workflows"
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(made.iterdir()))
+    assert '"apps/main/manifests/**"' in text
+    assert "refs/heads/trunk" in text
+    assert "contents/apps/main?ref=trunk" in text
+    assert "apps/trunk" not in text
+    if has_environments:
+        assert '"apps/main/over/main/**"' in text
+        assert "--env main " in text
+        assert "--env trunk" not in text
 
 
 @pytest.mark.parametrize(
