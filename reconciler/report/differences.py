@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from reconciler.plan.diff import CREDENTIAL, FieldChange, ItemChange
 from reconciler.report.layout import BARE, Layout
-from reconciler.report.visible import Style, visible
+from reconciler.report.visible import Style, told_apart, visible
 from reconciler.resources.fields import SpecValue
 
 CONTEXT = 3
@@ -83,14 +83,14 @@ def _lines(value: object, *, by_line: bool, strip: bool) -> list[str]:
     if value is None:
         return []
     if by_line and isinstance(value, str):
-        return (value.removesuffix("\n") if strip else value).split("\n")
+        return told_apart(value.removesuffix("\n") if strip else value).split("\n")
     items = value if isinstance(value, list) else [value]
-    return [json.dumps(item, ensure_ascii=False) for item in items]
+    return [told_apart(json.dumps(item, ensure_ascii=False)) for item in items]
 
 
 def value_as_text(value: object) -> str:
     """Return a value as JSON, on one line and with nothing hidden."""
-    return visible(json.dumps(value, ensure_ascii=False))
+    return visible(told_apart(json.dumps(value, ensure_ascii=False)))
 
 
 def rows_of(field: FieldChange, *, is_new: bool) -> list[Row]:
@@ -263,6 +263,7 @@ def _item_lines(field: FieldChange, style: Style) -> Iterator[str]:
 
 def _script_lines(before: str, after: str, style: Style) -> Iterator[str]:
     """Yield the lines that differ between two scripts, line breaks of every kind included."""
+    before, after = told_apart(before), told_apart(after)
     if not before:
         lines = after.removesuffix("\n").split("\n")
         yield from (f"  {style('+', 'green')} {visible(line)}" for line in lines)

@@ -11,6 +11,7 @@ looks like one: no way to tell the two apart would leave scripts and patterns re
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,6 +34,21 @@ def visible(text: str) -> str:
         return text
     shown = "".join(_shown(character) for character in text)
     return _COMMAND.sub(_broken, shown)
+
+
+def told_apart(text: str) -> str:
+    """Write out what makes a text look like another one that is in Unicode's normal form NFC.
+
+    For values that stand beside each other: ``a`` with U+0308 and U+00E4 are drawn alike.
+    """
+    normal = unicodedata.normalize("NFC", text)
+    if normal == text:
+        return text
+    usual = {*normal, *string.printable}
+    return "".join(
+        _escaped(each) if unicodedata.category(each)[0] == "M" or each not in usual else each
+        for each in text
+    )
 
 
 def _broken(command: re.Match[str]) -> str:

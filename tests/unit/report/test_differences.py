@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from reconciler.plan.diff import FieldChange
@@ -117,3 +119,29 @@ def test_values_without_room_stand_below_each_other(width: int, lines: list[str]
     field = FieldChange("name", "from", "to", kept=True)
 
     assert [*field_lines(field, PLAIN, is_new=False, width=width)] == lines
+
+
+@each_row(
+    ("name", "before", "after", "lines"),
+    [
+        ("name", "K\u00e4ufer", "Ka\u0308ufer", ['name: "Käufer" -> "Ka\\u{308}ufer"']),
+        ("name", "10 \u03a9", "10 \u2126", ['name: "10 Ω" -> "10 \\u{2126}"']),
+        ("name", "\ud55c", "\u1112\u1161\u11ab", [
+            'name: "한" -> "\\u{1112}\\u{1161}\\u{11ab}"',
+        ]),
+        ("uris", ["\u00e4"], ["a\u0308"], ["uris:", '  - "ä"', '  + "a\\u{308}"']),
+        ("script", "// \u00e4\nx", "// a\u0308\nx", [
+            "script:", "  @@ -1,2 +1,2 @@", "  - // ä", "  + // a\\u{308}", "    x",
+        ]),
+    ],
+)  # fmt: skip
+def test_two_values_that_are_not_the_same_do_not_look_so(
+    name: str, before: object, after: object, lines: list[str]
+) -> None:
+    """Letters have several forms in Unicode that are drawn alike; NFC is the one that is typed."""
+    field = FieldChange(name, before, after)
+
+    assert [*field_lines(field, PLAIN, is_new=False)] == lines
+    shown = [line for mark, line in unified(rows_of(field, is_new=False)) if mark in "-+"]
+    assert all(unicodedata.is_normalized("NFC", line) for line in shown)
+    assert len({*shown}) == 2
