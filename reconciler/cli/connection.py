@@ -68,14 +68,15 @@ def store_path(service: str) -> Path:
     Raises:
         UsageError: the address names no such file.
     """
-    scheme, _, path = service.partition(":")
-    if scheme != "sqlite" or not path or path.startswith("//"):
+    scheme, _, text = service.partition(":")
+    path = Path(text)
+    if scheme != "sqlite" or not path.name or text.startswith("//"):
         raise UsageError(
             f"{without_credentials(service)} is not the address of a service",
             remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db, "
             "postgresql://USER@HOST:PORT/DATABASE, or https://HOST.",
         )
-    return Path(path)
+    return path
 
 
 def place_of_store(service: str) -> str:

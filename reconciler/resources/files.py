@@ -191,7 +191,7 @@ def temporary_file(target: Path) -> Iterator[tuple[Path, int]]:
 
 def _new_locked(target: Path) -> tuple[Path, int]:
     while True:
-        path = target.with_name(f".{target.name}.{os.urandom(_RANDOM).hex()}")
+        path = target.parent / f".{target.name}.{os.urandom(_RANDOM).hex()}"
         descriptor = new_private(path)
         with suppress(OSError):  # a file system without locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)

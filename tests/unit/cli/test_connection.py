@@ -45,7 +45,10 @@ def test_the_file_of_a_store_stands_after_the_scheme() -> None:
     assert store_path("sqlite:/a/b.db") == Path("/a/b.db")
 
 
-@pytest.mark.parametrize("service", ["sqlite:", "sqlite://host/a", "identity.db", "ftp://u:p@host"])
+@pytest.mark.parametrize(
+    "service",
+    ["sqlite:", "sqlite:.", "sqlite:/", "sqlite://host/a", "identity.db", "ftp://u:p@host"],
+)
 def test_another_address_names_no_file_and_shows_no_password(service: str) -> None:
     with pytest.raises(UsageError) as refused:
         store_path(service)

@@ -394,6 +394,9 @@ def test_a_backup_overwrites_nothing(path: Path) -> None:
 
     assert "exists" in caught.value.problem
     assert saved.read_text() == "precious"
+    for folder in (Path(), path.parent):
+        with closing(open_sqlite(path)) as service, pytest.raises(StoreError, match="exists"):
+            service.store.backup(folder)
     with closing(open_sqlite(path)) as service, pytest.raises(StoreReadOnlyError):
         service.store.backup(path.with_name("nowhere") / "saved.db")
 
