@@ -10,6 +10,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -53,11 +54,19 @@ class FolderSink(ABC):
 
     @abstractmethod
     def is_of(self, path: Path, application: Application) -> bool:
-        """Return whether a path is the file of this very client id."""
+        """Return whether a path is the file of this very client id.
+
+        Raises:
+            LocalFileError: it is a file that cannot be read.
+        """
 
     @abstractmethod
     def client_id_of(self, path: Path) -> str | None:
-        """Return the client id of a file of any application; None if it is unknown."""
+        """Return the client id of a file of any application; None if it is unknown.
+
+        Raises:
+            LocalFileError: it is a file that cannot be read.
+        """
 
     @abstractmethod
     def sealed(self, content: bytes) -> bytes:
@@ -84,10 +93,7 @@ class FolderSink(ABC):
         A run that was killed may have left a file under the name before a rename.
         """
         search = cache(self._by_client_id)
-        try:
-            return [bool(self._paths(application, search)) for application in applications]
-        except LocalFileError:
-            return [None for _ in applications]
+        return [self._held(application, search) for application in applications]
 
     def follow(self, moves: Sequence[Move]) -> Sequence[Followed]:
         """Give files the names that their applications have now; remove those of deleted ones.
@@ -105,6 +111,12 @@ class FolderSink(ABC):
             return [failure for _ in moves]
         return followed
 
+    def _held(self, application: Application, search: _Search) -> bool | None:
+        try:
+            return bool(self._paths(application, search))
+        except LocalFileError:
+            return None
+
     def _new_file(self, delivery: Delivery) -> NewFile:
         application = Application(delivery.ref, delivery.client_id)
         content = self.sealed(content_of(delivery))
@@ -114,12 +126,13 @@ class FolderSink(ABC):
         return self._folder.own(application, self.names(application))
 
     def _by_client_id(self) -> Mapping[str, Sequence[Path]]:
-        """Read the whole folder; return its files by their client id."""
+        """Read the whole folder; return its files that can be read, by their client id."""
         found: dict[str, list[Path]] = {}
         for path in self._folder.files(self.suffix):
-            client_id = self.client_id_of(path)
-            if client_id is not None:
-                found.setdefault(client_id, []).append(path)
+            with suppress(LocalFileError):
+                client_id = self.client_id_of(path)
+                if client_id is not None:
+                    found.setdefault(client_id, []).append(path)
         return found
 
     def _paths(self, application: Application, search: _Search) -> Sequence[Path]:
@@ -129,11 +142,16 @@ class FolderSink(ABC):
 
     def _follow(self, move: Move, search: _Search) -> Followed:
         old = Application(move.old, move.client_id)
-        if move.ref is None:
-            return self._remove(old, search)
-        return self._rename(old, Application(move.ref, move.client_id), search)
+        try:
+            if move.ref is None:
+                return self._remove(old, search)
+            return self._rename(old, Application(move.ref, move.client_id), search)
+        except LocalFileError as failure:
+            return failure
 
-    def _rename(self, old: Application, now: Application, search: _Search) -> Followed:
+    def _rename(
+        self, old: Application, now: Application, search: _Search
+    ) -> tuple[Diagnostic, ...]:
         """Rename one file with its application. A file that is already under the new name stays."""
         names = tuple(self.names(now))
         own, before = self._own(now), self._own(old)
@@ -141,18 +159,15 @@ class FolderSink(ABC):
         others = [path for path in paths if path != own]
         if not own and not others:
             return ()
-        try:
-            target = own or self._folder.rename(others[0], names)
-            for path in others:
-                remove(path)
-            content = self.with_ref(target, now.ref)
-            if content is not None:
-                self._folder.replace(target, content)
-        except LocalFileError as failure:
-            return failure
+        target = own or self._folder.rename(others[0], names)
+        for path in others:
+            remove(path)
+        content = self.with_ref(target, now.ref)
+        if content is not None:
+            self._folder.replace(target, content)
         return (_moved(old, now, target), *self._folder.notes_on(now, target, names))
 
-    def _remove(self, application: Application, search: _Search) -> Followed:
+    def _remove(self, application: Application, search: _Search) -> tuple[Diagnostic, ...]:
         """Remove every file of a client id."""
         own = self._own(application)
         found = search().get(application.client_id, ())
@@ -233,12 +248,20 @@ def file_name(ref: ResourceRef, client_id: str = "", suffix: str = FileSink.suff
 
 
 def _read(path: Path) -> JsonObject:
-    """Return the content of a file of a secret; nothing if it is not one. Follow no link."""
+    """Return the content of a file of a secret; nothing if it is not one. Follow no link.
+
+    Raises:
+        LocalFileError: it is a file that cannot be read, such as one of another user.
+    """
+    if not _is_plain_file(path):
+        return {}
     try:
         read, status = read_start(path, MAX_BYTES, os.O_NOFOLLOW)
         content = json.loads(read) if status.st_size <= MAX_BYTES else None
-    except (OSError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         return {}
+    except OSError as failure:
+        raise _unread(path, failure) from failure
     return content if isinstance(content, dict) else {}
 
 
@@ -289,7 +312,17 @@ class AgeSink(FolderSink):
 
 
 def _is_plain_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
+    try:
+        return path.is_file() and not path.is_symlink()
+    except OSError as failure:
+        raise _unread(path, failure) from failure
+
+
+def _unread(path: Path, failure: OSError) -> LocalFileError:
+    return LocalFileError(
+        f"cannot read {path}: {failure.strerror or failure}",
+        remedy="Make it readable for this user, or move it away.",
+    )
 
 
 def _recipient(text: str) -> Any:

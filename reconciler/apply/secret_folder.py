@@ -76,7 +76,11 @@ class NewFile:
 
 
 class SecretFolder:
-    """Files with one secret each; ``is_of`` returns whether a file is an application's own."""
+    """Files with one secret each.
+
+    ``is_of`` returns whether a file is an application's own, or raises ``LocalFileError`` for one
+    that cannot be read.
+    """
 
     def __init__(self, path: Path, is_of: Callable[[Path, Application], bool]) -> None:
         self.path = path
@@ -136,9 +140,21 @@ class SecretFolder:
         return placed
 
     def own(self, application: Application, names: Iterable[str]) -> Path | None:
-        """Return the application's own file under one of these names, or None."""
-        paths = (self.path / name for name in names)
-        return next((path for path in paths if self._is_of(path, application)), None)
+        """Return the application's own file under one of these names, or None.
+
+        Raises:
+            LocalFileError: one of them cannot be read, and no other is its own.
+        """
+        unread = None
+        for path in (self.path / name for name in names):
+            try:
+                if self._is_of(path, application):
+                    return path
+            except LocalFileError as failure:
+                unread = failure
+        if unread is not None:
+            raise unread
+        return None
 
     def files(self, suffix: str) -> Sequence[Path]:
         """Return the paths in the folder whose names end with a suffix, sorted; no hidden ones."""
@@ -177,8 +193,10 @@ class SecretFolder:
         temporary.replace(target)
 
     def _place(self, temporary: Path, file: NewFile) -> Kept | LocalFileError:
-        try:
+        before = None
+        with suppress(LocalFileError):  # one that cannot be read is left as it is
             before = self.own(file.application, file.names)
+        try:
             if before is not None:
                 temporary.replace(before)
                 return Kept(str(before))
@@ -196,15 +214,30 @@ class SecretFolder:
         """Return a finding on the name that a file got; nothing for the first of its names."""
         if target.name == names[0]:
             return ()
+        other = self.path / names[0]
+        try:
+            self._is_of(other, application)
+        except LocalFileError:
+            what, why = "cannot be read", _OF_ANOTHER_USER
+        else:
+            what, why = "is not of this application", _OF_ANOTHER_SERVICE
         note = warning(
             "SECRET-KEPT-BESIDE",
-            f"{self.path / names[0]} is not of this application and was left as it is",
-            f"The client secret of {application.ref} is in {target}. Two services that share a "
-            "folder, or an application that was deleted by other means, lead to this. Give each "
-            "service a folder of its own, or remove the file that is no longer needed.",
+            f"{other} {what} and was left as it is",
+            f"The client secret of {application.ref} is in {target}. {why}",
             ref=application.ref,
         )
         return (note,)
+
+
+_OF_ANOTHER_USER = (
+    "The other file may hold an older secret: make it readable for this user, or remove it once "
+    "nothing reads it."
+)
+_OF_ANOTHER_SERVICE = (
+    "Two services that share a folder, or an application that was deleted by other means, lead to "
+    "this. Give each service a folder of its own, or remove the file that is no longer needed."
+)
 
 
 def _lock(descriptor: int, path: Path) -> bool:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from reconciler.apply import folder_sinks
 from reconciler.apply.folder_sinks import AgeSink, FileSink, file_name
 from reconciler.apply.sink import Application, Move
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import LocalFileError
+from reconciler.resources.files import read_start
+from reconciler.resources.ref import ResourceRef
 from tests.builders import WEB, a_ref
 from tests.unit.apply.secret_files import (
     BESIDE,
@@ -244,3 +249,74 @@ def test_it_is_not_known_what_a_folder_holds_that_cannot_be_read(tmp_path: Path)
     place.write_bytes(b"")
 
     assert FileSink(place).held([Application(WEB, "7")]) == [None]
+
+
+# A file of another user, such as one of a run as root.
+
+
+@pytest.fixture
+def unreadable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of an application, which this user may not read."""
+    delivered(FileSink(folder), delivery())
+
+    def read(path: Path, limit: int, flags: int = 0) -> tuple[bytes, os.stat_result]:
+        if path.name == PLAIN:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return read_start(path, limit, flags)
+
+    monkeypatch.setattr(folder_sinks, "read_start", read)
+    return folder / PLAIN
+
+
+def test_a_secret_goes_beside_a_file_that_cannot_be_read_and_says_so(unreadable: Path) -> None:
+    """It may be an older one of the same application, which somebody still reads."""
+    sink = FileSink(unreadable.parent)
+    made = [delivered(sink, delivery(value=value))[0] for value in ("new", "newer")]
+
+    assert {kept.at for kept in made} == {str(unreadable.parent / BESIDE)}
+    ((note,), again) = (kept.notes for kept in made)
+    assert (note.code, again) == ("SECRET-KEPT-BESIDE", ())
+    assert note.summary == f"{unreadable} cannot be read and was left as it is"
+    assert "may hold an older secret" in note.remedy
+
+
+def test_it_is_not_known_whether_a_file_that_cannot_be_read_holds_a_secret(
+    unreadable: Path,
+) -> None:
+    """One that is taken for missing is made anew, and the old one ends where it is deployed."""
+    sink = FileSink(unreadable.parent)
+    delivered(sink, delivery(PORTAL, "8"))
+
+    asked = [Application(WEB, "7"), Application(PORTAL, "8"), Application(PORTAL, "9")]
+
+    assert sink.held(asked) == [None, True, False]
+
+
+@pytest.mark.parametrize("now", [PORTAL, None])
+def test_a_file_that_cannot_be_read_is_told_where_it_should_follow(
+    unreadable: Path, now: ResourceRef | None
+) -> None:
+    """Its intent stays open, and the rest is done."""
+    sink = FileSink(unreadable.parent)
+    other = a_ref(name="other")
+    delivered(sink, delivery(other, "8"))
+
+    failed, followed = sink.follow([Move(WEB, now, "7"), Move(other, None, "8")])
+
+    assert isinstance(failed, LocalFileError)
+    assert failed.problem == f"cannot read {unreadable}: Permission denied"
+    assert codes([followed]) == ["SECRET-REMOVED"]
+    assert unreadable.exists()
+
+
+def test_it_is_not_known_what_a_folder_of_another_user_holds(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file in it can even be looked at."""
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+
+    assert sink.held([Application(WEB, "7")]) == [None]
