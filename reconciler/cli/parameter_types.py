@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LONGEST_REASON = 500  # code points
+LONGEST_KEPT = 200  # code points of a tree's name or a revision
 _PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)
 """Texts that a shell takes as one word without quotes; others are not offered."""
 _DURATION = re.compile(r"(0|[1-9][0-9]{0,4})([dhms])", re.ASCII)
@@ -461,7 +462,7 @@ def tree_named(text: str) -> str:
     """Return the name of a tree.
 
     Raises:
-        UsageError: it is empty, or not valid UTF-8.
+        UsageError: it is empty, longer than a service keeps, or not valid UTF-8.
     """
     if not text.strip():
         raise UsageError(
@@ -469,13 +470,32 @@ def tree_named(text: str) -> str:
             remedy="Write the name of the tree, or leave --tree out for the tree default. A "
             "variable that CI did not set is empty.",
         )
+    return _kept("--tree", text, "the name of the tree")
+
+
+def revision_named(text: str) -> str:
+    """Return the text of ``--revision``; an empty one stands for the default.
+
+    Raises:
+        UsageError: it is longer than a service keeps, or not valid UTF-8.
+    """
+    return _kept("--revision", text, "the revision")
+
+
+def _kept(flag: str, text: str, what: str) -> str:
+    """Return a text that a service keeps with each write."""
     try:
         text.encode()
     except UnicodeEncodeError:
         raise UsageError(
-            f"--tree {text.encode(errors='backslashreplace').decode()} is not valid UTF-8",
-            remedy="Write the name of the tree in UTF-8, as the manifests are.",
+            f"{flag} {text.encode(errors='backslashreplace').decode()} is not valid UTF-8",
+            remedy=f"Write {what} in UTF-8, as the manifests are.",
         ) from None
+    if len(text) > LONGEST_KEPT:
+        raise UsageError(
+            f"{flag} has {len(text)} characters",
+            remedy=f"Write {what} in at most {LONGEST_KEPT} characters.",
+        )
     return text
 
 

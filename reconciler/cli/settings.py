@@ -28,6 +28,7 @@ from reconciler.cli.parameter_types import (
     link_base,
     past_moment,
     pause_reason,
+    revision_named,
     shard_named,
     tree_named,
     undo_reason,
@@ -450,7 +451,12 @@ _MAY = (
     ),
     Setting("--max-rps N", _CONNECTED, "Send at most N requests a second.", Number(99_999, 20)),
     Setting("--use-proxy", _CONNECTED, "Use the proxy that HTTPS_PROXY names."),
-    Setting("--revision TEXT", "apply", "Revision to record. Default: that of CI or Git."),
+    Setting(
+        "--revision TEXT",
+        "apply",
+        "Revision to record. Default: that of CI or Git.",
+        revision_named,
+    ),
     Setting("--overwrite", "export, render", "Write into a folder that is not empty."),
     Setting(
         "--damaged", "store backup, store rebuild", "Accept a damaged store, and show what is lost."

@@ -18,7 +18,7 @@ from reconciler.manifests.placeholders import Layers, VariableValue
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.fields import NO_NUL
 from reconciler.resources.installation import STATE_FOLDER
-from reconciler.resources.kinds import API_VERSION
+from reconciler.resources.kinds import API_VERSION, MAX_NAME
 from reconciler.resources.ref import DEFAULT_TREE
 from reconciler.resources.schemas import DIALECT, RECOMMENDED, Schema, closed
 
@@ -177,7 +177,9 @@ def configuration_schema() -> Schema:
                     "Folder of the manifests, from the folder of this file.", default="manifests"
                 ),
                 "tree": _text(
-                    "Name of the tree of environments that name none.", default=DEFAULT_TREE
+                    "Name of the tree of environments that name none.",
+                    default=DEFAULT_TREE,
+                    longest=MAX_NAME,
                 ),
                 "policies": {
                     "description": "Folders of policies that judge every plan, from the folder of "
@@ -231,7 +233,7 @@ def _environment() -> Schema:
                 ".reconciler.",
                 "https://id.staging.example.com",
             ),
-            "tree": _text("Name of its tree, where it differs."),
+            "tree": _text("Name of its tree, where it differs.", longest=MAX_NAME),
             "protected": {
                 "description": "Apply only an approved plan: a plan file or a digest.",
                 "type": "boolean",
@@ -279,12 +281,12 @@ def _named(about: str, pattern: str, each: Schema) -> Schema:
     }
 
 
-def _text(about: str, *examples: str, default: str = "") -> Schema:
+def _text(about: str, *examples: str, default: str = "", longest: int = LONGEST) -> Schema:
     return {
         "description": about,
         "type": "string",
         "minLength": 1,
-        "maxLength": LONGEST,
+        "maxLength": longest,
         "pattern": NO_NUL,
         **({"default": default} if default else {}),
         **({"examples": [*examples]} if examples else {}),

@@ -18,12 +18,14 @@ from reconciler.cli.parameter_types import (
     past_moment,
     pause_reason,
     ref_named,
+    revision_named,
     shard_named,
     tree_named,
 )
 from reconciler.cli.settings import GROUPS
 from reconciler.errors import UsageError
 from reconciler.resources.ref import Kind
+from reconciler.service.operations.request import MAX_TEXTS
 from tests.builders import GREET, WEB
 from tests.rows import each_row
 
@@ -111,6 +113,9 @@ def test_a_commit_is_named_in_full(text: str) -> None:
         (pause_reason, "incident \udcff", "--reason is not UTF-8"),
         (tree_named, " ", "--tree is empty"),
         (tree_named, "a\udcff", "--tree a\\udcff is not valid UTF-8"),
+        (tree_named, "x" * 201, "--tree has 201 characters"),
+        (revision_named, "x" * 201, "--revision has 201 characters"),
+        (revision_named, "a\udcff", "--revision a\\udcff is not valid UTF-8"),
         (ref_named, "Nothing/acme/x", "Nothing"),
     ],
 )
@@ -127,6 +132,14 @@ def test_anything_else_is_refused_with_what_to_write(
 def test_a_shard_and_a_tree_are_read() -> None:
     assert str(shard_named("2/4")) == "2/4"
     assert tree_named("staging é") == "staging é"
+    assert tree_named("é" * MAX_TEXTS["tree"]) == "é" * 200
+
+
+def test_a_revision_is_as_long_as_a_service_keeps() -> None:
+    """What it refuses would stop an apply of a plan that everybody has approved."""
+    assert revision_named("v1 ü") == "v1 ü"
+    assert revision_named("é" * MAX_TEXTS["revision"]) == "é" * 200
+    assert revision_named("") == ""  # which says the default
 
 
 def test_a_ref_of_one_kind_may_leave_the_kind_out() -> None:

@@ -70,6 +70,7 @@ def test_a_file_with_the_kind_alone_configures_the_usual(tmp_path: Path) -> None
         ("tree: 7\n", ("SCHEMA-TYPE", 3, 7)),
         ("tree: ''\n", ("SCHEMA-EMPTY", 3, 7)),
         (f"tree: {'a' * 1001}\n", ("SCHEMA-TOO-LONG", 3, 7)),
+        (f"tree: {'a' * 201}\n", ("SCHEMA-TOO-LONG", 3, 7)),  # longer than a service keeps
         ('tree: "a\\0b"\n', ("SCHEMA-NUL", 3, 7)),
         (
             f"environments: {{{', '.join(f'e{n}: {{}}' for n in range(101))}}}\n",
