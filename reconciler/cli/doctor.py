@@ -125,8 +125,11 @@ def _look(check: Check, about: object) -> Result:
     except (ReconcilerError, click.UsageError) as failure:
         problem, remedy = in_words(failure)
     except OSError as failure:
-        problem = f"cannot look at {failure.filename}: {failure.strerror}"
-        remedy = "Let this user read it."
+        if failure.filename is None and isinstance(failure, FileNotFoundError):  # of getcwd
+            problem, remedy = "the current folder is gone", "Change to a folder that exists."
+        else:
+            problem = f"cannot look at {failure.filename}: {failure.strerror}"
+            remedy = "Let this user read it."
     return Result(problem, status=Status.FAILED, remedy=remedy)
 
 
@@ -507,7 +510,7 @@ def _require_writable(folder: Path) -> None:
 
 def look_at_git(_: Setup) -> Result:
     """Find the Git root and the branch."""
-    root = git_root(_here())
+    root = git_root(Path.cwd())
     if root is None:
         return not_checked(
             "no Git root here or above: plans name no commit", root=None, branch=None, commit=None
@@ -521,15 +524,6 @@ def look_at_git(_: Setup) -> Result:
     return Result(
         f"{root}, {where}, {f'commit {commit[:12]}' if commit else 'no commit yet'}", facts
     )
-
-
-def _here() -> Path:
-    try:
-        return Path.cwd()
-    except OSError as failure:
-        raise LocalFileError(
-            "the current folder is gone", remedy="Change to a folder that exists."
-        ) from failure
 
 
 def look_at_ci_files(_: Setup) -> Result:

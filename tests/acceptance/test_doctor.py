@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +26,7 @@ from tests.certificates import DAY, a_certificate
 from tests.faults.http_client.strange import JSON, Strange
 from tests.listening import listening
 from tests.postgres_server import PostgresServer
-from tests.program import program
+from tests.program import environment, program
 from tests.rows import each_row
 from tests.running import running_server
 from tests.zitadel.stand_in import MEMBER
@@ -439,3 +440,25 @@ def test_every_wrong_setting_is_told_at_once(run: Run) -> None:
     assert all(name in told["settings"]["text"] for name in ("TOKEN_FILE", "KEY_FILE"))
     assert all(name in told["variables"]["text"] for name in ("TOKEN_FILE", "KEY_FILE", "SERVCE"))
     assert "Did you mean RECONCILER_SERVICE?" in told["variables"]["remedy"]
+
+
+def test_a_current_folder_that_is_gone_is_told_as_that(tmp_path: Path) -> None:
+    """As after a checkout of another branch in another terminal."""
+    command = (
+        f"mkdir gone && cd gone && rmdir ../gone && exec {sys.executable} -m reconciler doctor"
+    )
+
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    failed = [line.split(maxsplit=2)[1:] for line in done.stdout.splitlines() if "failed  " in line]
+    told = "the current folder is gone. Change to a folder that exists."
+    assert failed == [["sink", told], ["git", told], ["ci", told]], done.stdout
