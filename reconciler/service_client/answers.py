@@ -106,10 +106,6 @@ _REQUIRED = {
     kind: {name: type_ for name, type_ in fields.items() if name not in BEYOND[kind]}
     for kind, fields in TYPES.items()
 }
-# A usual answer is compared at once: our service sends the fields in the order of the alphabet.
-_NAMES = {kind: sorted(fields) for kind, fields in _REQUIRED.items()}
-# Types in the order of the names, which is the order in which the service writes a spec.
-_VALUE_TYPES = {kind: [types[name] for name in _NAMES[kind]] for kind, types in _REQUIRED.items()}
 _VARIANTS: Mapping[Kind, Mapping[str, Field]] = {
     kind: {field.name: field for field in row.fields if field.form is Form.VARIANT}
     for kind, row in KINDS.items()
@@ -143,11 +139,8 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
         ValueError: a known field is missing or of a wrong type.
     """
     fields, required = TYPES[kind], _REQUIRED[kind]
-    # Two comparisons of lists for a spec that is as expected, as nearly all are. The loop below
-    # only finds what is wrong with another one.
-    if [*map(type, answered.values())] != _VALUE_TYPES[kind] or [*answered] != _NAMES[kind]:
-        _check_types(required, answered)
-        _check_types({name: fields[name] for name in BEYOND[kind] & answered.keys()}, answered)
+    _check_types(required, answered)
+    _check_types({name: fields[name] for name in BEYOND[kind] & answered.keys()}, answered)
     for name in _LISTS[kind]:
         for item in answered[name]:
             if type(item) is not str:
