@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
-from functools import cache
 from typing import TextIO
 
 from reconciler.service.operations.answers import to_the_second
@@ -115,15 +114,11 @@ def _fields_of(seen: Seen) -> dict[str, object]:
 
 def _words(fields: Mapping[str, object]) -> str:
     """Return names and values as words of a line: others wrote some, which begin no field."""
-    values = [str(value) or "-" for value in fields.values()]
-    if not _PLAIN.fullmatch("".join(values)):  # nearly all are plain: one look at all of them
-        values = [value if _PLAIN.fullmatch(value) else json.dumps(value) for value in values]
-    return _form_of(tuple(fields)) % tuple(values)
+    return " ".join(f"{name}={_word(str(value) or '-')}" for name, value in fields.items())
 
 
-@cache
-def _form_of(names: tuple[str, ...]) -> str:
-    return " ".join(f"{name}=%s" for name in names)
+def _word(value: str) -> str:
+    return value if _PLAIN.fullmatch(value) else json.dumps(value)
 
 
 def _time_of(record: logging.LogRecord) -> str:
