@@ -14,6 +14,7 @@ from docs.api.schemas import (
     number,
     text,
 )
+from reconciler.resources.call import MAX_TEXTS
 from reconciler.resources.fields import NO_NUL
 from reconciler.resources.origin import DEFAULT_PORTS
 from reconciler.resources.schemas import or_null
@@ -40,7 +41,7 @@ from reconciler.service.operations.lists import (
 )
 from reconciler.service.operations.models import model_of
 from reconciler.service.operations.operation import Operation
-from reconciler.service.operations.request import LARGEST, MAX_TEXTS
+from reconciler.service.operations.request import LARGEST
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.trees import COMMIT, MAX_PAUSE_SECONDS, OUTCOMES
 

@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 from reconciler.errors import UsageError
 from reconciler.kinds.fields import KINDS
 from reconciler.report.visible import visible
+from reconciler.resources.call import MAX_TEXTS
 from reconciler.resources.ref import (
     ESCAPES_IN_WORDS,
     Kind,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from reconciler.configuration.model import Configuration
 
 T = TypeVar("T")
-LONGEST_REASON = 500  # code points
-LONGEST_KEPT = 200  # code points of a tree's name or a revision
 _PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)
 """Texts that a shell takes as one word without quotes; others are not offered."""
 _DURATION = re.compile(r"(0|[1-9][0-9]{0,4})([dhms])", re.ASCII)
@@ -215,7 +214,7 @@ class BreakGlassType(_OfRefs["BreakGlass"]):
         ref, reason = ref_named(address, "--break-glass"), said.strip()
         if not reason:
             problem = "gives no reason"
-        elif len(reason) > LONGEST_REASON:
+        elif len(reason) > MAX_TEXTS["reason"]:
             problem = f"gives a reason of {len(reason)} characters"
         elif not reason.isprintable():
             problem = "gives a reason with characters that cannot be printed"
@@ -224,7 +223,7 @@ class BreakGlassType(_OfRefs["BreakGlass"]):
         raise UsageError(
             f"--break-glass {ref.address} {problem}",
             remedy=f"Write --break-glass '{ref.address}=REASON': why this may be done, in 1 to "
-            f"{LONGEST_REASON} printable characters. `reconciler history` shows it. In REF, "
+            f"{MAX_TEXTS['reason']} printable characters. `reconciler history` shows it. In REF, "
             f"{ESCAPES_IN_WORDS}.",
         )
 
@@ -421,7 +420,7 @@ def pause_reason(text: str) -> str:
     if not text.strip():
         raise UsageError(
             "--reason is empty",
-            remedy=f"Say why the tree is paused, in 1 to {LONGEST_REASON} characters.",
+            remedy=f"Say why the tree is paused, in 1 to {MAX_TEXTS['reason']} characters.",
         )
     return undo_reason(text)
 
@@ -432,14 +431,7 @@ def undo_reason(text: str) -> str:
     Raises:
         UsageError: it is longer than a service keeps, or not valid UTF-8.
     """
-    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
-        raise UsageError("--reason is not UTF-8", remedy="Write it again, in UTF-8.")
-    if len(text) > LONGEST_REASON:
-        raise UsageError(
-            f"--reason has {len(text)} characters",
-            remedy=f"Say why in at most {LONGEST_REASON} characters.",
-        )
-    return text
+    return _kept("reason", text, "the reason")
 
 
 def shard_named(text: str) -> Shard:
@@ -470,7 +462,7 @@ def tree_named(text: str) -> str:
             remedy="Write the name of the tree, or leave --tree out for the tree default. A "
             "variable that CI did not set is empty.",
         )
-    return _kept("--tree", text, "the name of the tree")
+    return _kept("tree", text, "the name of the tree")
 
 
 def revision_named(text: str) -> str:
@@ -479,22 +471,22 @@ def revision_named(text: str) -> str:
     Raises:
         UsageError: it is longer than a service keeps, or not valid UTF-8.
     """
-    return _kept("--revision", text, "the revision")
+    return _kept("revision", text, "the revision")
 
 
-def _kept(flag: str, text: str, what: str) -> str:
+def _kept(name: str, text: str, what: str) -> str:
     """Return a text that a service keeps with each write."""
     try:
         text.encode()
     except UnicodeEncodeError:
         raise UsageError(
-            f"{flag} {text.encode(errors='backslashreplace').decode()} is not valid UTF-8",
+            f"--{name} {text.encode(errors='backslashreplace').decode()} is not valid UTF-8",
             remedy=f"Write {what} in UTF-8, as the manifests are.",
         ) from None
-    if len(text) > LONGEST_KEPT:
+    if len(text) > MAX_TEXTS[name]:
         raise UsageError(
-            f"{flag} has {len(text)} characters",
-            remedy=f"Write {what} in at most {LONGEST_KEPT} characters.",
+            f"--{name} has {len(text)} characters",
+            remedy=f"Write {what} in at most {MAX_TEXTS[name]} characters.",
         )
     return text
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from reconciler.diagnostics import SourceLocation
 from reconciler.manifests.extent import CONFIGURATION
 from reconciler.manifests.placeholders import Layers, VariableValue
+from reconciler.resources.call import MAX_TEXTS
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.fields import NO_NUL
 from reconciler.resources.installation import STATE_FOLDER
-from reconciler.resources.kinds import API_VERSION, MAX_NAME
+from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.ref import DEFAULT_TREE
 from reconciler.resources.schemas import DIALECT, RECOMMENDED, Schema, closed
 
@@ -179,7 +180,7 @@ def configuration_schema() -> Schema:
                 "tree": _text(
                     "Name of the tree of environments that name none.",
                     default=DEFAULT_TREE,
-                    longest=MAX_NAME,
+                    longest=MAX_TEXTS["tree"],
                 ),
                 "policies": {
                     "description": "Folders of policies that judge every plan, from the folder of "
@@ -233,7 +234,7 @@ def _environment() -> Schema:
                 ".reconciler.",
                 "https://id.staging.example.com",
             ),
-            "tree": _text("Name of its tree, where it differs.", longest=MAX_NAME),
+            "tree": _text("Name of its tree, where it differs.", longest=MAX_TEXTS["tree"]),
             "protected": {
                 "description": "Apply only an approved plan: a plan file or a digest.",
                 "type": "boolean",

@@ -96,6 +96,16 @@ ORDER_KEYS: Mapping[str, str] = {
     "custody": "custody",
 }
 
+MAX_TEXTS: Mapping[str, int] = {
+    "tree": 200,
+    "revision": 200,
+    "reason": 500,
+    "ignore": 1000,
+    "owner": 200,
+    "undone": 6000,
+}
+"""Code points of fields of a context, which rows and caches keep."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

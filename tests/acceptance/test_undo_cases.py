@@ -323,7 +323,7 @@ def test_a_reason_that_is_no_text_is_refused_before_anything_is_planned(ours: Ou
     refused = ours.run("undo", "0" * 32, "--auto-approve", "--reason", "a\udcff")
 
     assert refused.code == 1, refused.all
-    assert "--reason is not UTF-8" in refused.err
+    assert "--reason a\\udcff is not valid UTF-8" in refused.err
 
 
 def test_a_zitadel_is_refused_with_what_to_do_instead(run: Run, a_zitadel: ServeZitadel) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 
+from reconciler.resources.call import MAX_TEXTS
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.refusal import Code, Refusal, leadership_lost, lease_lost, not_found
 from reconciler.service.eventstore.rows import LeaseRow
 from reconciler.service.operations.answers import MICROSECONDS, Answer, timestamp
 from reconciler.service.operations.operation import Effect, Operation
-from reconciler.service.operations.request import MAX_TEXTS, Fields
+from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Writing
 
 MAX_SECONDS = 3600

@@ -14,7 +14,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, Call
+from reconciler.resources.call import HEADERS, MAX_TEXTS, ORGANIZATION_OF_ZITADEL, Call
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.answers import VERIFIED
@@ -62,15 +62,6 @@ _BLANK = " \t"
 _SEQUENCE = re.compile(r'"(0|[1-9][0-9]{0,18})"', re.ASCII)
 
 MAX_CONTEXT = 8192
-MAX_TEXTS = {
-    "tree": 200,
-    "revision": 200,
-    "reason": 500,
-    "ignore": 1000,
-    "owner": 200,
-    "undone": 6000,
-}
-"""Code points of fields of a context, which rows and caches keep."""
 _READ_HEADERS = frozenset((*HEADERS.values(), ORGANIZATION_OF_ZITADEL))
 _RUN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)

@@ -18,6 +18,7 @@ from reconciler.kinds.organization.events import (
     TreePaused,
     TreeResumed,
 )
+from reconciler.resources.call import MAX_TEXTS
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.events import Event
 from reconciler.service.domain.refusal import not_found, too_many_trees
@@ -25,7 +26,7 @@ from reconciler.service.eventstore.rows import ObjectQuery, ObjectRow
 from reconciler.service.operations.answers import MICROSECONDS, Answer, details_at, timestamp
 from reconciler.service.operations.leases import check_leadership
 from reconciler.service.operations.operation import Effect, Operation
-from reconciler.service.operations.request import MAX_TEXTS, Fields
+from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import MAX_TREES, Reading, Writing
 from reconciler.service.operations.texts import Page
 

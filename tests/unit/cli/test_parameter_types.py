@@ -8,7 +8,6 @@ import click
 import pytest
 
 from reconciler.cli.parameter_types import (
-    LONGEST_REASON,
     BreakGlass,
     BreakGlassType,
     Duration,
@@ -24,8 +23,8 @@ from reconciler.cli.parameter_types import (
 )
 from reconciler.cli.settings import GROUPS
 from reconciler.errors import UsageError
+from reconciler.resources.call import MAX_TEXTS
 from reconciler.resources.ref import Kind
-from reconciler.service.operations.request import MAX_TEXTS
 from tests.builders import GREET, WEB
 from tests.rows import each_row
 
@@ -110,7 +109,7 @@ def test_a_commit_is_named_in_full(text: str) -> None:
         (shard_named, "0/4", "--shard '0/4'"),
         (shard_named, "5/4", "--shard '5/4'"),
         (shard_named, "a", "--shard 'a'"),
-        (pause_reason, "incident \udcff", "--reason is not UTF-8"),
+        (pause_reason, "incident \udcff", "--reason incident \\udcff is not valid UTF-8"),
         (tree_named, " ", "--tree is empty"),
         (tree_named, "a\udcff", "--tree a\\udcff is not valid UTF-8"),
         (tree_named, "x" * 201, "--tree has 201 characters"),
@@ -163,7 +162,7 @@ def test_a_reason_stands_after_the_first_equals_sign() -> None:
     [
         ("", "gives no reason"),
         ("  ", "gives no reason"),
-        ("x" * (LONGEST_REASON + 1), "gives a reason of 501 characters"),
+        ("x" * (MAX_TEXTS["reason"] + 1), "gives a reason of 501 characters"),
         ("a\x1b[2J", "cannot be printed"),
     ],
 )
