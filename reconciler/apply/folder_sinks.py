@@ -42,11 +42,12 @@ class FolderSink(ABC):
     """A folder of files that hold one secret each."""
 
     suffix: str
+    is_plain: bool  # who reads a file knows the secret
     follows = True
 
     def __init__(self, path: Path) -> None:
         self.folder = path
-        self._folder = SecretFolder(path, self.is_of)
+        self._folder = SecretFolder(path, self.is_of, is_plain=self.is_plain)
 
     @abstractmethod
     def names(self, application: Application) -> Iterator[str]:
@@ -203,6 +204,7 @@ class FileSink(FolderSink):
     """Files that scripts read. The client id in the content identifies a file, not its name."""
 
     suffix = ".json"
+    is_plain = True
 
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Write a probe, and see that no folder is where a file is to go."""
@@ -272,6 +274,7 @@ class AgeSink(FolderSink):
     """
 
     suffix = ".json.age"
+    is_plain = False
 
     def __init__(self, folder: Path, recipients: Sequence[str]) -> None:
         """Seal to recipients: ``age1...`` or public keys of SSH.

@@ -24,6 +24,7 @@ from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import LocalFileError, cannot_write
 from reconciler.resources.files import (
     is_open_to_others,
+    keep_out_of_git,
     make_folder,
     new_private,
     sync,
@@ -79,12 +80,15 @@ class SecretFolder:
     """Files with one secret each.
 
     ``is_of`` returns whether a file is an application's own, or raises ``LocalFileError`` for one
-    that cannot be read.
+    that cannot be read. Who reads a file of a folder that ``is_plain`` knows the secret.
     """
 
-    def __init__(self, path: Path, is_of: Callable[[Path, Application], bool]) -> None:
+    def __init__(
+        self, path: Path, is_of: Callable[[Path, Application], bool], *, is_plain: bool
+    ) -> None:
         self.path = path
         self._is_of = is_of
+        self._is_plain = is_plain
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -107,10 +111,14 @@ class SecretFolder:
     def prove(self, content: bytes) -> None:
         """Write a file the way a secret is written, and remove it.
 
+        A folder of plain secrets that is empty yet is kept out of Git from then on.
+
         Raises:
             LocalFileError: that is not possible.
         """
         with self.locked():
+            if self._is_plain and not any(self.path.iterdir()):
+                keep_out_of_git(self.path)
             (temporary,) = _staged(self.path, [content])
             crashpoint("C8")
             probe = temporary.with_name(temporary.name.replace("-0.", "-probe."))

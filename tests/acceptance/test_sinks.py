@@ -180,7 +180,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Server]:
 
 def files_of(folder: Path) -> dict[str, str]:
     """Return the client id of every file of a sink, by file name."""
-    paths = sorted((folder / "kept").iterdir())
+    paths = sorted((folder / "kept").glob("[!.]*"))
     return {path.name: json.loads(path.read_bytes())["client_id"] for path in paths}
 
 
@@ -244,12 +244,12 @@ def test_a_kill_while_the_sink_is_proven_leaves_nothing_for_long(
     killed = run(
         "apply", "--auto-approve", "--secrets-to", sink.address, RECONCILER_CRASHPOINT=point
     )
-    left = list((small.parent / "kept").iterdir())
+    left = list((small.parent / "kept").glob(".secret*"))
 
     assert run("apply", "--auto-approve", "--secrets-to", sink.address).code == 0
 
     assert (killed.code, bool(left)) == (-signal.SIGKILL, True)
-    assert [path.name for path in (small.parent / "kept").glob(".*")] == []
+    assert [path.name for path in (small.parent / "kept").glob(".secret*")] == []
     assert hashes(sink.read()) == counted(store_of(small))
 
 
@@ -291,7 +291,7 @@ def test_a_secret_follows_a_rename(
     assert (first.code, second.code) == (-signal.SIGKILL if point else 0, 0), second.all
     assert sink.read() == before
     end = f"portal.{client}.json.age" if make is an_age_sink else "portal.json"
-    assert [path.name for path in (small.parent / "kept").iterdir()] == [f"acme.shop.{end}"]
+    assert [path.name for path in (small.parent / "kept").glob("[!.]*")] == [f"acme.shop.{end}"]
     said = [ran for ran in (first, second) if "SECRET-MOVED" in ran.all]
     assert [f"acme.shop.{end}" in ran.all for ran in said] == [True]
 

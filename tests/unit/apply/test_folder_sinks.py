@@ -22,6 +22,7 @@ from tests.unit.apply.secret_files import (
     PLAIN,
     PORTAL,
     Sink,
+    an_age_sink,
     delivered,
     delivery,
     secrets_in,
@@ -183,13 +184,33 @@ def test_proving_leaves_nothing_behind_and_touches_nothing(folder: Path) -> None
     """It happens before every apply that makes a secret."""
     sink = FileSink(folder)
     sink.prove()
-    assert list(folder.iterdir()) == []
+    assert [path.name for path in folder.iterdir()] == [".gitignore"]
     sink.deliver([delivery()])
     before = {path: path.read_bytes() for path in folder.iterdir()}
 
     sink.prove()
 
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_an_empty_folder_of_plain_secrets_is_kept_out_of_git(folder: Path) -> None:
+    """Whoever adds everything adds no secret. What is there already, somebody has decided."""
+    FileSink(folder).prove()
+    assert (folder / ".gitignore").read_text(encoding="ascii") == "*\n"
+
+    (folder / ".gitignore").write_text("*.tmp\n", encoding="ascii")
+    FileSink(folder).prove()
+    assert (folder / ".gitignore").read_text(encoding="ascii") == "*.tmp\n"
+
+    (folder / ".gitignore").rename(folder / "README.md")
+    FileSink(folder).prove()
+    assert [path.name for path in folder.iterdir()] == ["README.md"]
+
+
+def test_sealed_secrets_may_be_kept_in_git(folder: Path) -> None:
+    an_age_sink(folder).prove()
+
+    assert list(folder.iterdir()) == []
 
 
 def test_a_sink_that_cannot_take_secrets_says_so_before_there_is_one(folder: Path) -> None:
