@@ -9,7 +9,7 @@ CORES := $(shell $(PYTHON) -c 'import os; print(os.cpu_count())')
 # Tests wait for servers, disks and databases half of their time; those of single modules do not.
 WORKERS ?= $(shell echo $$(($(CORES) * 2)))
 
-.PHONY: demo test unit coverage extras check lint types dead wheel dist schemas codes api protos bench metrics fuzz laws soak planted mutate envoy lock clean
+.PHONY: demo test tools unit coverage extras check lint types dead wheel dist schemas codes api protos bench metrics fuzz laws soak planted mutate envoy lock clean
 
 DEMO := --service sqlite:.reconciler/identity.db
 
@@ -20,10 +20,13 @@ demo: $(RUNS)
 	@echo; echo '== plan again'; $(BIN)/reconciler plan manifests $(DEMO) --detailed-exitcode
 	@echo; echo '== outputs'; $(BIN)/reconciler outputs manifests $(DEMO)
 
-test: $(READY)
+test: $(READY) tools
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+# What tests start besides Python.
+tools:
 	@.ci/have-web
 	@.ci/install-debian postgresql strace jq
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # The tests of single modules, which need nothing but Python; the slowest of them are left out.
 unit: $(READY)
@@ -31,9 +34,7 @@ unit: $(READY)
 
 # Branches that tests of modules, contracts, laws and commands reach, copies of the program included.
 # It measures no process that is killed, and no slow test; so it is a lower bound.
-coverage: $(READY)
-	@.ci/have-web
-	@.ci/install-debian postgresql strace jq
+coverage: $(READY) tools
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow and not untraced' \
 		tests/unit tests/contract tests/laws tests/acceptance
@@ -165,7 +166,7 @@ $(RUNS): .ci/runtime.txt .ci/build.txt pyproject.toml
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# What tests and checks need, on top.
+# What tests and checks need, on top. Most of it is never loaded, so what is compiled is what is.
 $(READY): .ci/requirements.txt $(RUNS)
-	$(LOCKED) --requirement .ci/requirements.txt
+	$(LOCKED) --no-compile --requirement .ci/requirements.txt
 	@touch $@

@@ -175,13 +175,22 @@ class Place:
         return self.manifests.parent
 
 
+@pytest.fixture
+def here(run: Run, small: Path) -> Place:
+    """Return an embedded service to apply the small tree to; nothing is applied yet.
+
+    It is for what is decided by manifests and what was read, whichever way it came.
+    """
+    return Place(run, Direct(small.parent / ".reconciler" / "identity.db"), small)
+
+
 @pytest.fixture(params=["embedded", "served"])
 def place(
-    run: Run, small: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    here: Place, run: Run, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Place]:
-    """Return a service to apply the small tree to; nothing is applied yet."""
+    """Return a service to apply the small tree to, on each way to it; nothing is applied yet."""
     if request.param == "embedded":
-        yield Place(run, Direct(small.parent / ".reconciler" / "identity.db"), small)
+        yield here
         return
     with running_server(tmp_path_factory.mktemp("server")) as server:
         known = {
@@ -189,4 +198,4 @@ def place(
             "RECONCILER_TOKEN": server.token("admin"),
             "RECONCILER_SECRETS_TO": "file:.reconciler/secrets",
         }
-        yield Place(partial(run, **known), Direct(server.store), small, server.address)
+        yield Place(partial(run, **known), Direct(server.store), here.manifests, server.address)

@@ -87,39 +87,39 @@ spec: {{script: "function third() {{}}"}}
 
 
 @pytest.mark.slow
-def test_each_field_of_each_kind_in_each_layout_is_accepted_alone(place: Place) -> None:
+def test_each_field_of_each_kind_in_each_layout_is_accepted_alone(here: Place) -> None:
     """Another program draws what the files must be, to the byte; then nothing is left to plan."""
-    shutil.rmtree(place.manifests)
-    other = place.folder / "other"
+    shutil.rmtree(here.manifests)
+    other = here.folder / "other"
     for number, layout in enumerate(LAYOUTS):
         name = f"org{number}"
-        for folder, is_new in ((place.manifests, False), (other, True)):
+        for folder, is_new in ((here.manifests, False), (other, True)):
             write(folder / name / "rest.yaml", REST.format(name=name))
             for file, text in files_of(layout, name, is_new=is_new).items():
                 path = folder / name / file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(text.encode())
     sink = ("--secrets-to", "file:.reconciler/s")
-    write(place.folder / ".gitignore", ".reconciler\n")
-    commit(place.folder)
-    assert place.run("apply", "--auto-approve", *sink).code == 0
-    before, wanted = read_files(place.manifests), read_files(other)
+    write(here.folder / ".gitignore", ".reconciler\n")
+    commit(here.folder)
+    assert here.run("apply", "--auto-approve", *sink).code == 0
+    before, wanted = read_files(here.manifests), read_files(other)
     rest = {f"org{number}/rest.yaml" for number in range(len(LAYOUTS))}
     assert {name for name in before if before[name] == wanted[name]} == rest
-    hot = place.run(
+    hot = here.run(
         "apply", "other", "--tree", "hot", "--auto-approve", "--allow-updates", "9999", *sink
     )
     assert hot.code == 0, hot.all
 
-    shown = place.run("drift", "--accept", "--dry-run")
+    shown = here.run("drift", "--accept", "--dry-run")
     assert shown.code == 0, shown.all
-    assert read_files(place.manifests) == before
+    assert read_files(here.manifests) == before
 
-    done = accept(place)
+    done = accept(here)
 
     assert done.code == 0, done.all
-    assert read_files(place.manifests) == wanted
-    assert place.run("plan", "--detailed-exitcode").code == 0
+    assert read_files(here.manifests) == wanted
+    assert here.run("plan", "--detailed-exitcode").code == 0
 
 
 def test_a_question_is_asked_after_the_difference(applied: Place) -> None:

@@ -50,31 +50,31 @@ def checked_out(place: Place) -> None:
     ],
 )
 def test_an_accepted_script_is_the_same_after_a_checkout_or_is_refused(
-    place: Place, attributes: str, script: str, held: str, instead: str
+    here: Place, attributes: str, script: str, held: str, instead: str
 ) -> None:
-    write(place.folder / ".gitignore", ".reconciler\n")
-    write(place.folder / ".gitattributes", f"{attributes}\n")
-    write(place.manifests / "greet.yaml", MANIFEST)
-    write_bytes(place.manifests / "js" / "greet.js", script)
-    checked_out(place)
-    assert place.run("apply", "--auto-approve", "--secrets-to", "file:.reconciler/s").code == 0
+    write(here.folder / ".gitignore", ".reconciler\n")
+    write(here.folder / ".gitattributes", f"{attributes}\n")
+    write(here.manifests / "greet.yaml", MANIFEST)
+    write_bytes(here.manifests / "js" / "greet.js", script)
+    checked_out(here)
+    assert here.run("apply", "--auto-approve", "--secrets-to", "file:.reconciler/s").code == 0
     held = held.replace("log(1)", "log(2)")
-    place.direct.change("greet", script=held)
+    here.direct.change("greet", script=held)
 
-    ran = accept(place)
+    ran = accept(here)
 
     if instead:
         assert ran.code == 1, ran.all
         assert "ACCEPT-LINE-ENDS" in ran.err
         assert instead in ran.err
-        assert (place.manifests / "js" / "greet.js").read_bytes() == script.encode()
-        write(place.folder / ".gitattributes", f"*.js {instead}\n")
+        assert (here.manifests / "js" / "greet.js").read_bytes() == script.encode()
+        write(here.folder / ".gitattributes", f"*.js {instead}\n")
         if instead == "-text":
-            commit(place.folder)  # what is checked out counts as edited until then
-        ran = accept(place)
+            commit(here.folder)  # what is checked out counts as edited until then
+        ran = accept(here)
     assert ran.code == 0, ran.all
-    checked_out(place)
-    again = place.run("plan", "--detailed-exitcode")
+    checked_out(here)
+    again = here.run("plan", "--detailed-exitcode")
     assert again.code == 0, again.all
 
 

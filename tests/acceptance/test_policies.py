@@ -218,12 +218,12 @@ def test_what_was_waived_stands_in_the_plan_and_with_the_event(place: Place) -> 
     ids=["over", "the last day", "ends soon", "of nothing", "of no policy"],
 )
 def test_a_waiver_counts_to_its_last_day_and_must_waive_something(
-    place: Place, waiver: str, told: tuple[str, str], code: int
+    here: Place, waiver: str, told: tuple[str, str], code: int
 ) -> None:
-    in_folder(place.folder, a_policy("no-dev-mode", NO_DEV_MODE), waiver)
-    write(place.manifests / "web.yaml", an_application("web", devMode=True))
+    in_folder(here.folder, a_policy("no-dev-mode", NO_DEV_MODE), waiver)
+    write(here.manifests / "web.yaml", an_application("web", devMode=True))
 
-    ran = place.run("plan", "--policies", "policies", "--format", "json", "--detailed-exitcode")
+    ran = here.run("plan", "--policies", "policies", "--format", "json", "--detailed-exitcode")
 
     assert told in found(ran)
     assert ran.code == code, ran.all
@@ -389,11 +389,11 @@ def test_the_list_in_the_configuration_is_that_of_the_target_branch(run: Run, sm
         "after.redirectUris.all(uri, uri[0] == 'h')",
     ],
 )
-def test_an_evaluation_error_is_a_refusal(place: Place, rule: str, severity: str) -> None:
+def test_an_evaluation_error_is_a_refusal(here: Place, rule: str, severity: str) -> None:
     """Whatever the severity, and a waiver does not help: nobody knows what the rule would say."""
-    in_folder(place.folder, a_policy("odd", rule, severity=severity), a_waiver("w", "odd", "*"))
+    in_folder(here.folder, a_policy("odd", rule, severity=severity), a_waiver("w", "odd", "*"))
 
-    ran = place.run("plan", "--policies", "policies", "--format", "json", "--detailed-exitcode")
+    ran = here.run("plan", "--policies", "policies", "--format", "json", "--detailed-exitcode")
 
     if ran.code == 1:  # found before anything is judged, by the types
         assert "POLICY-RULE" in ran.err
@@ -431,11 +431,11 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("rule", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_rule_never_passes_what_it_cannot_judge(place: Place, rule: str) -> None:
+def test_a_hostile_rule_never_passes_what_it_cannot_judge(here: Place, rule: str) -> None:
     """It is refused with words, or it is an expression that ends with true."""
-    in_folder(place.folder, a_policy("hostile", rule))
+    in_folder(here.folder, a_policy("hostile", rule))
 
-    ran = place.run("plan", "--policies", "policies", "--detailed-exitcode")
+    ran = here.run("plan", "--policies", "policies", "--detailed-exitcode")
 
     assert ran.code in {1, 2, 3}, ran.all
     assert "Traceback" not in ran.all
