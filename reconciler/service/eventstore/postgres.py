@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from time import monotonic
 from typing import TypeVar
 
 import psycopg
 from psycopg.errors import InvalidSqlStatementName as Unprepared
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import postgres_schema as schema
@@ -66,8 +67,8 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 # Of two failures of a transaction the first is raised. psycopg would log the second, such as a row
 # that the database refused, in words that quote what a caller sent.
 logging.getLogger("psycopg").addFilter(lambda record: "error ignored" not in str(record.msg))
-# A pool logs each of its tries to connect. What there is to say is said of the store, once.
-logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+# A pool whose database fell silent is left without a wait for its threads, which end by themselves.
+logging.getLogger("psycopg.pool").addFilter(lambda record: "stop thread" not in str(record.msg))
 
 
 class Connections:
@@ -81,18 +82,9 @@ class Connections:
         """
         self._conninfo = checked_address(address)
         self.place = place_of(address)
-        self._pool: Pool = ConnectionPool(
-            self._address,
-            connection_class=BoundedConnection,
-            kwargs={"autocommit": True},
-            min_size=0,
-            max_size=SIZE,
-            configure=self._configure,
-            max_idle=IDLE_SECONDS,
-            reconnect_timeout=RETRY_SECONDS,
-            open=False,
-        )
-        self._availability = Availability(self.place, self._probe, self._pool.drain)
+        self._availability = Availability(self.place, self._probe, self._drop_pool)
+        self._lock = Lock()
+        self._pool: Pool | None = None
 
     @contextmanager
     def alone(self) -> Iterator[Connection]:
@@ -121,52 +113,68 @@ class Connections:
             StoreUnreachableError: it does not answer; at once where that is known already.
         """
         with store_errors(self.place):
-            connection, begun = self._begun(begin)
+            pool, connection, begun = self._begun(begin)
             try:
                 yield begun
             finally:
-                self._give_back(connection)
+                _give_back(pool, connection)
 
-    def _begun(self, begin: Callable[[Connection], T]) -> tuple[BoundedConnection, T]:
+    def _begun(self, begin: Callable[[Connection], T]) -> tuple[Pool, BoundedConnection, T]:
         """Begin on the first connection that turns out to be alive: the pool cannot know."""
         for _ in range(SIZE):
-            connection = self._taken()
+            pool = self._opened()
+            connection = self._taken(pool)
             try:
-                return connection, begin(connection)
+                return pool, connection, begin(connection)
             except BaseException as error:
                 # Its settings are lost, too, and psycopg would ask for the statement forever.
                 if isinstance(error, psycopg.Error) and isinstance(first_cause(error), Unprepared):
                     connection.close()
                 was_lost = connection.closed and not isinstance(error, SilentError)
-                self._give_back(connection)
+                _give_back(pool, connection)
                 if not (was_lost and isinstance(error, psycopg.Error)):
                     raise
         raise psycopg.OperationalError("this connection is closed")
 
-    def _taken(self) -> BoundedConnection:
-        self._availability.require()
-        self._pool.open()
+    def _opened(self) -> Pool:
+        """Return the pool, a new one after the database was away."""
+        with self._lock:
+            self._availability.require()
+            if self._pool is None:
+                self._pool = self._new_pool()
+            return self._pool
+
+    def _taken(self, pool: Pool) -> BoundedConnection:
         deadline = monotonic() + WAIT_SECONDS
         while True:
             try:
-                return self._pool.getconn(timeout=QUIET_SECONDS)
-            except PoolTimeout:
+                return pool.getconn(timeout=QUIET_SECONDS)
+            except (PoolTimeout, PoolClosed) as error:
                 self._availability.require()
-                if monotonic() > deadline:
+                if isinstance(error, PoolClosed) or monotonic() > deadline:
                     raise
                 self._availability.request_probe()
 
-    def _address(self) -> str:
-        """Return where to connect. While the database is away, the pool's workers try nothing."""
-        self._availability.require()
-        return self._conninfo
+    def _new_pool(self) -> Pool:
+        return ConnectionPool(
+            self._conninfo,
+            connection_class=BoundedConnection,
+            kwargs={"autocommit": True},
+            min_size=0,
+            max_size=SIZE,
+            configure=self._configure,
+            timeout=WAIT_SECONDS,
+            max_idle=IDLE_SECONDS,
+            reconnect_timeout=RETRY_SECONDS,
+            open=True,
+        )
 
-    def _give_back(self, connection: BoundedConnection) -> None:
-        # Of a transaction that failed, the database may have skipped what psycopg takes for
-        # prepared: all of that goes here. After a commit nothing is done.
-        with suppress(psycopg.Error):
-            connection.rollback()
-        self._pool.putconn(connection)
+    def _drop_pool(self, seconds: float = 0.0) -> None:
+        """Close idle connections, and fail the calls that wait for one."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close(timeout=seconds)  # for each thread of the pool
 
     def _configure(self, connection: BoundedConnection) -> None:
         connection.availability, connection.outages = self._availability, self._availability.outages
@@ -187,7 +195,7 @@ class Connections:
 
     def close(self) -> None:
         """Close every connection."""
-        self._pool.close(CLOSE_SECONDS)
+        self._drop_pool(CLOSE_SECONDS)
 
 
 class PostgresReadOnlyStore:
@@ -340,6 +348,14 @@ class PostgresEventStore(PostgresReadOnlyStore):
             kept = statements.snapshot(connection).meta(name)
             connection.execute("COMMIT")
         return kept
+
+
+def _give_back(pool: Pool, connection: BoundedConnection) -> None:
+    # Of a transaction that failed, the database may have skipped what psycopg takes for prepared:
+    # all of that goes here. After a commit nothing is done.
+    with suppress(psycopg.Error):
+        connection.rollback()
+    pool.putconn(connection)
 
 
 def create(address: str) -> None:
