@@ -166,7 +166,7 @@ $(RUNS): .ci/runtime.txt .ci/build.txt pyproject.toml
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# What tests and checks need, on top. Most of it is never loaded, so what is compiled is what is.
+# What tests and checks need, on top. Python compiles what it loads; to compile all takes longer.
 $(READY): .ci/requirements.txt $(RUNS)
 	$(LOCKED) --no-compile --requirement .ci/requirements.txt
 	@touch $@

@@ -120,12 +120,12 @@ def explained(plan: Plan, service: HistoryReader, observed: ObservedState | None
     names = names_by_id(observed) if observed is not None and asked else {}
     causes: dict[ResourceRef, Mapping[str, Cause]] = {}
     try:
-        first = asked[:MOST_HISTORIES]
-        owners = {change.held.id: change.held.organization_id for change in first}
-        histories = histories_of(service, owners, names)
-        for change in first:
-            told = field_causes(change, histories[change.held.id], plan.scope.tree)
-            causes[ref_of(change)] = {name: cause for name, (_, cause) in told.items()}
+        changes = {change.held.id: change for change in asked[:MOST_HISTORIES]}
+        owners = {each: change.held.organization_id for each, change in changes.items()}
+        for object_id, events in histories_of(service, owners, names):
+            told = field_causes(changes[object_id], events, plan.scope.tree)
+            name = ref_of(changes[object_id])
+            causes[name] = {field: cause for field, (_, cause) in told.items()}
     except ServiceError as failure:
         why = f"{failure.problem}."
     else:
@@ -138,20 +138,22 @@ def explained(plan: Plan, service: HistoryReader, observed: ObservedState | None
 
 def histories_of(
     service: HistoryReader, owners: Mapping[str, str], names: Mapping[str, str]
-) -> Mapping[str, Sequence[ObjectEvent]]:
-    """Return the events of objects by id; those of a flow name actions, also removed ones.
+) -> Iterator[tuple[str, Sequence[ObjectEvent]]]:
+    """Yield the id and the events of each object; those of a flow name actions, also removed ones.
 
-    ``owners`` are the ids of their organizations, by id; ``names`` are those of the actions that
-    are held, by id.
+    ``owners`` has the id of the organization by the id of each object; ``names`` are those of the
+    actions that are held, by id.
 
     Raises:
         ServiceError: the service cannot be read, or keeps no history.
     """
-    histories = service.histories([*owners]) if owners else {}
-    lacking = {owners[each] for each, events in histories.items() if lacks_names(events, names)}
-    for owner in sorted(lacking):
-        names = {**names_of_removed(service.removals(owner)), **names}
-    return {each: with_specs(events, names) for each, events in histories.items()}
+    asked = set[str]()
+    for object_id, events in service.histories([*owners]):
+        owner = owners[object_id]
+        if owner not in asked and lacks_names(events, names):
+            asked.add(owner)
+            names = {**names_of_removed(service.removals(owner)), **names}
+        yield object_id, with_specs(events, names)
 
 
 def _not_explained(left: Sequence[ResourceRef], why: str) -> Diagnostic:
@@ -216,7 +218,7 @@ def drift_in(plan: Plan, observed: ObservedState, service: HistoryReader) -> Dri
     owners = {held.id: held.organization_id for held in suspects(plan, observed)}
     for gone, held in replaced(plan, observed, removals):
         owners[gone.id] = held.organization_id
-    return find_drift(plan, observed, histories_of(service, owners, names), removals)
+    return find_drift(plan, observed, dict(histories_of(service, owners, names)), removals)
 
 
 def carry_out(

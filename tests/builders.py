@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -339,7 +339,7 @@ class FakeService:
         """Return the names of all organizations."""
         return sorted(fold(found.ref.organization) for found in self.objects.values())
 
-    def histories(self, object_ids: Sequence[str]) -> Mapping[str, Sequence[ObjectEvent]]:
+    def histories(self, object_ids: Sequence[str]) -> Iterator[tuple[str, Sequence[ObjectEvent]]]:
         """Refuse: it keeps no history."""
         raise ServiceError(f"no history of {object_ids} is kept", remedy="Ask another service.")
 

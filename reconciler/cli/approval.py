@@ -344,8 +344,7 @@ def _traces(file: PlanFile, plan: Plan, observed: ObservedState, service: Histor
 
     Costs no call where nothing that was to be deleted is gone, and no secret may be replaced.
     """
-    asked = perhaps_renewed(plan, file.digest)
-    histories = service.histories(asked) if asked else {}
+    histories = dict(service.histories(perhaps_renewed(plan, file.digest)))
     owners = owners_of_gone(file.plan, observed)
     try:
         removals = [removal for owner in owners for removal in service.removals(owner)]

@@ -77,11 +77,11 @@ def history_command(
         found = _Found(text) if is_id(text) else _find(reader, _ref(text))
         object_id = found.id
         if found.organization_id:
-            events = histories_of(reader, {object_id: found.organization_id}, found.names)[
-                object_id
-            ]
+            owners = {object_id: found.organization_id}
+            ((_, events),) = histories_of(reader, owners, found.names)
         else:
-            events = with_specs(reader.histories([object_id])[object_id], {})
+            ((_, events),) = reader.histories([object_id])
+            events = with_specs(events, {})
         steps = list(steps_of(events))
         if since or until:
             log = log_of(reader, [found.ref.organization] if found.ref else ())

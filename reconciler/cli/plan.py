@@ -272,7 +272,7 @@ def _compared_at(connection: Connection, organizations: Sequence[str], at: Seque
         names = {**names_by_id(before), **names_by_id(after)}
         updated = [change.held for change in plan.changes if isinstance(change, Update)]
         owners = {held.id: held.organization_id for held in updated}
-        histories = histories_of(reader, owners, names)
+        histories = dict(histories_of(reader, owners, names))
     return with_field_causes(plan, histories, moments)
 
 

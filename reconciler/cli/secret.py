@@ -195,7 +195,7 @@ def list_command(refs: tuple[ResourceRef, ...], connection: Connection, form: st
             if not keys or held.ref.key in keys
         ]
         ids = [held.id for held, _ in found] if observed.keeps_history else []
-        histories = reader.histories(ids) if ids else {}
+        histories = dict(reader.histories(ids))
         listed = [Listed(held, _since(histories.get(held.id, ())), owed) for held, owed in found]
     show_warnings(list(unidentified(observed)))
     draw(SECRETS[form], SecretsDocument(listed, connection.environment))

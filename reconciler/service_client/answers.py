@@ -7,7 +7,7 @@ of either is overwritten unseen. No models here: every object of a listing comes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ MOST_PAGES = 1000  # of one listing; a service that never ends is left
 
 
 def cursor_pages(
-    ask: Callable[[Sequence[Call]], Sequence[JsonObject]], calls: Mapping[str, Call], cursor: str
+    ask: Callable[[Sequence[Call]], Iterable[JsonObject]], calls: Mapping[str, Call], cursor: str
 ) -> Iterator[tuple[str, JsonObject]]:
     """Yield every page of some lists, each with its name; a page of each list at a time.
 

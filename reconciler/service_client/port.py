@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -163,11 +163,12 @@ class ServiceReader(Protocol):
 class HistoryReader(ServiceReader, Protocol):
     """A service that can be asked what is there, and what was."""
 
-    def histories(self, object_ids: Sequence[str]) -> Mapping[str, Sequence[ObjectEvent]]:
-        """Return the events of objects by id, oldest first; of removed ones, too.
+    def histories(self, object_ids: Sequence[str]) -> Iterator[tuple[str, Sequence[ObjectEvent]]]:
+        """Yield the id and the events of each object, oldest first; of removed ones, too.
 
         Raises:
-            ServiceError: there was no such object, or the service keeps no history.
+            ServiceError: there was no such object, or the service keeps no history. What could be
+                read before was yielded.
         """
         ...
 

@@ -34,8 +34,10 @@ from reconciler.service_client.trees import changes_in, heads_in, pauses_in, unm
 from reconciler.service_client.wire import (
     Reply,
     Wire,
+    WireRefusal,
     answers_of,
     is_read,
+    service_error,
 )
 from reconciler.state import (
     FeedEvent,
@@ -189,14 +191,16 @@ class OperationsReader:
     def organizations(self) -> Sequence[str]:
         return sorted(text_of(found, "name") for found in self._listed("ListOrgs"))
 
-    def histories(self, object_ids: Sequence[str]) -> Mapping[str, Sequence[ObjectEvent]]:
-        histories: dict[str, list[ObjectEvent]] = {each: [] for each in object_ids}
-        waiting = iter(histories)
+    def histories(self, object_ids: Sequence[str]) -> Iterator[tuple[str, Sequence[ObjectEvent]]]:
+        waiting = iter(dict.fromkeys(object_ids))
         while some := list(islice(waiting, HISTORIES_AT_ONCE)):
             calls = {each: Call("GetObjectHistory", {"id": each}) for each in some}
+            begun: dict[str, list[ObjectEvent]] = {each: [] for each in some}
             for object_id, page in cursor_pages(self._answers_to, calls, "after"):
-                histories[object_id] += map(_event, objects_of(page, "events"))
-        return histories
+                begun[object_id] += map(_event, objects_of(page, "events"))
+                if not text_of(page, "next"):
+                    yield object_id, begun.pop(object_id)
+            yield from begun.items()  # their cursors came again: cursor_pages ends them so
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
         organization, names = self._names(organization_id)
@@ -249,8 +253,12 @@ class OperationsReader:
         (answer,) = self._answers_to([call])
         return answer
 
-    def _answers_to(self, calls: Sequence[Call]) -> Sequence[JsonObject]:
-        return answers_of(self._wire, calls)
+    def _answers_to(self, calls: Sequence[Call]) -> Iterator[JsonObject]:
+        """Yield the answers; raise at the first call that was refused."""
+        for reply in self._wire.send(calls):
+            if isinstance(reply, WireRefusal):
+                raise service_error(reply)
+            yield reply.fields
 
 
 def no_history() -> NoHistoryError:
@@ -296,10 +304,12 @@ class EmptyService:
     def organizations(self) -> Sequence[str]:
         return ()
 
-    def histories(self, object_ids: Sequence[str]) -> Mapping[str, Sequence[ObjectEvent]]:
-        raise ObjectNotFoundError(
-            "there is no service yet, and so no history", remedy="Apply something first."
-        )
+    def histories(self, object_ids: Sequence[str]) -> Iterator[tuple[str, Sequence[ObjectEvent]]]:
+        if object_ids:
+            raise ObjectNotFoundError(
+                "there is no service yet, and so no history", remedy="Apply something first."
+            )
+        return iter(())
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
         return ()

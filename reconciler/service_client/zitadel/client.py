@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -201,8 +201,10 @@ class ZitadelClient:
     def organizations(self) -> Sequence[str]:
         return self._organizations.visible()
 
-    def histories(self, object_ids: Sequence[str]) -> Mapping[str, Sequence[ObjectEvent]]:
-        raise no_history()
+    def histories(self, object_ids: Sequence[str]) -> Iterator[tuple[str, Sequence[ObjectEvent]]]:
+        if object_ids:
+            raise no_history()
+        return iter(())
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
         raise no_history()
