@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from reconciler.plan.diff import CREDENTIAL, FieldChange, ItemChange
 from reconciler.report.layout import BARE, Layout
-from reconciler.report.visible import Style, told_apart, visible
+from reconciler.report.visible import Style, visible, with_escaped_forms
 from reconciler.resources.fields import SpecValue
 
 CONTEXT = 3
@@ -26,7 +26,7 @@ _LOOKS = {"+": "green", "-": "red", "@": "cyan"}
 class Row(NamedTuple):
     """One row: a number from 1 and a line on each side, or nothing where a side has none.
 
-    Lines are as they are compared, not yet made visible: two that are not the same may look so.
+    Lines are escaped where they are not in Unicode's normal form NFC, but not yet made visible.
 
     Attributes:
         alike: Whether both sides are the same.
@@ -83,14 +83,18 @@ def _lines(value: object, *, by_line: bool, strip: bool) -> list[str]:
     if value is None:
         return []
     if by_line and isinstance(value, str):
-        return told_apart(value.removesuffix("\n") if strip else value).split("\n")
+        return (value.removesuffix("\n") if strip else value).split("\n")
     items = value if isinstance(value, list) else [value]
-    return [told_apart(json.dumps(item, ensure_ascii=False)) for item in items]
+    return [json.dumps(item, ensure_ascii=False) for item in items]
 
 
 def value_as_text(value: object) -> str:
     """Return a value as JSON, on one line and with nothing hidden."""
-    return visible(told_apart(json.dumps(value, ensure_ascii=False)))
+    return _drawn(json.dumps(value, ensure_ascii=False))
+
+
+def _drawn(line: str) -> str:
+    return visible(with_escaped_forms(line))
 
 
 def rows_of(field: FieldChange, *, is_new: bool) -> list[Row]:
@@ -144,8 +148,10 @@ def _folded(rows: Sequence[Row]) -> list[Row]:
 def _paired(
     old: int, before: Sequence[str], new: int, after: Sequence[str], *, alike: bool = False
 ) -> Iterator[Row]:
-    for left, right in zip_longest(enumerate(before, old + 1), enumerate(after, new + 1)):
-        yield Row(left, right, alike)
+    left = enumerate(map(with_escaped_forms, before), old + 1)
+    right = enumerate(map(with_escaped_forms, after), new + 1)
+    for pair in zip_longest(left, right):
+        yield Row(*pair, alike)
 
 
 def unified(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
@@ -263,14 +269,13 @@ def _item_lines(field: FieldChange, style: Style) -> Iterator[str]:
 
 def _script_lines(before: str, after: str, style: Style) -> Iterator[str]:
     """Yield the lines that differ between two scripts, line breaks of every kind included."""
-    before, after = told_apart(before), told_apart(after)
     if not before:
         lines = after.removesuffix("\n").split("\n")
-        yield from (f"  {style('+', 'green')} {visible(line)}" for line in lines)
+        yield from (f"  {style('+', 'green')} {_drawn(line)}" for line in lines)
         return
     difference = unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
     for line in islice(difference, 2, None):  # after the names of the two sides
-        shown = line if line.startswith("@@") else f"{line[0]} {visible(line[1:])}"
+        shown = line if line.startswith("@@") else f"{line[0]} {_drawn(line[1:])}"
         look = _LOOKS.get(line[0])
         yield style(f"  {shown}", look) if look else f"  {shown}"
 
@@ -307,7 +312,7 @@ def _changed_lines(change: FileChange, style: Style) -> Iterator[str]:
     for line in islice(unified_diff(before, after), 2, None):  # after the names of the two sides
         mark, look = line[0], _LOOKS.get(line[0])
         text = line.removesuffix("\n").removesuffix("\r")
-        drawn = text if mark == "@" else mark + visible(text[1:])
+        drawn = text if mark == "@" else mark + _drawn(text[1:])
         yield style(drawn, look) if look else drawn
         if not line.endswith("\n"):
             yield "\\ No newline at end of file"

@@ -36,10 +36,11 @@ def visible(text: str) -> str:
     return _COMMAND.sub(_broken, shown)
 
 
-def told_apart(text: str) -> str:
-    """Write out what makes a text look like another one that is in Unicode's normal form NFC.
+def with_escaped_forms(text: str) -> str:
+    """Return a text with the characters escaped that keep it from Unicode's normal form NFC.
 
     For values that stand beside each other: ``a`` with U+0308 and U+00E4 are drawn alike.
+    Compare them first, then escape each line: one letter decides on all marks of the text.
     """
     normal = unicodedata.normalize("NFC", text)
     if normal == text:

@@ -9,7 +9,9 @@ import pytest
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.model import Update
 from reconciler.report.differences import (
+    FileChange,
     Row,
+    changes_as_text,
     field_lines,
     fields_as_json,
     item_lines,
@@ -133,6 +135,10 @@ def test_values_without_room_stand_below_each_other(width: int, lines: list[str]
         ("script", "// \u00e4\nx", "// a\u0308\nx", [
             "script:", "  @@ -1,2 +1,2 @@", "  - // ä", "  + // a\\u{308}", "    x",
         ]),
+        ("script", "\u26a0\ufe0f\nที่\n\u00e9", "\u26a0\ufe0f\nที่\ne\u0301", [
+            "script:", "  @@ -1,3 +1,3 @@", "    \u26a0\\u{fe0f}", "    ที่",
+            "  - \u00e9", "  + e\\u{301}",
+        ]),
     ],
 )  # fmt: skip
 def test_two_values_that_are_not_the_same_do_not_look_so(
@@ -145,3 +151,29 @@ def test_two_values_that_are_not_the_same_do_not_look_so(
     shown = [line for mark, line in unified(rows_of(field, is_new=False)) if mark in "-+"]
     assert all(unicodedata.is_normalized("NFC", line) for line in shown)
     assert len({*shown}) == 2
+
+
+def test_a_character_differs_from_its_escape_in_a_script() -> None:
+    """Both are drawn alike, but the lines are compared as they are."""
+    field = FieldChange("script", "// a\u0308\nx", "// a\\u{308}\nx")
+    lost, gained = "- // a\\u{308}", "+ // a\\u{308}"
+
+    assert [*field_lines(field, PLAIN, is_new=False)] == [
+        "script:", "  @@ -1,2 +1,2 @@", f"  {lost}", f"  {gained}", "    x",
+    ]  # fmt: skip
+    shown = [f"{mark} {line}" for mark, line in unified(rows_of(field, is_new=False))]
+    assert shown == [lost, gained, "  x"]
+
+
+def test_lines_of_a_file_that_are_not_the_same_do_not_look_so() -> None:
+    """An accepted value can be in another form of Unicode than the declared one."""
+    before, after = "kind: Project\nname: K\u00e4ufer\n", "kind: Project\nname: Ka\u0308ufer\n"
+
+    assert changes_as_text([FileChange("a.yaml", before, after)]).splitlines() == [
+        "--- a.yaml",
+        "+++ a.yaml",
+        "@@ -1,2 +1,2 @@",
+        " kind: Project",
+        "-name: K\u00e4ufer",
+        "+name: Ka\\u{308}ufer",
+    ]
