@@ -25,6 +25,7 @@ _NEVER_WAITING = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # What the system answers for a pipe without a reader, a socket, or a device without its driver.
 _NOT_REGULAR = {errno.ENXIO, errno.ENODEV, errno.EISDIR, errno.EOPNOTSUPP}
 _OWNER_ONLY = 0o600
+_READ_BY_ALL = 0o644
 _RANDOM = 8  # bytes in the name of a temporary file
 
 
@@ -133,8 +134,13 @@ def make_folder(folder: Path) -> bool:
 
 def keep_out_of_git(folder: Path) -> None:
     """Let Git ignore everything in a folder that does not say itself what it ignores."""
-    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="ascii") as file:
-        file.write("*\n")
+    ignored = folder / ".gitignore"
+    if os.path.lexists(ignored):
+        return
+    with temporary_file(ignored) as (unfinished, descriptor):
+        os.fchmod(descriptor, _READ_BY_ALL)  # Git may run as another user
+        write_whole(descriptor, b"*\n")
+        publish_over(unfinished, ignored)
 
 
 def sync(path: Path) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.resources import files
 from reconciler.resources.files import (
+    keep_out_of_git,
     make_folder,
     publish,
     publish_over,
@@ -234,6 +236,25 @@ def test_what_has_the_name_of_the_list_of_ignored_files_stays(
 
     assert own.is_symlink() or own.read_text(encoding="ascii") == "*.db\n"
     assert not elsewhere.exists()
+
+
+def test_the_list_of_ignored_files_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty one ignores nothing, and it would stay."""
+
+    def end(descriptor: int, content: bytes) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_whole", end)
+        with pytest.raises(KeyboardInterrupt):
+            keep_out_of_git(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+    keep_out_of_git(tmp_path)
+    assert (tmp_path / ".gitignore").read_bytes() == b"*\n"
+    assert mode_of(tmp_path / ".gitignore") == 0o644, "Git may run as another user"
 
 
 @contextmanager
