@@ -10,7 +10,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,8 +34,32 @@ from reconciler.resources.files import read_start, sync
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
 
-_Search: TypeAlias = Callable[[], Mapping[str, Sequence[Path]]]
-"""Reads the whole folder, at most once: its files by their client id."""
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """All files of a folder, by their client id.
+
+    Attributes:
+        unread: The first failure to read a file; its client id is unknown.
+    """
+
+    by_client_id: Mapping[str, Sequence[Path]]
+    unread: LocalFileError | None
+
+    def of(self, client_id: str) -> Sequence[Path]:
+        """Return the files of a client id.
+
+        Raises:
+            LocalFileError: there are none, and one that cannot be read may be its own.
+        """
+        paths = self.by_client_id.get(client_id, ())
+        if not paths and self.unread:
+            raise self.unread
+        return paths
+
+
+_Search: TypeAlias = Callable[[], _Files]
+"""Reads the whole folder, at most once."""
 
 
 class FolderSink(ABC):
@@ -93,7 +117,7 @@ class FolderSink(ABC):
 
         A run that was killed may have left a file under the name before a rename.
         """
-        search = cache(self._by_client_id)
+        search = cache(self._all_files)
         return [self._held(application, search) for application in applications]
 
     def follow(self, moves: Sequence[Move]) -> Sequence[Followed]:
@@ -103,7 +127,7 @@ class FolderSink(ABC):
         """
         if not self.folder.is_dir():
             return [() for _ in moves]
-        search = cache(self._by_client_id)
+        search = cache(self._all_files)
         try:
             with self._folder.locked():
                 followed = [self._follow(move, search) for move in moves]
@@ -126,20 +150,24 @@ class FolderSink(ABC):
     def _own(self, application: Application) -> Path | None:
         return self._folder.own(application, self.names(application))
 
-    def _by_client_id(self) -> Mapping[str, Sequence[Path]]:
-        """Read the whole folder; return its files that can be read, by their client id."""
+    def _all_files(self) -> _Files:
+        """Read the whole folder."""
         found: dict[str, list[Path]] = {}
+        unread = None
         for path in self._folder.files(self.suffix):
-            with suppress(LocalFileError):
+            try:
                 client_id = self.client_id_of(path)
-                if client_id is not None:
-                    found.setdefault(client_id, []).append(path)
-        return found
+            except LocalFileError as failure:
+                unread = unread or failure
+                continue
+            if client_id is not None:
+                found.setdefault(client_id, []).append(path)
+        return _Files(found, unread)
 
     def _paths(self, application: Application, search: _Search) -> Sequence[Path]:
         """Return the file under a name of the application, otherwise those under any name."""
         own = self._own(application)
-        return [own] if own else search().get(application.client_id, ())
+        return [own] if own else search().of(application.client_id)
 
     def _follow(self, move: Move, search: _Search) -> Followed:
         old = Application(move.old, move.client_id)
@@ -169,12 +197,21 @@ class FolderSink(ABC):
         return (_moved(old, now, target), *self._folder.notes_on(now, target, names))
 
     def _remove(self, application: Application, search: _Search) -> tuple[Diagnostic, ...]:
-        """Remove every file of a client id."""
-        own = self._own(application)
-        found = search().get(application.client_id, ())
-        paths = dict.fromkeys([*([own] if own else []), *found])
+        """Remove every file of a client id.
+
+        Raises:
+            LocalFileError: one that may be its own cannot be read. The others are removed.
+        """
+        files = search()
+        paths = [*files.by_client_id.get(application.client_id, ())]
         for path in paths:
             path.unlink(missing_ok=True)
+        own = self._own(application)  # a sealed file whose name does not show the client id
+        if own:
+            own.unlink(missing_ok=True)
+            paths.append(own)
+        if not paths and files.unread:
+            raise files.unread
         return tuple(_removed(application, path) for path in paths)
 
 

@@ -310,7 +310,29 @@ def test_it_is_not_known_whether_a_file_that_cannot_be_read_holds_a_secret(
 
     asked = [Application(WEB, "7"), Application(PORTAL, "8"), Application(PORTAL, "9")]
 
-    assert sink.held(asked) == [None, True, False]
+    assert sink.held(asked) == [None, True, None]
+
+
+@pytest.mark.parametrize("now", [a_ref(name="third"), None])
+def test_a_file_from_before_a_rename_that_cannot_be_read_is_told(
+    unreadable: Path, now: ResourceRef | None
+) -> None:
+    """The application is "portal" now, and its file still has the name before."""
+    (failed,) = FileSink(unreadable.parent).follow([Move(PORTAL, now, "7")])
+
+    assert isinstance(failed, LocalFileError)
+    assert failed.problem == f"cannot read {unreadable}: Permission denied"
+
+
+def test_what_can_be_read_of_a_deleted_application_is_removed(unreadable: Path) -> None:
+    """The rest is told."""
+    sink = FileSink(unreadable.parent)
+    delivered(sink, delivery(value="new"), delivery(PORTAL))
+
+    (failed,) = sink.follow([Move(WEB, None, "7")])
+
+    assert isinstance(failed, LocalFileError)
+    assert [path.name for path in unreadable.parent.glob("*.json")] == [PLAIN]
 
 
 @pytest.mark.parametrize("now", [PORTAL, None])
