@@ -306,8 +306,8 @@ def missing_secrets(
         yield error(
             "SECRET-SINK-CANNOT-TELL",
             "the sink cannot say which secrets it holds",
-            f"--require-secrets asks for {unknown} of them. Use a sink that can say it, or leave "
-            "the flag out.",
+            f"--require-secrets asks for {unknown} of them. Use a sink that can say it, make the "
+            "files in its folder readable for this user, or leave the flag out.",
         )
 
 
@@ -322,8 +322,19 @@ def unanswered_secrets(runs: Sequence[ChangeRun], sink: SecretSink | None) -> It
         is_made = isinstance(run.change, Create) and makes_secret(run.change)
         if is_made and isinstance(result, Written) and result.client_secret is None:
             application = Application(ref_of(run.change), result.client_id)
-            if sink is None or not sink.held([application])[0]:
+            if sink is None:
                 yield not_in_sink(application.ref, is_error=True)
+            else:
+                yield from lost_unless_held(application, sink)
+
+
+def lost_unless_held(application: Application, sink: SecretSink) -> Iterator[Diagnostic]:
+    """Yield an error about a secret that is lost unless the sink holds it."""
+    (is_held,) = sink.held([application])
+    if is_held is False:
+        yield not_in_sink(application.ref, is_error=True)
+    elif is_held is None:
+        yield _perhaps_not_in_sink(application.ref)
 
 
 def not_in_sink(ref: ResourceRef, *, is_error: bool) -> Diagnostic:
@@ -331,9 +342,26 @@ def not_in_sink(ref: ResourceRef, *, is_error: bool) -> Diagnostic:
     return (error if is_error else warning)(
         "SECRET-NOT-IN-SINK",
         "the sink does not hold the secret of an application",
-        f"{ref} signs in with a secret that is not in this sink. If no deployment has it, make a "
-        f"new one: reconciler apply --rotate-missing {shlex.quote(ref.address)}",
+        f"{ref} signs in with a secret that is not in this sink. {_if_unused(ref)}",
         ref=ref,
+    )
+
+
+def _perhaps_not_in_sink(ref: ResourceRef) -> Diagnostic:
+    """Return the finding about a sink that takes secrets only, or has a file it cannot read."""
+    return error(
+        "SECRET-NOT-IN-SINK",
+        "it is not known whether the sink holds the secret of an application",
+        f"{ref} signs in with a secret that may be lost. Look for it in the sink, also in files "
+        f"that this user cannot read. If it is there, nothing needs to be done. {_if_unused(ref)}",
+        ref=ref,
+    )
+
+
+def _if_unused(ref: ResourceRef) -> str:
+    return (
+        "If no deployment has it, make a new one: "
+        f"reconciler apply --rotate-missing {shlex.quote(ref.address)}"
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
 from reconciler.apply.changes import ChangeRun
-from reconciler.apply.delivery import not_in_sink
+from reconciler.apply.delivery import lost_unless_held, not_in_sink
 from reconciler.apply.journal import Intent, Journal, intents_in
 from reconciler.apply.sink import Application, Move, SecretSink
 from reconciler.diagnostics import Diagnostic, warning
@@ -132,8 +132,10 @@ def _missing(intent: Intent, held: ObservedObject, sink: SecretSink | None) -> I
             ref=held.ref,
         )
     # A replaced secret cannot be distinguished from the old one: both have the same client id.
-    elif intent.id or not sink.held([Application(held.ref, held.client_id)])[0]:
+    elif intent.id:
         yield not_in_sink(held.ref, is_error=True)
+    else:
+        yield from lost_unless_held(Application(held.ref, held.client_id), sink)
 
 
 def _carry_out(

@@ -298,6 +298,17 @@ def test_a_create_without_its_secret_is_an_error(
     assert found == [True] * missing
 
 
+def test_a_secret_that_the_sink_may_hold_is_looked_for_before_a_new_one_is_made() -> None:
+    """A new one ends the old one where it is deployed."""
+    run = ChangeRun(Create(declared()), result=Written("7", 1, "7"))
+
+    (found,) = unanswered_secrets([run], Sink(None))
+
+    assert (found.is_error, found.code) == (True, "SECRET-NOT-IN-SINK")
+    assert found.summary.startswith("it is not known whether the sink holds")
+    assert "Look for it in the sink, also in files that this user cannot read." in found.remedy
+
+
 def test_without_a_sink_a_lost_secret_is_an_error_too() -> None:
     found = unanswered_secrets([ChangeRun(Create(declared()), result=Written("7", 1, "7"))], None)
 

@@ -107,6 +107,19 @@ def test_a_secret_that_may_be_lost_is_told_and_left_as_it_is(
     assert (sink.kept, list(journal.open_intents)) == (before, left)
 
 
+def test_a_secret_that_the_sink_may_hold_is_not_called_missing(
+    journal: Journal, sink: FakeSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command takes secrets only, and a file may be another user's."""
+    monkeypatch.setattr(sink, "held", lambda applications: [None for _ in applications])
+    journal.begin([MADE])
+
+    (found,), left = recover(journal, sink, observed(*HOUSE, WITH_SECRET), ["acme"])
+
+    assert (found.is_error, found.ref, left) == (True, WEB, [MADE])
+    assert found.summary.startswith("it is not known whether the sink holds")
+
+
 def test_each_secret_that_may_be_lost_is_reported(journal: Journal, sink: FakeSink) -> None:
     journal.begin([MADE, RENEWED])
 
