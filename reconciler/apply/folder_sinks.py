@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -297,7 +298,7 @@ def _read(path: Path) -> JsonObject:
     try:
         read, status = read_start(path, MAX_BYTES, os.O_NOFOLLOW)
         content = json.loads(read) if status.st_size <= MAX_BYTES else None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, FileNotFoundError):  # or another run removed it meanwhile
         return {}
     except OSError as failure:
         raise _unread(path, failure) from failure
@@ -353,7 +354,9 @@ class AgeSink(FolderSink):
 
 def _is_plain_file(path: Path) -> bool:
     try:
-        return path.is_file() and not path.is_symlink()
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
     except OSError as failure:
         raise _unread(path, failure) from failure
 

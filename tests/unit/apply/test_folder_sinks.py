@@ -357,9 +357,36 @@ def test_it_is_not_known_what_a_folder_of_another_user_holds(
 ) -> None:
     """No file in it can even be looked at."""
 
-    def refuse(path: Path) -> bool:
+    def refuse(path: Path) -> os.stat_result:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    monkeypatch.setattr(Path, "is_file", refuse)
+    monkeypatch.setattr(Path, "lstat", refuse)
 
     assert sink.held([Application(WEB, "7")]) == [None]
+
+
+def test_a_file_that_is_removed_meanwhile_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run deletes an application between the look and the reading."""
+    sink = FileSink(folder)
+    delivered(sink, delivery())
+
+    def read(path: Path, limit: int, flags: int = 0) -> tuple[bytes, os.stat_result]:
+        path.unlink()
+        return read_start(path, limit, flags)
+
+    monkeypatch.setattr(folder_sinks, "read_start", read)
+
+    assert sink.held([Application(WEB, "7")]) == [False]
+
+
+def test_a_link_or_a_folder_is_no_file_of_a_secret(sink: Sink, folder: Path) -> None:
+    """A link may lead anywhere."""
+    delivered(sink, delivery())
+    name = next(sink.names(Application(WEB, "7")))
+    (folder / name).rename(folder.parent / name)
+    (folder / name).symlink_to(folder.parent / name)
+    (folder / next(sink.names(Application(PORTAL, "8")))).mkdir()
+
+    assert sink.held([Application(WEB, "7"), Application(PORTAL, "8")]) == [False, False]
