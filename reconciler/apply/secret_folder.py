@@ -37,7 +37,9 @@ LOCK_SECONDS = 30.0
 PAUSE_SECONDS = 0.02
 # On a file system without locks, a temporary file this old counts as left by a killed run.
 STALE_SECONDS = 3600.0
-_TEMPORARY = re.compile(r"\.secret-[0-9a-f]{16}-(\d+|probe)\.tmp", re.ASCII)
+_TEMPORARY = re.compile(
+    r"\.secret-[0-9a-f]{16}-(\d+|probe)\.tmp|\.\.gitignore\.[0-9a-f]{16}", re.ASCII
+)
 _NO_LOCKS = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
@@ -111,14 +113,10 @@ class SecretFolder:
     def prove(self, content: bytes) -> None:
         """Write a file the way a secret is written, and remove it.
 
-        A folder of plain secrets that is empty yet is kept out of Git from then on.
-
         Raises:
             LocalFileError: that is not possible.
         """
         with self.locked():
-            if self._is_plain and not any(self.path.iterdir()):
-                keep_out_of_git(self.path)
             (temporary,) = _staged(self.path, [content])
             crashpoint("C8")
             probe = temporary.with_name(temporary.name.replace("-0.", "-probe."))
@@ -131,9 +129,14 @@ class SecretFolder:
                 remove(probe)
 
     def put(self, files: Sequence[NewFile]) -> Sequence[Kept | LocalFileError]:
-        """Write files; return what became of each. A kept file is on the disk under its name."""
+        """Write files; return what became of each. A kept file is on the disk under its name.
+
+        A folder of plain secrets that is still empty is kept out of Git from then on.
+        """
         try:
             with self.locked():
+                if self._is_plain and not any(self.path.iterdir()):
+                    keep_out_of_git(self.path)
                 temporary = _staged(self.path, [file.content for file in files])
                 crashpoint("C8")
                 try:

@@ -46,6 +46,8 @@ def secrets_in(folder: Path) -> dict[str, tuple[str, str, str]]:
     """Return client id, secret and the name in the ref of every file, by file name."""
     files = {}
     for path in folder.iterdir():
+        if path.name == ".gitignore":
+            continue
         content = path.read_bytes()
         content = pyrage.decrypt(content, [KEY]) if path.suffix == ".age" else content
         said = json.loads(content)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply import folder_sinks
+from reconciler.apply import folder_sinks, secret_folder
 from reconciler.apply.folder_sinks import AgeSink, FileSink, file_name
 from reconciler.apply.sink import Application, Move
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import LocalFileError
-from reconciler.resources.files import read_start
+from reconciler.resources.files import read_start, write_whole
 from reconciler.resources.ref import ResourceRef
 from tests.builders import WEB, a_ref
 from tests.unit.apply.secret_files import (
@@ -181,10 +181,10 @@ def test_a_secret_is_not_moved_over_something_else(folder: Path) -> None:
 
 
 def test_proving_leaves_nothing_behind_and_touches_nothing(folder: Path) -> None:
-    """It happens before every apply that makes a secret."""
+    """It happens before every apply that makes a secret, and in doctor."""
     sink = FileSink(folder)
     sink.prove()
-    assert [path.name for path in folder.iterdir()] == [".gitignore"]
+    assert list(folder.iterdir()) == []
     sink.deliver([delivery()])
     before = {path: path.read_bytes() for path in folder.iterdir()}
 
@@ -194,23 +194,49 @@ def test_proving_leaves_nothing_behind_and_touches_nothing(folder: Path) -> None
 
 
 def test_an_empty_folder_of_plain_secrets_is_kept_out_of_git(folder: Path) -> None:
-    """Whoever adds everything adds no secret. What is there already, somebody has decided."""
-    FileSink(folder).prove()
+    """Adding everything to Git adds no secret."""
+    sink = FileSink(folder)
+    delivered(sink, delivery())
     assert (folder / ".gitignore").read_text(encoding="ascii") == "*\n"
 
     (folder / ".gitignore").write_text("*.tmp\n", encoding="ascii")
-    FileSink(folder).prove()
+    delivered(sink, delivery())
     assert (folder / ".gitignore").read_text(encoding="ascii") == "*.tmp\n"
 
-    (folder / ".gitignore").rename(folder / "README.md")
-    FileSink(folder).prove()
-    assert [path.name for path in folder.iterdir()] == ["README.md"]
+    (folder / ".gitignore").unlink()
+    delivered(sink, delivery())
+    assert [path.name for path in folder.iterdir()] == [PLAIN]
+
+
+def test_it_is_kept_out_of_git_before_the_first_secret_is_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is killed leaves no secret that Git would take."""
+    seen: list[str] = []
+
+    def look(descriptor: int, content: bytes) -> None:
+        seen.extend(path.name for path in folder.iterdir())
+        write_whole(descriptor, content)
+
+    monkeypatch.setattr(secret_folder, "write_whole", look)
+    delivered(FileSink(folder), delivery())
+
+    assert ".gitignore" in seen
+
+
+def test_a_kill_while_it_is_kept_out_of_git_leaves_that_to_the_next_run(folder: Path) -> None:
+    """The folder is as good as empty."""
+    (folder / "..gitignore.0123456789abcdef").write_bytes(b"")
+
+    delivered(FileSink(folder), delivery())
+
+    assert {path.name for path in folder.iterdir()} == {".gitignore", PLAIN}
 
 
 def test_sealed_secrets_may_be_kept_in_git(folder: Path) -> None:
-    an_age_sink(folder).prove()
+    (kept,) = delivered(an_age_sink(folder), delivery())
 
-    assert list(folder.iterdir()) == []
+    assert [str(path) for path in folder.iterdir()] == [kept.at]
 
 
 def test_a_sink_that_cannot_take_secrets_says_so_before_there_is_one(folder: Path) -> None:

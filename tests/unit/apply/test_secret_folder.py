@@ -43,6 +43,7 @@ def test_every_secret_of_many_is_on_the_disk_before_one_takes_its_name(
 ) -> None:
     """They are written several at once; a name never stands for what a power cut would take."""
     many = [delivery(a_ref(name=f"app-{number}"), str(number)) for number in range(3 * AT_ONCE + 1)]
+    delivered(FileSink(folder), delivery())  # the folder is kept out of Git from now on
     seen = watch_the_disk(monkeypatch)
 
     delivered(FileSink(folder), *many)
