@@ -67,7 +67,7 @@ class FolderSink(ABC):
     """A folder of files that hold one secret each."""
 
     suffix: str
-    is_plain: bool  # who reads a file knows the secret
+    is_plain: bool  # files hold secrets in plain text
     follows = True
 
     def __init__(self, path: Path) -> None:

@@ -82,7 +82,7 @@ class SecretFolder:
     """Files with one secret each.
 
     ``is_of`` returns whether a file is an application's own, or raises ``LocalFileError`` for one
-    that cannot be read. Who reads a file of a folder that ``is_plain`` knows the secret.
+    that cannot be read. Files of a folder that ``is_plain`` hold secrets in plain text.
     """
 
     def __init__(
