@@ -166,6 +166,8 @@ class HistoryReader(ServiceReader, Protocol):
     def histories(self, object_ids: Sequence[str]) -> Iterator[tuple[str, Sequence[ObjectEvent]]]:
         """Yield the id and the events of each object, oldest first; of removed ones, too.
 
+        Of no objects nothing is asked, and no service refuses.
+
         Raises:
             ServiceError: there was no such object, or the service keeps no history. What could be
                 read before was yielded.
