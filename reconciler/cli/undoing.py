@@ -178,7 +178,7 @@ def check_paths(paths: Sequence[str]) -> None:
 
 
 class _Past(NamedTuple):
-    """What happened since a run began.
+    """The events since a run began, and the runs that they are of.
 
     Attributes:
         sequences: Where each organization stood before it, by name.

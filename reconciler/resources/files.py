@@ -116,7 +116,7 @@ def open_locked(path: StrPath, flags: int, folder: int | None = None) -> int:
 def make_folder(folder: Path) -> bool:
     """Make a folder and those above it, for its owner alone; return whether it was missing.
 
-    Our own state folder is kept out of Git, whoever made it, such as a mount of a container.
+    Our own state folder is kept out of Git, also one that a container's mount has made.
 
     Raises:
         OSError: it cannot be made.

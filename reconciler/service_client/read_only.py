@@ -34,10 +34,9 @@ from reconciler.service_client.trees import changes_in, heads_in, pauses_in, unm
 from reconciler.service_client.wire import (
     Reply,
     Wire,
-    WireRefusal,
+    answers_in,
     answers_of,
     is_read,
-    service_error,
 )
 from reconciler.state import (
     FeedEvent,
@@ -254,11 +253,7 @@ class OperationsReader:
         return answer
 
     def _answers_to(self, calls: Sequence[Call]) -> Iterator[JsonObject]:
-        """Yield the answers; raise at the first call that was refused."""
-        for reply in self._wire.send(calls):
-            if isinstance(reply, WireRefusal):
-                raise service_error(reply)
-            yield reply.fields
+        return answers_in(self._wire.send(calls))
 
 
 def no_history() -> NoHistoryError:

@@ -9,7 +9,7 @@ stands here in one table.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -213,14 +213,22 @@ def answers_of(wire: Wire, calls: Sequence[Call], lost: str = "") -> Sequence[Js
         LockHeldError: a call was aborted; ``lost`` says which lease the run lost.
         ServiceError: the wire failed, or a call was refused.
     """
-    answers = []
-    for reply in wire.send(calls) if calls else ():
+    return [*answers_in(wire.send(calls) if calls else (), lost)]
+
+
+def answers_in(replies: Iterable[Reply], lost: str = "") -> Iterator[JsonObject]:
+    """Yield the answers before the first refusal.
+
+    Raises:
+        LockHeldError: a call was aborted; ``lost`` says which lease the run lost.
+        ServiceError: a call was refused.
+    """
+    for reply in replies:
         if isinstance(reply, WireRefusal):
             if lost and reply.code == Code.ABORTED:
                 raise LockHeldError(lost, remedy=AGAIN)
             raise service_error(reply)
-        answers.append(reply.fields)
-    return answers
+        yield reply.fields
 
 
 def service_error(refusal: WireRefusal) -> ServiceError:
