@@ -139,8 +139,9 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
         ValueError: a known field is missing or of a wrong type.
     """
     fields, required = TYPES[kind], _REQUIRED[kind]
-    _check_types(required, answered)
-    _check_types({name: fields[name] for name in BEYOND[kind] & answered.keys()}, answered)
+    beyond = {name: fields[name] for name in BEYOND[kind] & answered.keys()}
+    check_types(required, answered)
+    check_types(beyond, answered)
     for name in _LISTS[kind]:
         for item in answered[name]:
             if type(item) is not str:
@@ -148,19 +149,26 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
     for name in DURATIONS[kind]:
         # It raises for a text that is no duration; its result is not needed.
         normal_duration(answered[name])
-    strange = _strange_words(_WORDS[kind], answered)
-    if len(answered) == len(required):
+    strange = (
+        *_strange_words(_WORDS[kind], answered),
+        *_strange_variants(_VARIANTS[kind], answered),
+    )
+    if len(answered) == len(required) + len(beyond):  # as every object of our service: no copy
         return ReadSpec(answered, {}, strange)
     unknown = {name: value for name, value in answered.items() if name not in fields}
     spec = {name: answered[name] for name in fields if name in answered}
-    strange = (*strange, *_strange_variants(_VARIANTS[kind], answered))
     if kind in _CARRY_NOTHING:
         return ReadSpec(spec, {}, (*strange, *unknown))
     return ReadSpec(spec, unknown, strange)
 
 
-def _check_types(fields: Mapping[str, type], answered: Spec) -> None:
-    for name, wanted in fields.items():
+def check_types(types: Mapping[str, type], answered: JsonObject) -> None:
+    """Check that an answer has some fields, each of its type.
+
+    Raises:
+        ValueError: a field is missing or of another type.
+    """
+    for name, wanted in types.items():
         if type(answered.get(name)) is not wanted:
             raise ValueError(f"its {name} is missing or of a wrong type")
 

@@ -18,6 +18,7 @@ from reconciler.resources.undone import undone_of
 from reconciler.service_client.answers import (
     MOST_PAGES,
     PAGE,
+    check_types,
     id_of,
     objects_of,
     read_spec,
@@ -119,7 +120,19 @@ def owner_of(fields: JsonObject) -> Owner:
     return id_of(fields), text_of(fields, "name")
 
 
-_TEXTS = ("organizationId", "projectId", "name", "clientId", "changedBy")
+_TYPES = {
+    "name": str,
+    "organizationId": str,
+    "projectId": str,
+    "clientId": str,
+    "changedBy": str,
+    "state": str,
+    "details": dict,
+    "spec": dict,
+    "preventDelete": bool,
+    "critical": bool,
+    "hasSecret": bool,
+}
 
 
 def observed_objects(
@@ -160,41 +173,45 @@ def observed_objects(
 
 def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> ObservedObject | None:
     object_id = id_of(fields)
-    organization, project, name, client, author = (text_of(fields, text) for text in _TEXTS)
+    try:
+        check_types(_TYPES, fields)
+        spec = read_spec(kind, fields["spec"])
+    except ValueError as failure:
+        raise unsound(object_id, str(failure)) from None
+    organization, project, details = (
+        fields["organizationId"],
+        fields["projectId"],
+        fields["details"],
+    )
     # ``names`` are those of the organization and its projects, by id.
     if organization not in names or (project and project not in names):
         return None
     if (kind in IN_PROJECT) != bool(project):
         raise unsound(object_id, "its projectId is not that of its kind")
-    details, answered = fields.get("details"), fields.get("spec")
-    if not isinstance(details, dict) or not isinstance(answered, dict):
-        raise unsound(object_id, "it has no details or no spec")
-    try:
-        spec = read_spec(kind, answered)
-    except ValueError as failure:
-        raise unsound(object_id, str(failure)) from None
     return ObservedObject(
-        ref=ResourceRef(kind, names[organization], names[project] if project else "", name),
+        ref=ResourceRef(
+            kind, names[organization], names[project] if project else "", fields["name"]
+        ),
         id=object_id,
         sequence=sequence_of(details),
         spec=spec.spec,
         organization_id=organization,
         project_id=project,
-        client_id=client,
-        trees=trees_of(fields),
-        changed_by=author,
+        client_id=fields["clientId"],
+        trees=texts_of(fields, "trees"),
+        changed_by=fields["changedBy"],
         changed_at=text_of(details, "changeDate"),
         changed_in=_said(fields.get("context"), "tree"),
         changed_for=_said(fields.get("context"), "plan"),
-        prevent_delete=_mark(object_id, fields, "preventDelete"),
-        critical=_mark(object_id, fields, "critical"),
+        prevent_delete=fields["preventDelete"],
+        critical=fields["critical"],
         carried=spec.carried,
         uncarried=spec.uncarried,
         owner=None if fields.get("owner") is None else text_of(fields, "owner"),
-        has_secret=_mark(object_id, fields, "hasSecret"),
-        active=_is_active(object_id, fields),
+        has_secret=fields["hasSecret"],
+        active=_is_active(object_id, fields["state"]),
         created_at=text_of(details, "creationDate"),
-        ignored=_ignored(object_id, fields),
+        ignored=texts_of(fields, "ignore"),
         undone=undone_of(fields.get("undone")),
     )
 
@@ -207,11 +224,11 @@ def not_among(
     return tuple(name for name in organizations if fold(name) not in there)
 
 
-def trees_of(fields: JsonObject) -> frozenset[str]:
-    """Return the trees that applied an answered object."""
-    value = fields.get("trees")
-    if not isinstance(value, list) or not all(type(tree) is str for tree in value):
-        raise unsound(str(fields.get("id", "?")), "its trees are not a list of texts")
+def texts_of(fields: JsonObject, name: str) -> frozenset[str]:
+    """Return a list of texts of an answered object, such as the trees that applied it."""
+    value = fields.get(name)
+    if not isinstance(value, list) or not all(type(each) is str for each in value):
+        raise unsound(str(fields.get("id", "?")), f"its {name} is not a list of texts")
     return frozenset(value)
 
 
@@ -221,27 +238,11 @@ def _said(context: object, name: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _is_active(object_id: str, fields: JsonObject) -> bool:
+def _is_active(object_id: str, state: str) -> bool:
     """Return whether an object is active."""
-    state = fields.get("state")
     if state not in {"ACTIVE", "INACTIVE"}:
         raise unsound(object_id, "its state is neither ACTIVE nor INACTIVE")
-    return bool(state == "ACTIVE")
-
-
-def _mark(object_id: str, fields: JsonObject, name: str) -> bool:
-    value = fields.get(name)
-    if type(value) is not bool:
-        raise unsound(object_id, f"its {name} is neither true nor false")
-    return value
-
-
-def _ignored(object_id: str, fields: JsonObject) -> frozenset[str]:
-    """Return the fields that an object was applied as ignored."""
-    names = fields.get("ignore")
-    if not isinstance(names, list) or not all(type(name) is str for name in names):
-        raise unsound(object_id, "its ignore is not a list of texts")
-    return frozenset(names)
+    return state == "ACTIVE"
 
 
 def with_names(

@@ -27,7 +27,7 @@ from reconciler.service_client.observation import (
     not_among,
     observed_objects,
     owner_of,
-    trees_of,
+    texts_of,
 )
 from reconciler.service_client.owed import Custody, owed_by_tree
 from reconciler.service_client.trees import changes_in, heads_in, pauses_in, unmade_in
@@ -110,7 +110,7 @@ class OperationsReader:
             instance,
             objects,
             tuple(incomplete),
-            elsewhere={text_of(found, "name"): trees_of(found) for found in others},
+            elsewhere={text_of(found, "name"): texts_of(found, "trees") for found in others},
             custody=self._keeps_secrets,
             owed=owed,
             owed_left={text_of(found, "name"): owed_by_tree(found) for found in others},
