@@ -28,9 +28,15 @@ from reconciler.plan.drift import Drift
 from reconciler.plan.history import names_by_id, steps_of, with_specs
 from reconciler.plan.matching import match
 from reconciler.plan.model import Scope
-from reconciler.report.drift_and_history import DriftDocument, HistoryDocument, LogDocument
+from reconciler.report.drift_and_history import (
+    DRIFT,
+    HISTORY,
+    LOG,
+    DriftDocument,
+    HistoryDocument,
+    LogDocument,
+)
 from reconciler.report.findings import FORMAT_VERSION
-from reconciler.report.forms import DRIFT, HISTORY, LOG
 from reconciler.report.layout import Forms, Layout, in_json, in_lines
 from reconciler.report.place import Place
 from reconciler.report.plan_json import ref_as_json

@@ -35,9 +35,13 @@ from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Scope
 from reconciler.plan.ownership import lost_secrets, owed_elsewhere, owed_to
 from reconciler.report.apply_report import delivered_as_text
-from reconciler.report.forms import SECRETS
 from reconciler.report.place import Place, place_as_text
-from reconciler.report.secrets import Listed, SecretsDocument, applications_with_secret
+from reconciler.report.secrets import (
+    SECRETS,
+    Listed,
+    SecretsDocument,
+    applications_with_secret,
+)
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import Context, ServiceClient

@@ -12,7 +12,7 @@ from reconciler.plan.history import Step
 from reconciler.plan.model import Cause
 from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.findings import FORMAT_VERSION
-from reconciler.report.layout import BARE, Layout, fitted
+from reconciler.report.layout import BARE, Forms, Layout, fitted, in_json
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_document import (
     LEFT_INACTIVE,
@@ -329,3 +329,13 @@ def _said(step: Step) -> JsonObject:
 def _text(said: JsonObject, key: str) -> str:
     value = said.get(key)
     return value if isinstance(value, str) else ""
+
+
+DRIFT: Forms[DriftDocument] = {
+    "text": drift_as_text,
+    "json": in_json(drift_as_json),
+    "markdown": drift_as_markdown,
+}
+
+HISTORY: Forms[HistoryDocument] = {"text": history_as_text, "json": in_json(history_as_json)}
+LOG: Forms[LogDocument] = {"text": log_as_text, "json": in_json(log_as_json)}

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import signs_in_with_secret
 from reconciler.report.findings import FORMAT_VERSION
+from reconciler.report.layout import Forms, in_json, in_lines
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
@@ -92,3 +93,9 @@ def secrets_as_json(document: SecretsDocument) -> JsonObject:
             for each in document.listed
         ],
     }
+
+
+SECRETS: Forms[SecretsDocument] = {
+    "text": in_lines(secrets_as_text),
+    "json": in_json(secrets_as_json),
+}

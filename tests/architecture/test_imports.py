@@ -72,7 +72,7 @@ MAY_IMPORT = {
     },
     "service": {"resources"},
     "__init__": set(),
-    "__main__": {"cli"},
+    "__main__": {"cli", "resources"},
 }
 
 # Inside the service. A part that is not named here may import nothing of the service but itself.
