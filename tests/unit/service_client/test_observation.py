@@ -73,7 +73,7 @@ def test_a_state_that_is_neither_of_two_is_an_error(state: dict[str, Any]) -> No
     """An inactive object taken for an active one would be left as it is."""
     told = {**{name: value for name, value in ORG.items() if name != "state"}, **state}
 
-    with pytest.raises(ServiceError, match="its state is (missing|neither ACTIVE nor INACTIVE)"):
+    with pytest.raises(ServiceError, match=r"its state is (missing|neither ACTIVE nor INACTIVE)"):
         observed_objects(("1", "acme"), [told], [])
 
 
