@@ -148,6 +148,7 @@ def _workflow(text: str, place: Place) -> str:
     text = _PATHS.sub(lambda found: _beneath(folder, found[0]), text)
     text = text.replace("working-directory: proposed\n", f"working-directory: proposed/{folder}\n")
     text = text.replace('"manifests/**"', f'"{folder}/manifests/**"')
+    text = text.replace('- "reconciler.yaml"\n', f'- "{folder}/reconciler.yaml"\n')
     text = _POLICIES.sub(f'"$GITHUB_WORKSPACE"/trusted/{folder}/', text)
     text = _CHECKED_OUT.sub(lambda found: _in_folder(folder, found), text)
     text = text.replace("../trusted/reconciler.yaml", '"$GITHUB_WORKSPACE"/trusted/reconciler.yaml')
@@ -189,7 +190,7 @@ def _pipeline(text: str, place: Place) -> str:
         (r"resource_group: reconciler", rf"\g<0>-{name}"),
         (r"environment \*-NAME", f"environment reconciler-{name}-*-NAME"),
         (r"(RECONCILER_SERVICE +its address)$", rf"\1, environment reconciler-{name}-*"),
-        (r"^  - manifests/", f"  - {folder}/manifests/"),
+        (r"^  - (?=manifests/|reconciler\.yaml$)", f"  - {folder}/"),
         (r"(dotenv|junit): ", rf"\g<0>{folder}/"),
     ):
         text = re.sub(pattern, by, text, flags=re.MULTILINE)

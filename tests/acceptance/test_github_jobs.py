@@ -593,6 +593,30 @@ def test_the_required_check_is_green_where_nothing_concerns_it(team: Team, stric
     assert team.queued("readme").results == untouched
 
 
+def test_a_value_of_the_configuration_alone_is_planned_and_applied(
+    team: Team, strict: Path
+) -> None:
+    """It changes what the manifests mean, and no file of them."""
+    known = {"apiVersion": "reconciler/v1", "kind": "Configuration"}
+    team.begin(strict)
+    for branch, host in (("main", "shop.example.com"), ("idea", "other.example.net")):
+        values = {"variables": {"host": {"type": "string", "default": host}}}
+        write(team.desk / "reconciler.yaml", json.dumps({**known, **values}))
+        web = an_application("web", redirectUris=["https://${host}/callback"])
+        team.commit(branch, web=web)
+    changed = team.git("diff", "--name-only", "main", "idea")
+
+    proposed = team.pull_request("idea")
+    merged = team.merge("idea")
+
+    assert changed == "reconciler.yaml"
+    assert set(proposed.results.values()) == {"success"}, proposed.jobs["plan"].log
+    (comment,) = team.comments()
+    assert "https://other.example.net/callback" in comment
+    assert set(merged.results.values()) == {"success"}, merged.jobs["review"].log
+    assert "Apply complete!" in merged.jobs["apply"].log
+
+
 def test_a_merge_queue_plans_what_would_be_merged(team: Team, strict: Path) -> None:
     """With the token that reads, the tool of main, and no comment."""
     team.begin(strict)

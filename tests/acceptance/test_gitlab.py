@@ -349,6 +349,30 @@ def test_every_merge_request_has_a_pipeline_and_one_into_another_branch_no_plan(
     assert statuses(merged.project.merge_request(target="theirs")) == {"validate": "success"}
 
 
+def test_a_value_of_the_configuration_alone_is_planned_and_applied(merged: Team) -> None:
+    """It changes what the manifests mean, and no file of them."""
+    project = merged.project
+    write(merged.manifests / "web.yaml", an_application(redirectUris=["https://${host}/callback"]))
+    for branch, host in (("main", "shop.example.com"), ("idea", "other.example.net")):
+        values = {"variables": {"host": {"type": "string", "default": host}}}
+        known = {"apiVersion": "reconciler/v1", "kind": "Configuration", **values}
+        if branch != "main":
+            merged.branch(branch)
+        else:
+            project.git("checkout", "--quiet", "main")
+        write(project.desk / "reconciler.yaml", json.dumps(known))
+        project.commit("The host")
+
+    pipeline = project.merge_request()
+    merged.merge()
+    pushed = project.push()
+
+    assert pipeline.ran[PLAN].status == "success", pipeline.ran[PLAN].log
+    assert "https://other.example.net/callback" in merged.our_notes()[0]
+    assert pushed.ran[APPLY].status == "success", pushed.ran[REVIEW].log
+    assert "Apply complete!" in pushed.ran[APPLY].log
+
+
 def test_findings_take_the_place_of_the_comment_that_showed_a_plan(merged: Team) -> None:
     """The plan that a reviewer reads is never that of an earlier commit."""
     write(merged.manifests / "greet.yaml", an_action(timeout="5s"))

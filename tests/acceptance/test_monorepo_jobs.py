@@ -95,6 +95,21 @@ def test_each_tree_has_files_and_jobs_of_its_own_at_the_top(written: Path) -> No
     assert "nothing was written" in other.err
 
 
+def test_the_configuration_of_a_tree_starts_its_jobs(written: Path) -> None:
+    """Also of one without environments, whose ``reconciler.yaml`` may be written later."""
+    for folder, apply in ((SHOP, "reconciler-services-shop-apply-staging"),
+                          (DESK, "reconciler-desk-apply")):  # fmt: skip
+        name = NAMES[folder]
+        workflows = written / ".github" / "workflows"
+        plan = (workflows / f"reconciler-{name}-plan.yml").read_text(encoding="utf-8")
+        assert f" {folder}/manifests {folder}/reconciler.yaml .github/" in plan
+        filtered = yaml.safe_load((workflows / f"{apply}.yml").read_text(encoding="utf-8"))
+        assert f"{folder}/reconciler.yaml" in filtered[True]["push"]["paths"]
+        pipeline = written / ".gitlab" / f"reconciler-{name}.gitlab-ci.yml"
+        changes = f"  - {folder}/manifests/**/*\n  - {folder}/reconciler.yaml\n"
+        assert changes in pipeline.read_text(encoding="utf-8")
+
+
 def test_the_workflows_of_folders_pass_the_audit(written: Path, audited: Path) -> None:
     """As those for one tree do."""
     for path in (written / ".github" / "workflows").iterdir():

@@ -43,7 +43,7 @@ def test_github_jobs_name_the_folder_of_the_target_branch() -> None:
     shown = added("github", PLAIN)
 
     assert shown.count("policies\n") >= 2  # checked out with the tool, by both jobs
-    assert "PATHS: policies manifests .github/" in shown
+    assert "PATHS: policies manifests reconciler.yaml .github/" in shown
     assert "mkdir -p ../trusted/policies" in shown
     assert "--policies policies --trusted-policies ../trusted/policies \\" in shown
     assert "validate manifests --policies policies --format github" in shown
@@ -62,7 +62,7 @@ def test_gitlab_jobs_unpack_the_folder_of_the_target_branch() -> None:
     shown = added("gitlab", PLAIN)
 
     assert "- policies/**/*" in shown
-    assert "FETCH_HEAD HEAD -- policies manifests :/.gitlab" in shown
+    assert "FETCH_HEAD HEAD -- policies manifests reconciler.yaml :/.gitlab" in shown
     assert 'mkdir -p "$files/trusted/policies"' in shown
     assert 'git --work-tree="$files/trusted/policies"' in shown
     assert shown.count("reconciler validate manifests --policies policies") == 2
