@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, unified_diff
 from itertools import groupby, islice, zip_longest
 from typing import NamedTuple
@@ -154,7 +154,7 @@ def _paired(
         yield Row(*pair, alike)
 
 
-def unified(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+def unified(rows: Iterable[Row]) -> Iterator[tuple[str, str]]:
     """Yield a mark (``-``, ``+``, `` `` or ``@``) and a visible line, one after the other."""
     gained: list[str] = []
     for row in rows:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.model import Plan
 from reconciler.plan.risk import MEANINGS, names_of
 from reconciler.report.differences import (
+    Row,
     is_list,
     items_by_place,
     note_on,
@@ -49,8 +50,11 @@ PART_LONGEST = 200
 COLUMNS = 100
 """Of a remedy in a fence, which is not wrapped where it is shown."""
 LINES = 120
+AROUND = 40
+"""Characters beside what differs that are shown of a line that is too long."""
 _TITLES = 140  # of sections that have room for nothing else
 _TOGETHER = "- Equal changes stand together: `reconciler plan --full` shows each."
+_MARGIN = 10  # of the mark and the blanks before a line of a field
 _MARKS = {"create": "+", "update": "!", "adopt": "!", "delete": "-"}
 _GROUPS = {
     "delete": "to delete",
@@ -68,7 +72,8 @@ def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
     *head, digest = _head(document)
     if len(together) < len(shown):
         head.append(_TOGETHER)
-    around = "\n".join([*head, *_hidden(len(shown), len(shown)), digest, after])
+    longest_note = _hidden(len(shown), len(shown), len(shown))
+    around = "\n".join([*head, *longest_note, digest, after])
     room = Room(max(layout.limit, LEAST) - len(around) - _TITLES)
     sections = _above(document, room)
     with room.part(0.15) as part:
@@ -79,12 +84,15 @@ def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
         for name in _GROUPS
         if (groups := [group for group in together if group[0].word == name])
     }
-    hidden = 0
+    hidden = cut_short = 0
     for at, (name, groups) in enumerate(operations.items()):
         with room.part(1 / (len(operations) - at)) as part:
-            fence = _in_groups(groups, _group_lines, "diff", part)
-        sections += _folded(f"{sum(map(len, groups))} {_group(plan, name)}", fence)
-        hidden += fence[1]
+            lines, unseen = fenced(groups, _group_lines, "diff", part)
+        seen = groups[: len(groups) - unseen]
+        left = _members(groups) - _members(seen)
+        sections += _folded(f"{_members(groups)} {_group(plan, name)}", (lines, left))
+        hidden += left
+        cut_short += _members([group for group in seen if _drawn(group).is_cut])
     unmanaged = [left.name + left.remark for left in document.unmanaged]
     for title, lines in (
         (OWED, document.owed),
@@ -94,7 +102,7 @@ def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
         (f"{len(plan.waived)} refused by policies and waived", document.waived),
     ):
         sections += _folded(title, fenced(lines, _line, "text", room))
-    above = "\n".join([*head, *_hidden(hidden, len(shown)), digest])
+    above = "\n".join([*head, *_hidden(hidden, cut_short, len(shown)), digest])
     return "\n\n".join([above, *sections, after]) + "\n"
 
 
@@ -194,11 +202,19 @@ def _head(document: PlanDocument) -> list[str]:
     return [*lines, f"- Digest: `{document.digest}`"] if document.digest else lines
 
 
-def _hidden(count: int, of: int) -> list[str]:
-    if not count:
-        return []
-    told = f"**{count} of {of} changes are not shown below**"
-    return [f"- {told}: a comment has a limit. `reconciler plan --full` shows them all."]
+def _hidden(count: int, cut_short: int, of: int) -> list[str]:
+    """Return the line on changes that are not shown, or not whole; nothing if all are."""
+    told = f"**{count} of {of} changes are not shown below**" if count else ""
+    if cut_short and count:
+        told += f" and **{cut_short} are cut short**"
+    elif cut_short:
+        told = f"**{cut_short} of {of} changes are cut short below**"
+    limit = "a comment has a limit. `reconciler plan --full` shows them all."
+    return [f"- {told}: {limit}"] if told else []
+
+
+def _members(groups: Sequence[Group]) -> int:
+    return sum(map(len, groups))
 
 
 def _listed(title: str, fenced: tuple[list[str], int]) -> list[str]:
@@ -239,11 +255,23 @@ def _risk(shown: Shown) -> list[str]:
     return [_cut(f"{names_of(shown.risks)}: {shown.name}")]
 
 
+class _Drawn(NamedTuple):
+    """The lines of changes shown as one, and whether any of what they change is left out."""
+
+    lines: list[str]
+    is_cut: bool
+
+
 def _group_lines(group: Group) -> list[str]:
+    return _drawn(group).lines
+
+
+def _drawn(group: Group) -> _Drawn:
     """Return changes shown as one, with marks in the first column, where a diff has its colours."""
     shown, is_single = group[0], len(group) == 1
     number = f"  (id {shown.id})" if is_single and shown.id else ""
-    lines = [_cut(f"{_MARKS[shown.word]} {title_of(group)}{number}")]
+    title = f"{_MARKS[shown.word]} {title_of(group)}{number}"
+    lines = [_cut(title)]
     if not is_single:
         lines.append(_cut(f"# {members_in_words(group)}"))
     lines += [f"# {cause}" for cause in (shown.causes if is_single else shown.undated)]
@@ -252,13 +280,21 @@ def _group_lines(group: Group) -> list[str]:
     lines += [f"# {key}: {message}" for key, message in shown.problems]
     if shown.lost:
         lines.append(f"-   lost for good: client id {shown.lost}")
-    for field in shown.fields:
-        is_by_item = is_list(field) and not is_single
-        told = _item_lines(field) if is_by_item else _field_lines(field, is_new=shown.is_new)
-        lines += map(_cut, told)
+    told = [
+        line
+        for field in shown.fields
+        for line in (
+            _item_lines(field)
+            if is_list(field) and not is_single
+            else _field_lines(field, is_new=shown.is_new)
+        )
+    ]
+    lines += map(_cut, told)
+    of_change = [title, *(line for line in told if line[0] in "+-")]
+    is_cut = len(lines) > LINES or any(len(line) > LINE for line in of_change)
     if len(lines) > LINES:
         lines = [*lines[:LINES], f"# {len(lines) - LINES} more lines of this change"]
-    return lines
+    return _Drawn(lines, is_cut)
 
 
 def _field_lines(field: FieldChange, *, is_new: bool) -> Iterator[str]:
@@ -268,8 +304,37 @@ def _field_lines(field: FieldChange, *, is_new: bool) -> Iterator[str]:
     note = note_on(field)
     reset = f"  # {note}" if note else ""
     yield f"{'+' if is_new else ' '}   {field.name}:{reset}"
-    for mark, line in unified(rows_of(field, is_new=is_new)):
+    for mark, line in unified(map(_difference_alone, rows_of(field, is_new=is_new))):
         yield f"{mark}     {line}"
+
+
+def _difference_alone(row: Row) -> Row:
+    """Return a row whose lines, if too long to be shown, are what differs and a bit around it.
+
+    Otherwise the two sides could be cut before the place at which they differ, and look the same.
+    """
+    if row.alike or row.before is None or row.after is None:
+        return row
+    (old, before), (new, after) = row.before, row.after
+    if max(len(visible(before)), len(visible(after))) <= LINE - _MARGIN:
+        return row
+    start = _equal(before, after)
+    end = _equal(before[start:][::-1], after[start:][::-1])
+    start, end = max(0, start - AROUND), max(0, end - AROUND)
+    return Row((old, _middle(before, start, end)), (new, _middle(after, start, end)))
+
+
+def _equal(one: str, other: str) -> int:
+    """Return with how many equal characters two texts begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _middle(line: str, start: int, end: int) -> str:
+    """Return a line without so many characters at its start, and at its end."""
+    before = f"[{start} equal characters] " if start else ""
+    after = f" [{end} equal characters]" if end else ""
+    return f"{before}{line[start : len(line) - end]}{after}"
 
 
 def _item_lines(field: FieldChange) -> Iterator[str]:

@@ -48,6 +48,7 @@ NEXT = (
     r"exactly this plan, or nothing\.|Nothing to do\.|Deliver the client secrets that are owed\."
 )
 BLOCKED = "apply refuses this plan.** Each guard says how to allow just that."
+CODE = "function greet(ctx, api) { " + "const a = 1; " * 60
 HIDDEN = "a comment has a limit. `reconciler plan --full` shows them all."
 PLACE = "`Service sqlite:x.db (instance instance-1), tree default`"
 OURS = (
@@ -59,7 +60,9 @@ OURS = (
     rf"Risks: (?:\d+ `(?:{NAMES})`(?:, )?)+(?: and \d+ more classes)?",
     COUNTED,
     r"\d+ in step, \d+ held but declared nowhere",
-    rf"\*\*\d+ of \d+ changes are not shown below\*\*: {re.escape(HIDDEN)}",
+    rf"\*\*\d+ of \d+ changes are (?:not shown|cut short) below\*\*: {re.escape(HIDDEN)}",
+    rf"\*\*\d+ of \d+ changes are not shown below\*\* and \*\*\d+ are cut short\*\*: "
+    rf"{re.escape(HIDDEN)}",
     r"Digest: `sha256:[0-9a-f]{64}`",
     r"\d+ more (?:is|are) not shown here\.",
     rf"`(?:{NAMES})` \(\d+\): (?:{SAID})",
@@ -461,6 +464,7 @@ def test_one_change_that_is_too_long_does_not_hide_the_others() -> None:
     assert re.search(r"# \d+ more lines of this change\n", text)
     assert "+ OidcApplication acme/shop/storefront\n" in text
     assert "not shown" not in text
+    assert f"- **1 of 2 changes are cut short below**: {HIDDEN}\n" in text
 
 
 def test_a_long_line_is_cut_with_its_length() -> None:
@@ -472,6 +476,53 @@ def test_a_long_line_is_cut_with_its_length() -> None:
 
     assert re.search(r"x \[\d+ more characters\]\n", text)
     assert max(map(len, text.split("\n"))) < 500
+    assert f"- **1 of 1 changes are cut short below**: {HIDDEN}\n" in text
+
+
+@each_row(
+    ("was", "becomes"),
+    [
+        (f"{CODE} claim('a'); }}", f"{CODE} claim('admin'); }}"),
+        (f"claim('a'); {CODE} }}", f"claim('admin'); {CODE} }}"),
+        (f"{CODE} claim('a'); {CODE} }}", f"{CODE} claim('admin'); {CODE} }}"),
+        (f"{CODE} }}", f"{CODE} claim('admin'); }}"),
+        (f"{CODE}\u200b claim('a'); }}", f"{CODE}\u200b claim('admin'); }}"),
+    ],
+)
+def test_two_long_lines_are_shown_where_they_differ(was: str, becomes: str) -> None:
+    """Cut at the same place, both sides of a changed script could look the same."""
+    change = Update(declared(GREET, an_action(script=becomes)), held(GREET, an_action(script=was)))
+
+    text = plan_as_markdown(a_plan(change), "sqlite:x.db")
+
+    (gained,) = [line for line in text.split("\n") if line.startswith("+ ")]
+    (lost,) = [line for line in text.split("\n") if line.startswith("-     ")]
+    assert "claim('admin');" in gained
+    assert gained[1:] != lost[1:]
+    assert re.search(r"\[\d+ equal characters\]", gained)
+    assert "cut short" not in text
+    assert "more characters" not in text
+
+
+def test_lines_that_differ_at_both_ends_are_cut_and_counted() -> None:
+    """A difference that is shown must not hide another one behind it."""
+    was, becomes = (f"{name}(); {CODE} claim('{name}'); }}" for name in ("a", "b"))
+    change = Update(declared(GREET, an_action(script=becomes)), held(GREET, an_action(script=was)))
+
+    text = plan_as_markdown(a_plan(change), "sqlite:x.db")
+
+    assert re.search(r"\n\+     b\(\); .* \[\d+ more characters\]\n", text)
+    assert f"- **1 of 1 changes are cut short below**: {HIDDEN}\n" in text
+
+
+def test_a_long_line_that_stays_is_no_change_that_is_cut() -> None:
+    was, becomes = (f"{CODE}\nclaim('{name}');" for name in ("a", "admin"))
+    change = Update(declared(GREET, an_action(script=becomes)), held(GREET, an_action(script=was)))
+
+    text = plan_as_markdown(a_plan(change), "sqlite:x.db")
+
+    assert "+     claim('admin');\n" in text
+    assert "cut short" not in text
 
 
 def test_the_same_plan_gives_the_same_comment() -> None:
