@@ -96,15 +96,23 @@ def _unfinished(
 def _followed(
     found: Sequence[_Found], sink: SecretSink | None, observed: ObservedState
 ) -> tuple[list[Diagnostic], set[str]]:
-    """Let the sink follow renames and deletes; return what was done, and what stays open."""
+    """Let the sink follow renames and deletes; return what was done, and what stays open.
+
+    The sink finds a secret by its client id. So the service is asked about that too: no journal can
+    move or remove the secret of an application that is still there.
+    """
     stays: set[str] = set()
     done: list[_Followed] = []
+    clients = {held.client_id for held in observed.everything}
     for intent, held in found:
         match intent.purpose:
             case "rename" | "delete" if sink is None:
                 stays.add(intent.key)
-            case "rename" if held is not None and held.ref != intent.ref:
-                done.append((intent, held.ref))
+            case "rename" if held is not None and held.client_id == intent.client_id:
+                if held.ref != intent.ref:
+                    done.append((intent, held.ref))
+            case "delete" if intent.client_id in clients:
+                pass
             case "delete" if held is None and _tells_all(observed, intent.ref):
                 done.append((intent, None))
             case "delete" if held is None:

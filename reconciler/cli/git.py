@@ -199,6 +199,21 @@ def checked_out_ends(names: Sequence[str], work_tree: Path) -> Mapping[str, str]
     return found
 
 
+def is_tracked(path: Path) -> bool:
+    """Return whether a file is one that Git keeps, and so one that a commit can bring.
+
+    False where Git cannot be asked.
+    """
+    file = path.parent.resolve() / path.name
+    try:
+        if (place := _place(file.parent)) is None:
+            return False
+        done = _run([*_work(*place), "ls-files", "-z", "--", str(file)], place[1])
+    except (OSError, ValueError):
+        return False
+    return bool(done.stdout)
+
+
 _MARK = 3  # characters before the path in an entry; a path that something was renamed from has none
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from reconciler.apply.journal import Journal, left_open, take_over
 from reconciler.apply.sink import plain_name
 from reconciler.cli.clients import wait_for_lock
 from reconciler.cli.connection import Connection, is_file, store_path
+from reconciler.cli.git import is_tracked
 from reconciler.errors import LocalFileError
 from reconciler.plan.model import Scope
 from reconciler.resources.fields import Spec
@@ -37,12 +39,14 @@ def open_journal(
 
     Raises:
         LockHeldError: another run still uses it, after as long a wait as was asked.
-        LocalFileError: it cannot be used.
+        LocalFileError: it cannot be used, or is of the repository.
     """
     path = journal_path(connection, instance, scope)
     patience = max(timeout, JOURNAL_WAIT)
     with wait_for_lock(lambda: Journal(path), patience) as journal:
         others = _others(path, journal_path(connection, instance, Scope(scope.tree)))
+        for each in (path, *others):
+            _refuse_tracked(each)
         wait_for_lock(lambda: take_over(journal, others, organizations), patience)
         yield journal
 
@@ -71,18 +75,36 @@ def _others(path: Path, whole: Path) -> Sequence[Path]:
     )
 
 
+def _refuse_tracked(path: Path) -> None:
+    """Refuse a journal that a commit can bring, if it leaves something open.
+
+    A pull request could write one, and so have the next apply move or remove secrets in the sink.
+
+    Raises:
+        LocalFileError: it is such a journal.
+    """
+    if left_open(path) and is_tracked(path):
+        name = shlex.quote(str(path))
+        raise LocalFileError(
+            f"the journal {path} is a file of the repository",
+            remedy="A journal says what a run on this machine left open, and no commit may say "
+            f"that. If it is of this machine, run `git rm --cached {name}`; otherwise remove it.",
+        )
+
+
 def begun(connection: Connection, scope: Scope, observed: ObservedState) -> Mapping[str, Spec]:
     """Return the specs of inactive objects that a run was about to make when it was killed, by id.
 
     Only of objects that were made within a day: people may rely on an older one, and a journal may
-    lie in a repository, whose files are no reason to switch that one off. A journal that cannot be
-    read has none; the apply that opens it says so.
+    have come with the files of a repository, which are no reason to switch that one off. A journal
+    that cannot be read or used has none; the apply that opens it says so.
     """
     path = journal_path(connection, observed.instance, scope)
     whole = journal_path(connection, observed.instance, Scope(scope.tree))
     specs: dict[ResourceRef, Spec] = {}
     with suppress(OSError, LocalFileError):
         for each in (*_others(path, whole), path):
+            _refuse_tracked(each)
             for intent in left_open(each):
                 if intent.spec is not None:
                     specs[intent.ref.key] = intent.spec

@@ -309,6 +309,27 @@ def test_a_run_that_was_cut_short_is_ended(
     assert (journal.open_intents == ()) is ends
 
 
+@pytest.mark.parametrize(
+    "intent",
+    [
+        pytest.param(Intent("delete", "key", WEB, "9", CLIENT), id="delete by another id"),
+        pytest.param(Intent("delete", "key", PORTAL, "9", CLIENT), id="delete by another name"),
+        pytest.param(Intent("rename", "key", WEB, "8", CLIENT), id="rename of another one"),
+    ],
+)
+def test_a_wrong_journal_touches_no_secret_of_an_application_that_is_there(
+    journal: Journal, stocked: FakeSink, intent: Intent
+) -> None:
+    """A sink looks for a client id in all its files, whatever the name in the journal."""
+    state = observed(*HOUSE, FOUND, held(PORTAL, object_id="8", client_id="third"))
+    journal.begin([intent])
+
+    assert recover(journal, stocked, state, ["acme"]) == ([], [])
+
+    assert stocked.kept == THERE
+    assert journal.open_intents == ()
+
+
 @pytest.mark.parametrize(("change", "done"), [(DELETE, WITHOUT), (RENAME, ELSEWHERE)])
 def test_another_organization_and_a_run_without_a_sink_leave_it_open(
     journal: Journal, stocked: FakeSink, change: Change, done: ObservedState

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -123,3 +124,41 @@ def test_a_damaged_journal_tells_a_plan_nothing(service: Connection) -> None:
     assert begun(service, Scope()) == {}
     with pytest.raises(LocalFileError, match="line 1"):
         left_to(service, Scope())
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Return a repository in which stores and journals are."""
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+def test_a_journal_that_a_commit_brings_is_not_gone_on_with(
+    service: Connection, repository: Path, *, is_other: bool
+) -> None:
+    """A pull request could have the next apply move or remove the secrets of the sink."""
+    scope = Scope(shard=Shard(1, 2)) if is_other else Scope()
+    path = journal_path(service, "1", scope)
+    with Journal(path) as journal:
+        journal.begin([INTENT, OFF])
+    add = ["git", "add", "--force", "--", path.name]
+    subprocess.run(add, cwd=repository, check=True)
+
+    assert begun(service, Scope()) == {}
+    with pytest.raises(LocalFileError, match="is a file of the repository") as refused:
+        left_to(service, Scope())
+
+    assert f"git rm --cached {path}" in refused.value.remedy
+    subprocess.run(["git", "rm", "--quiet", "--cached", path.name], cwd=repository, check=True)
+    assert left_to(service, Scope()) == ["key", "off"]
+
+
+def test_a_tracked_journal_that_leaves_nothing_open_is_used(
+    service: Connection, repository: Path
+) -> None:
+    """Somebody once committed it; it says nothing."""
+    assert left_to(service, Scope()) == []
+    subprocess.run(["git", "add", "--force", "."], cwd=repository, check=True)
+
+    assert left_to(service, Scope()) == []

@@ -61,8 +61,8 @@ OURS = (
     COUNTED,
     r"\d+ in step, \d+ held but declared nowhere",
     rf"\*\*\d+ of \d+ changes are (?:not shown|cut short) below\*\*: {re.escape(HIDDEN)}",
-    rf"\*\*\d+ of \d+ changes are not shown below\*\* and \*\*\d+ are cut short\*\*: "
-    rf"{re.escape(HIDDEN)}",
+    r"\*\*\d+ of \d+ changes are not shown below\*\* and \*\*\d+ are cut short\*\*: "
+    + re.escape(HIDDEN),
     r"Digest: `sha256:[0-9a-f]{64}`",
     r"\d+ more (?:is|are) not shown here\.",
     rf"`(?:{NAMES})` \(\d+\): (?:{SAID})",
