@@ -36,7 +36,7 @@ from reconciler.errors import LocalFileError, LockHeldError, writing
 from reconciler.plan.model import Plan, makes_secret
 from reconciler.report.visible import visible
 from reconciler.resources.files import make_folder
-from reconciler.resources.installation import STATE_FOLDER
+from reconciler.resources.installation import SECRETS, STATE_FOLDER
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import ReadOnlyService, ServiceClient
@@ -207,7 +207,7 @@ def sink_for(connection: Connection, secrets_to: str | None) -> SecretSink | Non
 
 def sink_address(connection: Connection, secrets_to: str | None) -> str:
     """Return the address of the sink; empty without a sink."""
-    own = f"file:{connection.state}/secrets" if is_embedded(connection.service) else ""
+    own = f"file:{connection.state}/{SECRETS}" if is_embedded(connection.service) else ""
     return secrets_to or own
 
 

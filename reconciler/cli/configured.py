@@ -27,7 +27,7 @@ from reconciler.manifests.files import DEFAULT_PATHS, configuration_here, git_ro
 from reconciler.manifests.placeholders import NO_LAYERS, Layers
 from reconciler.report.visible import shown_address
 from reconciler.resources.capabilities import SOURCE
-from reconciler.resources.installation import STATE_FOLDER
+from reconciler.resources.installation import SECRETS, STATE_FOLDER
 from reconciler.resources.origin import as_localhost
 
 if TYPE_CHECKING:
@@ -485,7 +485,7 @@ def _check_state_folder() -> None:
         return
     root = git_root(here)
     top, named = root or here, "the repository" if root else "the current folder"
-    for path in (Path(STATE_FOLDER), store_path(DEFAULT_SERVICE), Path(STATE_FOLDER, "secrets")):
+    for path in (Path(STATE_FOLDER), store_path(DEFAULT_SERVICE), Path(STATE_FOLDER, SECRETS)):
         if leads_out(path, top):
             raise UsageError(
                 f"{path} leads out of {named}",

@@ -20,7 +20,7 @@ from reconciler.diagnostics import Diagnostic, SourceLocation, cut, error
 from reconciler.manifests.files import leads_out
 from reconciler.manifests.manifest import Manifest
 from reconciler.manifests.placeholders import VariableValue
-from reconciler.resources.installation import STATE_FOLDER
+from reconciler.resources.installation import SECRETS, STATE_FOLDER
 from reconciler.resources.nearest import nearest
 from reconciler.resources.origin import as_localhost, parse_origin
 from reconciler.resources.ref import DEFAULT_TREE
@@ -134,7 +134,7 @@ def _service_findings(
 def _state_findings(configuration: Configuration, environment: Environment) -> Iterator[Diagnostic]:
     """Yield an error if an environment's own state leads out of the repository through a link."""
     state = f"{STATE_FOLDER}/{environment.name}"
-    paths = (state, f"{state}/{OWN_STORE}")
+    paths = (state, f"{state}/{OWN_STORE}", f"{state}/{SECRETS}")
     if not all(_Folder(configuration, path).is_inside for path in paths):
         yield error(
             "CONFIG-OUTSIDE",

@@ -18,6 +18,9 @@ SCHEMAS = ".schemas"
 STATE_FOLDER = ".reconciler"
 """Name of the folder beside manifests for stores, journals and secrets. Git ignores it."""
 
+SECRETS = "secrets"
+"""Name of the folder in there for client secrets that go nowhere else."""
+
 _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = (_PACKAGE / "schemas", _PACKAGE.parent / "schemas")
 

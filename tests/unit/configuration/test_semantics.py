@@ -96,7 +96,10 @@ def test_folders_stay_in_the_repository_and_apart(
     assert told(reading_of(tmp_path, text)) == findings
 
 
-@pytest.mark.parametrize("link", [".reconciler", ".reconciler/b", ".reconciler/b/identity.db"])
+@pytest.mark.parametrize(
+    "link",
+    [".reconciler", ".reconciler/b", ".reconciler/b/identity.db", ".reconciler/b/secrets"],
+)
 def test_the_state_of_an_environment_stays_in_the_repository(tmp_path: Path, link: str) -> None:
     """A committed link would direct the store, the journals and the secrets."""
     repository = tmp_path / "repository"
