@@ -467,7 +467,7 @@ def _words(configuration: Configuration, named: Iterable[Environment]) -> Mappin
     return {
         "@NAME@": chosen[0].name if len(chosen) == 1 else "NAME",
         "@FOLDERS@": " ".join(folders),
-        "@PLANS@": ", ".join(f"plan-{each.name}" for each in chosen),
+        "@PLANS@": ", ".join(f"plan-{each.name}, comment-{each.name}" for each in chosen),
         "@TOPS@": " ".join(tops),
         "@IS_TOP@": " or ".join(f'.path == "{each}"' for each in tops),
         "@FOLDER@": top,

@@ -182,7 +182,7 @@ def test_each_environment_has_jobs_tokens_and_paths_of_its_own(written: Path) ->
         "validate", "plan-staging", "comment-staging", "plan-production", "comment-production",
         "verdict",
     ]  # fmt: skip
-    assert plan["jobs"]["verdict"]["needs"] == ["validate", "plan-staging", "plan-production"]
+    assert plan["jobs"]["verdict"]["needs"] == list(plan["jobs"])[:-1]
     (changes,) = [step for step in plan["jobs"]["validate"]["steps"] if step.get("id") == "changes"]
     assert changes["env"]["PATHS"].startswith("manifests over/live reconciler.yaml .github/")
     apply = {name: texts[f"reconciler-apply-{name}"] for name in ("staging", "production")}

@@ -293,6 +293,24 @@ def test_a_pull_request_has_one_comment_and_a_blocked_plan_is_red(
     assert "owned" not in merged.jobs["plan"].log
 
 
+def test_the_check_is_red_where_the_comment_shows_the_plan_of_an_earlier_commit(
+    team: Team, strict: Path
+) -> None:
+    """Whoever reads the comment would approve what is not merged."""
+    team.begin(strict)
+    team.commit("idea", greet=an_action(timeout="5s"))
+    team.pull_request("idea")
+    (before,) = team.comments()
+    team.commit("idea", greet=an_action(timeout="9s"))
+    team.runner.before["comment"] = team.site.artifacts.clear  # as a job that is cut short
+
+    run = team.pull_request("idea")
+
+    assert team.comments() == [before]
+    assert (run.results["plan"], run.results["comment"]) == ("success", "failure")
+    assert run.results["verdict"] == "failure"
+
+
 def test_a_fork_is_validated_and_gets_no_secret(team: Team, written: Path) -> None:
     """Its manifests are judged by the team's own tool; nothing is planned or commented."""
     team.begin(written)
