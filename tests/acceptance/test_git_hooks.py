@@ -190,8 +190,7 @@ def test_the_hook_of_a_clone_stops_wrong_manifests_before_the_push(
     run: Run, desk: Git, tmp_path: Path
 ) -> None:
     """Finding out at the desk is better than finding out in public."""
-    install(tmp_path, desk.folder / "githooks", "pre-push")
-    desk("config", "core.hooksPath", "githooks")
+    install_as_the_hook_says(desk, tmp_path)
     write(desk.folder / "manifests" / "greet.yaml", an_action(timeuot="1s"))
     desk.commit("Greet")
 
@@ -203,6 +202,33 @@ def test_the_hook_of_a_clone_stops_wrong_manifests_before_the_push(
     write(desk.folder / "manifests" / "greet.yaml", an_action(timeout="1s"))
     desk.commit("Greet")
     assert desk("push", "-q", "origin", "main").code == 0
+
+
+def install_as_the_hook_says(desk: Git, tmp_path: Path) -> None:
+    """Commit what ``init`` writes, and run the command that the head of the hook names."""
+    shutil.copytree(tmp_path / "githooks", desk.folder / "githooks")
+    desk.commit("Hooks")
+    text = (desk.folder / "githooks" / "pre-push").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^# Install, in a clone: +(.*)$", text, re.MULTILINE)
+    assert command in (ROOT / "docs" / "git-hooks.md").read_text(encoding="utf-8")
+    subprocess.run(["sh", "-c", command], cwd=desk.folder, env=desk.environment, check=True)
+
+
+def test_a_branch_that_is_looked_at_runs_nothing_in_the_clone(desk: Git, tmp_path: Path) -> None:
+    """Whoever reviews a branch checks it out, with a token of the service at hand."""
+    install_as_the_hook_says(desk, tmp_path)
+    desk("checkout", "-qb", "idea")
+    for name in ("post-checkout", "pre-push", "reconciler.sh"):
+        hook = write(desk.folder / "githooks" / name, f"#!/bin/sh\ntouch {tmp_path}/owned\n")
+        hook.chmod(0o755)
+    desk.commit("An idea")
+
+    assert desk("checkout", "-q", "main").code == 0
+    assert desk("checkout", "-q", "idea").code == 0
+    pushed = desk("push", "-q", "origin", "idea")
+
+    assert "no service to plan against is named" in pushed.err
+    assert not (tmp_path / "owned").exists()
 
 
 @pytest.fixture
