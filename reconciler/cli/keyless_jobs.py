@@ -20,7 +20,7 @@ _GITHUB_APPLIES = '/reconciler" apply '
 _RIGHTS = "    permissions:\n"
 _RIGHT = "      id-token: write # to sign in at the service without a secret\n"
 _GITLAB_TOKEN = re.compile(r'    - export RECONCILER_TOKEN="\$RECONCILER_\w+"\n')
-_GITLAB_JOB = re.compile(r"^(?=\.?reconciler [\w ]+:$)", re.MULTILINE)
+_GITLAB_JOB = re.compile(r"^(?=\.?reconciler [\w .-]+:$)", re.MULTILINE)
 _GITLAB_WORDS = re.compile(
     r"^#   RECONCILER_(?:READ|WRITE)_TOKEN .*\n(?:^#      +.*\n)*", re.MULTILINE
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -245,6 +246,39 @@ def test_no_set_up_names_a_secret_of_the_service(
         for kind, role in (("plan", "viewer"), ("apply", "editor"))
     }
     assert {(line.split()[3], line.split("--role ")[1].split()[0]) for line in rules} == expected
+
+
+@pytest.mark.parametrize("folder", ["", "services/shop-2.0"])
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_names_with_hyphens_and_dots_change_nothing(
+    tmp_path: Path, forge: str, folder: str
+) -> None:
+    """A job that plans is a viewer's, and no other job gets a token than those that sign in."""
+    (tmp_path / ".git").mkdir()
+    write(tmp_path / ".git" / "HEAD", "ref: refs/heads/main\n")
+    services = (f"  {name}: {{service: 'https://{name}.example.com'}}" for name in ("test-1", "b"))
+    head = "apiVersion: reconciler/v1\nkind: Configuration\nenvironments:"
+    write(tmp_path / folder / "reconciler.yaml", "\n".join([head, *services]))
+    made = program(tmp_path / folder)(
+        "init", f"--{forge}", "--keyless", "--from", str(wheel())
+    )  # fmt: skip
+
+    assert made.code == 0, made.all
+    tree = "services-shop-2.0-" if folder else ""
+    expected = {
+        (f"{forge}-reconciler-{tree}{kind}-{name}", role)
+        for name in ("test-1", "b")
+        for kind, role in (("plan", "viewer"), ("apply", "editor"))
+    }
+    rules = [line for line in made.out.splitlines() if "trust add" in line]
+    assert {(line.split()[3], line.split("--role ")[1].split()[0]) for line in rules} == expected
+    if forge == "gitlab":
+        (pipeline,) = (tmp_path / ".gitlab").glob("*.yml")
+        text = re.sub(r"!reference \[(.*)\]", r"'\1'", pipeline.read_text(encoding="utf-8"))
+        jobs = {name: job for name, job in yaml.safe_load(text).items() if isinstance(job, dict)}
+        signed = {name for name, job in jobs.items() if "id_tokens" in job}
+        assert signed == {name for name, job in jobs.items() if "RECONCILER_KEYLESS" in str(job)}
+        assert {name.split()[-2] for name in signed} == {"plan", "apply", "drift"}
 
 
 @pytest.mark.parametrize("forge", ["github", "gitlab"])
