@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler import __version__
@@ -220,7 +221,7 @@ def take_approval(
     ``environment`` may be empty. ``store`` is the place of the store that is written to.
 
     Raises:
-        UsageError: the digest is none.
+        UsageError: the digest is none, or the plan file is tracked by Git and stands alone.
         LocalFileError: the plan file cannot be used.
         StalePlanError: the plan file has expired, is of another environment, or was not made for
             being applied.
@@ -232,11 +233,19 @@ def take_approval(
         )
     if not paths:
         return Approval(digest=digest), ()
+    from reconciler.cli.git import is_tracked
     from reconciler.cli.plan_files import is_plan_file, open_plan_file
 
     if not is_plan_file(paths[0]):
         return Approval(digest=digest), tuple(paths)
     file = open_plan_file(paths[0])
+    if not digest and is_tracked(Path(paths[0])):
+        raise UsageError(
+            f"the plan file {paths[0]} is a file of the repository",
+            remedy="A plan file answers the question whether to apply, and no commit may do that. "
+            "Give the digest that was reviewed as well, --digest; or keep plan files out of Git. "
+            "Nothing was written.",
+        )
     _check_use(file, int(time.time()))
     _check_environment(file.plan.scope.environment, environment)
     return Approval(file, digest, store), tuple(paths[1:])

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -384,6 +385,40 @@ def test_a_digest_is_an_approval_of_just_that(run: Run, approved: Path) -> None:
     assert events(run) == count
     assert run("apply", "--digest", digest).code == 0
     assert run("apply", "--digest", digest).code == 4
+
+
+@pytest.mark.parametrize("name", ["plan.json", "manifests/plan.yaml", "agreed"])
+def test_a_plan_file_that_a_commit_brings_is_no_approval(
+    run: Run, approved: Path, tmp_path: Path, name: str
+) -> None:
+    """A pull request could put one in the place of manifests, and answer the question itself."""
+    before = events(run)
+    approved.rename(tmp_path / "kept")
+    shutil.copy(tmp_path / "kept", write(tmp_path / name, ""))
+    for words in (["init", "--quiet"], ["add", "--force", "--", name]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+
+    refused = run("apply", name, "manifests")
+
+    assert refused.code == 1
+    assert f"the plan file {name} is a file of the repository" in refused.err
+    assert events(run) == before
+    subprocess.run(["git", "rm", "--quiet", "--cached", name], cwd=tmp_path, check=True)
+    if name.startswith("manifests"):
+        (tmp_path / name).rename(tmp_path / "elsewhere")
+        name = "elsewhere"
+    assert run("apply", name, "manifests").code == 0
+
+
+def test_a_tracked_plan_file_is_applied_by_its_digest(
+    run: Run, approved: Path, tmp_path: Path
+) -> None:
+    """The digest is what a person reviewed."""
+    digest = digest_of(run("show", "plan.json"))
+    for words in (["init", "--quiet"], ["add", "--force", "--", "plan.json"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+
+    assert run("apply", "plan.json", "--digest", digest).code == 0
 
 
 def test_a_digest_and_a_plan_file_must_both_agree(run: Run, approved: Path) -> None:
