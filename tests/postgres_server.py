@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -22,6 +23,7 @@ from reconciler.service.eventstore import postgres_schema
 from reconciler.service.eventstore.postgres import create
 from tests.shared import made_once
 
+ROOT = Path(__file__).parents[1]
 USER = "tests"
 START_SECONDS = 60
 STOP_SECONDS = 30
@@ -199,6 +201,15 @@ class PostgresServer:
         with psycopg.connect(address or self.address(), autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
+
+
+def documented_roles() -> str:
+    """Return the SQL by which the documentation makes the roles of a server and of a reader."""
+    page = (ROOT / "docs" / "postgresql.md").read_text(encoding="utf-8")
+    (granting,) = [
+        sql for sql in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "GRANT" in sql
+    ]
+    return str(granting)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

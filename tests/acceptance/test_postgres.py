@@ -15,7 +15,7 @@ from tests.acceptance.conftest import ORGANIZATION, Run, an_action, write
 from tests.acceptance.test_accept import commit
 from tests.acceptance.test_bad_stores import EACH_DAMAGE, check_rebuild
 from tests.acceptance.test_serve import port_of, serving, status_of
-from tests.postgres_server import PostgresServer, a_server, a_standby
+from tests.postgres_server import PostgresServer, a_server, a_standby, documented_roles
 from tests.raw_http import exchange, request
 from tests.running import furnish
 from tests.unit.cli.test_manifests import git
@@ -71,6 +71,33 @@ def test_every_command_does_its_job_on_a_database(
     secret = tmp_path / ".reconciler" / "secrets" / "acme.shop.web.json"
     assert json.loads(secret.read_text())
     assert secret.read_text() not in applied.all
+
+
+def test_the_reader_of_the_documentation_can_plan_and_look(run: Run, small: Path) -> None:
+    """It has no right to read tokens; every command that only looks does without."""
+    with a_server() as server:
+        owner = {"RECONCILER_SERVICE": server.address()}
+        assert run("apply", "--auto-approve", *KEY, **owner).code == 0
+        server.execute(documented_roles())
+        reader = server.address().replace("//tests@", "//reconciler_reader@")
+        here = {"RECONCILER_SERVICE": reader}
+
+        assert run("plan", "--detailed-exitcode", **here).code == UNCHANGED
+        for looking in (
+            ("drift",),
+            ("outputs",),
+            ("export",),
+            ("secret", "list"),
+            ("history", "Action", "acme/greet"),
+            ("compare", "--at", "1h"),
+            ("undo", "--last", "--out", "undo.json"),
+            ("doctor",),
+            ("store", "verify"),
+        ):
+            looked = run(*looking, **here)
+            assert looked.code == 0, looked.all
+        refused = run("store", "rebuild", **here)
+        assert (refused.code, "docs/postgresql.md" in refused.err) == (1, True)
 
 
 @EACH_DAMAGE

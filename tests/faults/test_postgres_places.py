@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from reconciler.service.eventstore.errors import (
 from reconciler.service.eventstore.postgres_schema import COLUMNS, IS_BY_CODE_POINT, TABLES
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.faults.writers import call, create
-from tests.postgres_server import PostgresServer
+from tests.postgres_server import PostgresServer, documented_roles
 
 ROOT = Path(__file__).parents[2]
 
@@ -264,11 +263,7 @@ def test_the_roles_of_the_documentation_can_do_what_it_says(
     owner = postgres.address().replace("/postgres", "/roles")
     key = tmp_path / "key"
     open_postgres(owner, seal_key_file=key, create=True).close()
-    page = (ROOT / "docs" / "postgresql.md").read_text(encoding="utf-8")
-    (granting,) = [
-        sql for sql in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "GRANT" in sql
-    ]
-    run(owner, granting)
+    run(owner, documented_roles())
 
     server = owner.replace("//tests@", "//reconciler_server@")
     with closing(open_postgres(server, seal_key_file=key)) as opened:

@@ -167,7 +167,13 @@ def writer_name(rule: TrustRow) -> str:
 
 
 def end_of_token(view: Snapshot, sha256: bytes) -> int:
-    """Return when a token ends, in microseconds since the epoch; 0 where it has no end."""
+    """Return when a token ends, in microseconds since the epoch; 0 where it has no end.
+
+    A caller without a token has an empty hash. Nothing is looked up for it: a database user that
+    may only plan has no right to read tokens.
+    """
+    if not sha256:
+        return 0
     row = view.token(sha256) or view.short_token(sha256)
     return row.expires_at if row else 0
 
