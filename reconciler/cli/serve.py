@@ -36,6 +36,7 @@ from reconciler.resources.process import collect_seldom, return_large_memory
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.port import RemoteStore
+from reconciler.service.eventstore.sqlite_files import log_of
 from reconciler.service.operations.answers import MICROSECONDS
 
 if TYPE_CHECKING:
@@ -266,5 +267,4 @@ def _size_of(service: str) -> int | None:
     if not is_file(service):
         return None
     path = store_path(service)
-    files = [path, path.with_name(path.name + "-wal")]
-    return sum(file.stat().st_size for file in files if file.exists())
+    return sum(file.stat().st_size for file in (path, log_of(path)) if file.exists())

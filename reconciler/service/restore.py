@@ -43,6 +43,8 @@ def restore(
 ) -> Path | None:
     """Put a sound backup in the place of a store; return where the store before is kept.
 
+    Where the path is a link, the file that it leads to is replaced and kept.
+
     ``approve`` gets what is lost, or None where there is no store yet, and raises where that is not
     wanted. Nothing was changed then.
 
@@ -56,7 +58,7 @@ def restore(
             f"{backup} is damaged: {findings[0]}", "Restore another backup. Nothing was changed."
         )
     approve(_lost(backup, path) if sqlite_files.is_there(path) else None)
-    return _replace(backup, path)
+    return _replace(backup, path.resolve() if path.is_symlink() else path)
 
 
 def _lost(backup: Path, path: Path) -> Lost:
@@ -152,7 +154,7 @@ def _keep(target: Path) -> Path | None:
     was_there = target.exists()
     if was_there:
         publish(target, kept)
-    log = target.with_name(target.name + sqlite_files.LOG)
+    log = sqlite_files.log_of(target)
     if log.exists():
         log.rename(kept.with_name(kept.name + sqlite_files.LOG))
     # SQLite makes the index anew.

@@ -76,7 +76,7 @@ def create(path: Path) -> None:
             the new one.
         StoreError: the folder cannot be written to, or is full.
     """
-    log = path.with_name(path.name + LOG)
+    log = log_of(path)
     if has_log(path) and not is_there(path):
         raise StoreUnusableError(
             f"{path} is missing, but its log is still there: the file was deleted or moved",
@@ -262,10 +262,18 @@ def _opened(path: Path, how: str, *, seconds: float = BUSY_SECONDS) -> sqlite3.C
     )
 
 
+def log_of(path: Path) -> Path:
+    """Return the path of the log of a store, which need not be there.
+
+    SQLite keeps it beside the file itself, not beside a link to it.
+    """
+    return Path(os.path.realpath(path) + LOG)
+
+
 def has_log(path: Path) -> bool:
     """Return whether commits lie beside the store that are not in its file yet."""
     try:
-        return path.with_name(path.name + LOG).stat().st_size > 0
+        return log_of(path).stat().st_size > 0
     except OSError:
         return False
 

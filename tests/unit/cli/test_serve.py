@@ -38,8 +38,10 @@ def test_another_text_is_refused(text: str) -> None:
 def test_only_a_store_on_this_machine_has_a_size(tmp_path: Path) -> None:
     (tmp_path / "identity.db").write_bytes(b"12345")
     (tmp_path / "identity.db-wal").write_bytes(b"67")
+    (tmp_path / "link.db").symlink_to("identity.db")
 
     assert serve._size_of(f"sqlite:{tmp_path}/identity.db") == 7
+    assert serve._size_of(f"sqlite:{tmp_path}/link.db") == 7
     assert serve._size_of("postgresql://host/name") is None
 
 

@@ -56,6 +56,24 @@ def test_a_read_only_store_can_be_backed_up_and_restored_where_there_was_none(pa
         assert verify(store) == []
 
 
+def test_a_restore_behind_a_link_replaces_the_file_and_not_the_link(path: Path) -> None:
+    """A server that names the file itself would go on with the store before."""
+    saved, link = path.with_name("saved.db"), path.with_name("link.db")
+    with closing(open_sqlite(path)) as service:
+        service.store.backup(saved)
+        Asking(service, Clock())("AddOrg", name="globex")
+    link.symlink_to(path)
+
+    kept = restore(saved, link)
+
+    assert kept is not None
+    assert kept.parent == path.parent
+    assert kept.name.startswith(f"{path.name}.replaced-")
+    assert not kept.is_symlink()
+    assert link.readlink() == path
+    assert path.read_bytes() == saved.read_bytes()
+
+
 @pytest.mark.parametrize("spoilt", [*SPOILT, "a changed script", "a forgotten event"])
 def test_a_backup_that_is_not_sound_is_not_restored(path: Path, spoilt: str) -> None:
     """The store it should replace is not touched."""

@@ -487,3 +487,35 @@ def test_a_file_that_cannot_be_looked_for_is_not_taken_for_a_missing_one(
 
     with pytest.raises(StoreUnusableError, match="cannot be opened: Permission denied"):
         is_there(tmp_path / "identity.db")
+
+
+def test_a_store_behind_a_link_is_read_with_its_log(path: Path, tmp_path: Path) -> None:
+    """SQLite keeps the log beside the file, not beside the link, which stands elsewhere."""
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    saved = tmp_path / "saved.db"
+    with closing(open_sqlite(link)) as service:
+        Asking(service, Clock())("AddOrg", name="globex")
+        with closing(SqliteReadOnlyStore(link)) as looking:
+            with looking.snapshot() as view:
+                heads = sorted(view.heads())
+            looking.backup(saved)
+        with service.store.snapshot() as view:
+            assert sorted(view.heads()) == heads
+
+    with closing(SqliteReadOnlyStore(saved)) as copy, copy.snapshot() as view:
+        assert sorted(view.heads()) == heads
+
+
+def test_a_link_whose_store_is_gone_leads_to_the_log_that_stayed(path: Path) -> None:
+    """It would be replayed into an empty store."""
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+    path.unlink()
+    path.with_name(path.name + "-wal").write_bytes(b"x")
+
+    with pytest.raises(StoreUnusableError, match="its log is still there") as caught:
+        create(link)
+
+    assert str(path.with_name(path.name + "-wal")) in caught.value.remedy
