@@ -147,12 +147,15 @@ The others are counted.
 """
 
 _IN_USER = re.compile(r"(://[^/?#@:]*):[^/?#]*@")
+# Signs without an escape: libpq takes all up to "@" for the password, unless a slash comes first.
+_OF_DATABASE = re.compile(r"(\bpostgres(?:ql)?://[^/\s@:]*):(?:[^/\s]*|[^?#\s]*)@")
 _IN_QUERY = re.compile(r"([?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
 
 
 def without_credentials(address: str) -> str:
     """Return an address with every password in it replaced by ``***``."""
-    return _IN_QUERY.sub(r"\1***", _IN_USER.sub(r"\1:***@", address))
+    hidden = _IN_USER.sub(r"\1:***@", _OF_DATABASE.sub(r"\1:***@", address))
+    return _IN_QUERY.sub(r"\1***", hidden)
 
 
 _ANY_USER = re.compile(r"://[^/?#]*@")

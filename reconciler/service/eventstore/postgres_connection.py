@@ -11,6 +11,7 @@ it is given up, and what comes is refused at once, until a later probe is answer
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from threading import Event, Lock, Thread
 from time import monotonic
@@ -34,6 +35,8 @@ LOG.addHandler(logging.NullHandler())  # a command tells the failure itself
 
 SCHEMES = ("postgresql", "postgres")
 SECRETS = frozenset({"password", "sslpassword"})  # parameters of an address
+# Written without escapes, what comes before the slash is a port to libpq, and the rest a database.
+_PASSWORD_WITH_SLASH = re.compile(r"[a-z]+://[^/?#@:]*:[^/?#@]*/[^?#]*@")
 # What an address may say otherwise. A lost peer is noticed after some 15 seconds.
 USUAL: Mapping[str, str | int] = {
     "connect_timeout": 5,
@@ -315,8 +318,14 @@ def checked_address(address: str) -> str:
     try:
         parts = urlsplit(address)
         said = {name.casefold() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
-        has_password = parts.password is not None or bool(said & SECRETS)
-    except ValueError:
+        has_password = (
+            parts.password is not None
+            or bool(said & SECRETS)
+            or _PASSWORD_WITH_SLASH.match(address) is not None
+            # Not every sign that ends the host for ``urlsplit`` ends the password for libpq.
+            or not SECRETS.isdisjoint(conninfo_to_dict(address))
+        )
+    except (ValueError, psycopg.ProgrammingError):
         raise not_an_address from None
     if has_password:
         raise StoreUnusableError(

@@ -163,6 +163,11 @@ def test_a_place_is_one_line(place: Place, text: str) -> None:
         ("sqlite:a@b:c.db", "sqlite:a@b:c.db"),
         ("https://ana:s3cret@id.example.com", "https://ana:***@id.example.com"),
         ("postgresql://ana:s3@cret@db/x", "postgresql://ana:***@db/x"),
+        ("postgresql://ana:s3#cret@db/x", "postgresql://ana:***@db/x"),
+        ("postgres://ana:s3?cret@db:5432/x", "postgres://ana:***@db:5432/x"),
+        ("postgresql://ana:s3/cret@db/x", "postgresql://ana:***@db/x"),
+        ("postgresql://db:5432/x?user=ana@server", "postgresql://db:5432/x?user=ana@server"),
+        ("https://id.example.com:8443/x@y", "https://id.example.com:8443/x@y"),
         ("postgresql://ana@db/x", "postgresql://ana@db/x"),
         (
             "postgresql://db/x?user=ana&password=s3cret&sslmode=require",

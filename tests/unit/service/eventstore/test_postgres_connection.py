@@ -22,6 +22,11 @@ from reconciler.service.eventstore.postgres_connection import (
         "postgresql://db/identity?password=secret",
         "postgresql://db/identity?sslmode=require&PASSWORD=secret",
         "postgresql://db/identity?sslpassword=secret",
+        "postgresql://me:a#secret@db/identity",
+        "postgresql://me:a?secret@db/identity",
+        "postgresql://me:a@secret@db/identity",
+        "postgresql://me:1/secret@db/identity",
+        "postgresql://:secret#@db/identity",
     ],
 )
 def test_a_password_in_an_address_is_refused_and_not_repeated(address: str) -> None:
@@ -40,6 +45,18 @@ def test_what_is_no_address_is_refused(address: str) -> None:
     """Before anybody is called."""
     with pytest.raises(StoreUnusableError):
         checked_address(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://db:5432/identity?user=me@server",
+        "postgresql://me%40server@db:5432,other:5433/a%40b",
+        "postgresql://db:5432/a%40b",
+    ],
+)
+def test_a_sign_that_can_end_a_password_may_stand_elsewhere(address: str) -> None:
+    assert checked_address(address)
 
 
 def test_an_address_is_told_without_its_parameters() -> None:
