@@ -157,6 +157,14 @@ def _lost_in_words(lost: Lost) -> Iterator[str]:
             "and the one before counts again. Run `reconciler secret rotate` for each:"
         )
         yield from (f"  {visible(ref.path)}" for ref in lost.secrets)
+    if lost.let_in_again:
+        yield "These were ended since the backup, and let callers in again. To end them once more:"
+        for group, name, _ in lost.let_in_again:
+            verb = "revoke" if group == "token" else "remove"
+            yield f"  reconciler {group} {verb} {visible(name)}"
+    if lost.shut_out:
+        yield "These were made since the backup, and no longer count:"
+        yield from (f"  {group} {visible(name)}" for group, name, _ in lost.shut_out)
 
 
 @command("store rebuild", within=store_group)

@@ -5,15 +5,18 @@ A copy takes the place of a store as a whole or not at all, and never of one in 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from reconciler.resources.files import publish, publish_over, temporary_file
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.service.domain.trust import MACHINE
 from reconciler.service.eventstore import sqlite_files
 from reconciler.service.eventstore.errors import StoreError, StoreReadOnlyError, StoreUnusableError
 from reconciler.service.eventstore.rows import ObjectRow
@@ -21,6 +24,19 @@ from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.projections.maintenance import log, verify
 from reconciler.service.projections.objects import project_of
+
+
+class Entrance(NamedTuple):
+    """What lets callers in: a token, a rule of keyless login (``trust``), or a machine.
+
+    Attributes:
+        group: The command's word for its kind.
+        key: Distinguishes it from a later one of its name.
+    """
+
+    group: str
+    name: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +47,15 @@ class Lost:
         events: How many events; None where the store that is replaced cannot be read.
         is_other: Whether the backup is one of another instance of the service.
         secrets: Applications whose client secret will be another one than now.
+        let_in_again: What was ended since the backup, and counts with it.
+        shut_out: What counts now, and is not in the backup.
     """
 
     events: int | None
     is_other: bool = False
     secrets: tuple[ResourceRef, ...] = ()
+    let_in_again: tuple[Entrance, ...] = ()
+    shut_out: tuple[Entrance, ...] = ()
 
 
 def restore(
@@ -69,10 +89,13 @@ def _lost(backup: Path, path: Path) -> Lost:
             saved.snapshot() as then,
             held.snapshot() as now,
         ):
+            entrances, before = _entrances(now), _entrances(then)
             return Lost(
                 _events_without(now, then),
                 then.meta("instance") != now.meta("instance"),
                 _other_secrets(now, then),
+                tuple(sorted(before - entrances)),
+                tuple(sorted(entrances - before)),
             )
     except (StoreError, TypeError, ValueError):  # a damaged row may hold anything
         return Lost(None)
@@ -88,6 +111,18 @@ def _events_without(now: Snapshot, then: Snapshot) -> int:
         return 0
     saved = {event.hash for event in log(then)}
     return sum(event.hash not in saved for event in log(now))
+
+
+def _entrances(view: Snapshot) -> set[Entrance]:
+    """Return what lets callers in, but for what has expired or was revoked."""
+    moment = time.time_ns() // 1000
+    tokens = [row for row in view.tokens() if not row.revoked_at]
+    found = {("token", row.name, repr(row.sha256), row.expires_at) for row in tokens}
+    found |= {
+        ("machine" if row.kind == MACHINE else "trust", row.name, row.id, row.expires_at)
+        for row in view.trusts()
+    }
+    return {Entrance(*each) for *each, ends in found if not ends or ends > moment}
 
 
 def _other_secrets(now: Snapshot, then: Snapshot) -> tuple[ResourceRef, ...]:

@@ -146,6 +146,41 @@ def test_a_restore_that_takes_nothing_back_says_so(run: Run, small: Path) -> Non
     assert "Sinks" not in restored.err
 
 
+def test_a_restore_names_who_is_let_in_again_and_who_no_longer(run: Run, small: Path) -> None:
+    """A token that leaked and was revoked counts again, which no event of the log tells."""
+    assert run("apply", "--auto-approve").code == 0
+    token = ("token", "create", "--role", "viewer", "--name")
+    rule = ("trust", "add", "--preset", "gitlab", "--role", "viewer", "--claim", "project_id=1")
+    machine = ("machine", "add", "--role", "viewer", "--key-out")
+    for name in ("leaked", "stays", "replaced"):
+        assert run(*token, name).code == 0
+    assert run(*rule, "old").code == 0
+    assert run(*machine, "m.json", "robot").code == 0
+    assert run("store", "backup", "saved.db").code == 0
+    for name in ("leaked", "replaced"):
+        assert run("token", "revoke", name).code == 0
+    for name in ("replaced", "later"):
+        assert run(*token, name).code == 0
+    assert run("trust", "remove", "old").code == 0
+    assert run("machine", "remove", "robot").code == 0
+    assert run(*rule, "new").code == 0
+
+    restored = run("store", "restore", "saved.db", "--auto-approve")
+
+    assert restored.code == 0, restored.all
+    assert restored.err.splitlines()[1:] == [
+        "These were ended since the backup, and let callers in again. To end them once more:",
+        "  reconciler machine remove robot",
+        "  reconciler token revoke leaked",
+        "  reconciler token revoke replaced",
+        "  reconciler trust remove old",
+        "These were made since the backup, and no longer count:",
+        "  token later",
+        "  token replaced",
+        "  trust new",
+    ]
+
+
 def test_a_backup_of_another_instance_is_told(run: Run, small: Path) -> None:
     """Restoring staging over production loses everything that production has."""
     assert run("apply", "--auto-approve").code == 0

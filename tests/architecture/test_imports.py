@@ -85,7 +85,7 @@ SERVICE_MAY_IMPORT = {
     "scheduling": {"operations", "domain/refusal"},
     "transport": {"scheduling", "operations", "keyless", "domain/refusal"},
     "seal": {"eventstore"},
-    "restore": {"eventstore", "projections"},
+    "restore": {"eventstore", "projections", "domain/trust"},
     "build": {"config", "seal", "domain", "eventstore", "projections", "operations", "transport"},
 }
 

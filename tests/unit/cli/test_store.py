@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from reconciler.cli import store
 from reconciler.service.eventstore.sql import Snapshot
-from reconciler.service.restore import Lost
+from reconciler.service.restore import Entrance, Lost
 from tests.builders import WEB
 
 
@@ -27,6 +27,14 @@ def test_times_are_to_the_second(microseconds: int, text: str) -> None:
         (Lost(3), ["Lost: 3 event(s)"]),
         (Lost(0, is_other=True), ["another instance", "Lost: 0 event(s)"]),
         (Lost(1, secrets=(WEB,)), ["Lost: 1 event(s)", "secret rotate", "acme/shop/storefront"]),
+        (
+            Lost(0, let_in_again=(Entrance("token", "ci", ""),)),
+            ["Lost: 0 event(s)", "ended since the backup", "  reconciler token revoke ci"],
+        ),
+        (
+            Lost(0, shut_out=(Entrance("machine", "m", ""),)),
+            ["Lost: 0 event(s)", "made since the backup", "  machine m"],
+        ),
     ],
 )
 def test_what_a_restore_loses_is_said_first(lost: Lost, words: list[str]) -> None:
