@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -185,7 +186,7 @@ def _serve_store(
             _announce(
                 log_format,
                 "This service has no token yet, so it refuses every request. Make the first one:\n"
-                f"  reconciler token create --name admin --role admin --service {visible(service)}",
+                f"  reconciler token create --name admin --role admin --service {_typed(service)}",
             )
         store, dispatcher = opened.store, opened.dispatcher
         serving = Serving(
@@ -208,6 +209,13 @@ def _serve_store(
             until=partial(on_signals, reload=partial(_reload, tls)),
         )
         run_loop(serve(serving))
+
+
+def _typed(service: str) -> str:
+    """Return the address of a store as it is typed in a shell, in any folder."""
+    if is_file(service):
+        service = f"sqlite:{store_path(service).absolute()}"
+    return shlex.quote(visible(service))
 
 
 def _has_token(opened: IdentityService) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -18,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import Run
-from tests.program import environment
+from tests.program import environment, program
 from tests.raw_http import exchange, read_response, request
 from tests.running import prepare, running_server
 from tests.warm import Copy
@@ -79,25 +80,30 @@ def status_of(port: int, verb: str, path: str, headers: Mapping[str, str] | None
 
 
 def test_a_new_store_says_how_to_begin(run: Run, tmp_path: Path) -> None:
-    """Health is answered, all else refused, until there is a token; then nothing is restarted."""
-    store = ("--service", "sqlite:new/identity.db")
+    """Health is answered, all else refused, until there is a token; then nothing is restarted.
+
+    The command does the same in the shell of another folder: there, a relative path would make
+    a new store, whose token this server refuses.
+    """
+    store = ("--service", "sqlite:new & shiny/identity.db")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
     with serving(tmp_path, *store, is_fresh=True) as (process, said):
         port = port_of(process, said)
-        words = said.read_text(encoding="utf-8")
-        command = "token create --name admin --role admin --service sqlite:new/identity.db"
-        assert f"reconciler {command}" in words
+        (command,) = re.findall(r"^  reconciler (token create .+)$", said.read_text(), re.MULTILINE)
         for path in ("/healthz", "/readyz", "/management/v1/healthz"):
             assert status_of(port, "GET", path) == 200
         for path in ("/openapi.json", "/docs", "/management/v1/orgs/me", "/nowhere"):
             assert status_of(port, "GET", path) == 401
 
-        token = run(*command.split()).out.strip()
+        token = program(elsewhere)(*shlex.split(command)).out.strip()
 
         bearer = {"authorization": f"Bearer {token}"}
         assert status_of(port, "POST", "/admin/v1/orgs/_search", bearer) == 200
         assert status_of(port, "GET", "/openapi.json") == 200
         assert status_of(port, "GET", "/docs") == 200
-        assert run("token", "revoke", "admin", "--service", "sqlite:new/identity.db").code == 0
+        assert not list(elsewhere.iterdir())
+        assert run("token", "revoke", "admin", *store).code == 0
         assert status_of(port, "POST", "/admin/v1/orgs/_search", bearer) == 401
         assert stop(process) == 0
 
