@@ -264,21 +264,23 @@ def a_standby(primary: PostgresServer) -> Iterator[PostgresServer]:
 
 def _make_empty(folder: Path) -> None:
     """Make the files of an empty database, once for all servers of a run of tests: that is slow."""
-    _give_to_somebody(folder)
+    folder.chmod(0o755)
+    give_to_somebody(folder)
     initdb = [find_binaries() / "initdb", "-D", folder / "data", "-U", USER, "--auth=trust"]
     _run([*initdb, "--encoding=UTF8", "--locale=C", "--no-sync"], folder)
 
 
 def _new_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
-    _give_to_somebody(folder)
+    folder.chmod(0o755)
+    give_to_somebody(folder)
     return folder
 
 
-def _give_to_somebody(folder: Path) -> None:
-    folder.chmod(0o755)
+def give_to_somebody(path: Path) -> None:
+    """Make the user of the server the owner of a file or folder."""
     if os.getuid() == 0:
-        shutil.chown(folder, "postgres", "postgres")
+        shutil.chown(path, "postgres", "postgres")
 
 
 def _run(command: Sequence[object], folder: Path) -> None:

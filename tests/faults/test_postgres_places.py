@@ -16,12 +16,14 @@ from reconciler.service.eventstore.errors import (
     StoreError,
     StoreMissingError,
     StoreReadOnlyError,
+    StoreUnreachableError,
     StoreUnusableError,
 )
 from reconciler.service.eventstore.postgres_schema import COLUMNS, IS_BY_CODE_POINT, TABLES
 from reconciler.service.projections.maintenance import rebuild, verify
+from tests.certificates import a_certificate
 from tests.faults.writers import call, create
-from tests.postgres_server import PostgresServer, documented_roles
+from tests.postgres_server import PostgresServer, a_server, documented_roles, give_to_somebody
 
 ROOT = Path(__file__).parents[2]
 
@@ -139,6 +141,54 @@ def test_a_database_that_cannot_hold_every_text_is_refused(postgres: PostgresSer
     )
     with pytest.raises(StoreUnusableError, match="UTF8"):
         open_postgres(postgres.address().replace("/postgres", "/latin"), create=True)
+
+
+def test_a_schema_that_cannot_be_used_is_not_taken_for_an_empty_database(
+    postgres: PostgresServer,
+) -> None:
+    """A plan would create everything, where the store is there and only hidden from its user."""
+    missing = postgres.address("missing")
+    hidden = postgres.new_address()
+    open_postgres(hidden, create=True).close()
+    postgres.execute("CREATE ROLE reconciler_stranger LOGIN")
+    stranger = hidden.replace("//tests@", "//reconciler_stranger@")
+
+    for address in (missing, stranger):
+        for opening in (
+            lambda address=address: postgres_holds_store(address),
+            lambda address=address: open_postgres(address, read_only=True),
+            lambda address=address: open_postgres(address, create=True),
+        ):
+            with pytest.raises(StoreUnusableError, match="no schema") as caught:
+                opening()
+            assert "GRANT USAGE" in caught.value.remedy
+
+
+def test_a_database_whose_certificate_is_not_trusted_is_not_told_to_be_away(
+    tmp_path: Path,
+) -> None:
+    """The advice to look at host and port would be of no help."""
+    certificate, key = a_certificate(tmp_path)
+    ask = "&sslmode=verify-full&sslrootcert="
+    with a_server() as server:
+        address = f"{server.new_address()}{ask}{certificate}"
+        with pytest.raises(StoreUnreachableError, match="speaks no TLS"):
+            open_postgres(address, create=True)
+
+        server.stop()
+        for name, file in (("server.crt", certificate), ("server.key", key)):
+            there = server.folder / "data" / name
+            there.write_bytes(file.read_bytes())
+            there.chmod(0o600)
+            give_to_somebody(there)
+        server.settings = ("ssl=on",)
+        server.start()
+
+        open_postgres(address, create=True).close()
+        with pytest.raises(StoreUnreachableError, match="is not trusted") as caught:
+            open_postgres(address.replace("cert.pem", "missing.pem"))
+
+    assert "sslrootcert" in caught.value.remedy
 
 
 def test_names_are_compared_by_code_point_whatever_the_database_does(

@@ -5,7 +5,7 @@ Neither its sentences nor SQL reach a message or a log: they may quote what a ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import psycopg
@@ -60,6 +60,21 @@ _SILENT: _Told = (
     "{place} does not answer",
     "Check that it runs and is not overloaded, and the network; then run the command again.",
 )
+_PLAIN: _Told = (
+    StoreUnreachableError,
+    "{place} speaks no TLS, which sslmode asks for",
+    "Switch on ssl in the database, or correct sslmode in the address or in PGSSLMODE.",
+)
+_UNTRUSTED: _Told = (
+    StoreUnreachableError,
+    "the certificate of {place} is not trusted",
+    "Check that it is for this host, and name its authority: sslrootcert=FILE in the address.",
+)
+_SETTINGS: _Told = (
+    StoreUnreachableError,
+    "the settings of the connection to {place} cannot be used",
+    "Check the parameters of the address, and the PG* variables of this environment.",
+)
 _STARTING: _Told = (
     StoreUnreachableError,
     "{place} is starting up or shutting down",
@@ -90,6 +105,11 @@ _SHARED: _Told = (
     "a session at {place} is shared with other clients",
     "Set the pooler to session mode; see docs/postgresql.md.",
 )
+_NO_SCHEMA: _Told = (
+    StoreUnusableError,
+    "there is no schema at {place} that this user may use",
+    "Make the schema that search_path names; if it is there, GRANT USAGE ON SCHEMA to this user.",
+)
 # By SQLSTATE; one that is not listed goes by its first three, then two characters.
 _MEANINGS: dict[str, _Told] = {
     "08": _UNREACHABLE,
@@ -110,6 +130,7 @@ _MEANINGS: dict[str, _Told] = {
         "there is no such database at {place}",
         "Make it with createdb, or name another one.",
     ),
+    "3F": _NO_SCHEMA,
     "40": _CONFLICT,
     "40003": _UNREACHABLE,  # unlike others of its class, it may have been carried out
     "42": _CHANGED,
@@ -154,6 +175,19 @@ _SENTENCES: tuple[tuple[str, _Told], ...] = (
     ("pg_hba.conf", _NOT_LET_IN),
     ("role ", _NOT_LET_IN),
     ("database ", _MEANINGS["3D"]),
+)
+# What libpq itself says where it comes to no connection; such errors never have a code.
+_SENTENCES_OF_LIBPQ: tuple[tuple[str, _Told], ...] = (
+    ("does not support ssl", _PLAIN),
+    ("root certificate", _UNTRUSTED),
+    ("certificate verify failed", _UNTRUSTED),
+    ("does not match host name", _UNTRUSTED),
+    ("private key file", _SETTINGS),
+    ("certificate file", _SETTINGS),
+    (' value: "', _SETTINGS),
+    ("for connection option", _SETTINGS),
+    ("definition of service", _SETTINGS),
+    ("service file", _SETTINGS),
 )
 
 
@@ -204,6 +238,11 @@ def awaits_standby(place: str) -> StoreError:
     return _told(_AWAITS_STANDBY, place)
 
 
+def no_schema(place: str) -> StoreError:
+    """Return the error for a user who may use no schema of the search path."""
+    return _told(_NO_SCHEMA, place)
+
+
 def lost_a_race(place: str) -> StoreError:
     """Return the error for a transaction that the database undid because of other writers."""
     return _told(_CONFLICT, place)
@@ -229,13 +268,19 @@ def _meaning(error: psycopg.Error) -> _Told:
         return _SILENT
     code = error.sqlstate or ""
     if code == REFUSED_CONNECTION:
-        said = str(error).casefold()
-        return next((made for words, made in _SENTENCES if words in said), _REFUSED)
+        return _by_words(error, _SENTENCES, _REFUSED)
     # The first two characters are the class of a code. For instance, 40P01 (a deadlock) is not
     # listed; 40P is not either, and 40 is: a conflict.
     for known in (code, code[:3], code[:2]):
         if known in _MEANINGS:
             return _MEANINGS[known]
     if not code and isinstance(error, psycopg.OperationalError):
-        return _UNREACHABLE
+        return _by_words(error, _SENTENCES_OF_LIBPQ, _UNREACHABLE)
     return _UNKNOWN
+
+
+def _by_words(
+    error: psycopg.Error, sentences: Sequence[tuple[str, _Told]], otherwise: _Told
+) -> _Told:
+    said = str(error).casefold()
+    return next((told for words, told in sentences if words in said), otherwise)

@@ -18,6 +18,7 @@ import psycopg
 from reconciler.service.eventstore import postgres_statements as statements
 from reconciler.service.eventstore.errors import StoreMissingError, StoreUnusableError
 from reconciler.service.eventstore.postgres_connection import Connection
+from reconciler.service.eventstore.postgres_errors import no_schema
 from reconciler.service.eventstore.postgres_statements import PREFIX
 from reconciler.service.eventstore.postgres_statements import TABLES as TABLES_HERE
 from reconciler.service.eventstore.tables import SCHEMA_VERSION, Words, script
@@ -75,7 +76,7 @@ def recognise(connection: Connection, place: str) -> None:
     Raises:
         StoreMissingError: it holds none.
         StoreUnusableError: it cannot hold one, or it holds another program's tables, or those
-            of a newer version.
+            of a newer version, or its schema is missing or hidden from this user.
     """
     if connection.info.parameter_status("server_encoding") != "UTF8":
         raise StoreUnusableError(
@@ -83,6 +84,8 @@ def recognise(connection: Connection, place: str) -> None:
             "Make a database with createdb --encoding=UTF8 --template=template0.",
         )
     if not _is_ours(connection, place):
+        if connection.execute(statements.USED_SCHEMA).fetchone() == (None,):
+            raise no_schema(place)
         raise StoreMissingError(
             f"there is no store at {place}",
             "Make it with `reconciler apply`, `serve` or `token create`.",

@@ -106,6 +106,7 @@ FIND_COLUMNS = (
     " WHERE c.relname = ANY(%s) AND c.relkind IN ('r', 'p') AND a.attnum > 0"
     " AND NOT a.attisdropped AND pg_catalog.pg_table_is_visible(c.oid)"
 )
+USED_SCHEMA = "SELECT current_schema()"  # NULL where the user may use none of search_path
 FIND_INDEXES = (
     "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_index i"
     " ON i.indexrelid = c.oid WHERE c.relname = ANY(%s) AND i.indisunique AND i.indisvalid"

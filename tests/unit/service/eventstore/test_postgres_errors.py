@@ -47,6 +47,7 @@ def an_error(state: str | None, words: str = "the caller's secret") -> psycopg.E
         ("26000", StoreUnusableError),
         ("28P01", StoreUnusableError),
         ("3D000", StoreUnusableError),
+        ("3F000", StoreUnusableError),
         ("40001", StoreConflictError),
         ("40P01", StoreConflictError),
         ("40003", StoreUnreachableError),
@@ -144,6 +145,35 @@ def test_a_sentence_without_a_code_decides_nothing(sentence: str) -> None:
     told = store_error("x", psycopg.OperationalError(sentence))
 
     assert type(told) is StoreUnreachableError
+
+
+@each_row(
+    ("sentence", "words"),
+    [
+        ("failed: server does not support SSL, but SSL was required", ("no TLS", "sslmode")),
+        ('root certificate file "/x" does not exist', ("not trusted", "sslrootcert")),
+        ('could not read root certificate file "x": no certificate', ("not trusted", "sslroot")),
+        ("failed: SSL error: certificate verify failed", ("not trusted", "sslrootcert")),
+        ('server certificate for "a" does not match host name "b"', ("not trusted", "host")),
+        ('could not load private key file "k": key values mismatch', ("settings", "PG*")),
+        ('connection is bad: invalid sslmode value: "bogus"', ("settings", "PG*")),
+        ('invalid integer value "x" for connection option "port"', ("settings", "PG*")),
+        ('definition of service "x" not found', ("settings", "PG*")),
+        ('service file "/x" not found', ("settings", "PG*")),
+        ("SSL error: unexpected eof while reading", ("cannot be reached", "host and port")),
+        ("SSL connection has been closed unexpectedly", ("cannot be reached", "host and port")),
+    ],
+)
+def test_what_libpq_itself_refuses_is_told_by_its_words(
+    sentence: str, words: tuple[str, str]
+) -> None:
+    """The database runs, and its host and port are right. Nothing that it quotes is shown."""
+    told = store_error("x", psycopg.OperationalError(sentence))
+
+    assert type(told) is StoreUnreachableError
+    assert words[0] in told.problem
+    assert words[1] in told.remedy
+    assert "/x" not in told.problem + told.remedy
 
 
 @pytest.mark.parametrize(
