@@ -210,12 +210,8 @@ class EventStore(Protocol):
 
 
 @runtime_checkable
-class RemoteStore(Protocol):
-    """A store that is waited for, because it is elsewhere."""
-
-    def abandon(self) -> None:
-        """Let what waits for the store fail, and what comes after it. It is thread-safe."""
-        ...
+class ServedStore(Protocol):
+    """A store whose place may be one that takes no writes."""
 
     def require_writable(self) -> None:
         """Check that the place takes writes, and is not a standby.
@@ -225,4 +221,13 @@ class RemoteStore(Protocol):
             StoreBusyError: its commits have waited for a synchronous standby for too long.
             StoreError: it does not answer.
         """
+        ...
+
+
+@runtime_checkable
+class RemoteStore(ServedStore, Protocol):
+    """A store that is waited for, because it is elsewhere."""
+
+    def abandon(self) -> None:
+        """Let what waits for the store fail, and what comes after it. It is thread-safe."""
         ...

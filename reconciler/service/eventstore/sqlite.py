@@ -80,6 +80,8 @@ class SqliteEventStore(_OpenStore):
             StoreError: the file is no sound store, or cannot be used.
         """
         files.recognise(path)
+        # SQLite opens a file that may not be written to read it alone, and says so at a write.
+        self._is_writable = os.access(path, os.W_OK)
         super().__init__(path, files.connect(path))
         self._now = now
         self._writers = writers
@@ -172,6 +174,20 @@ class SqliteEventStore(_OpenStore):
             reader.close()
             raise
         return reader
+
+    def require_writable(self) -> None:
+        """Check that the file may be written, and could be when it was opened.
+
+        Raises:
+            StoreReadOnlyError: it may not, or could not, such as on a disk mounted to be read.
+            StoreMovedError: the path names another file.
+        """
+        self._watched.check()
+        if not (self._is_writable and os.access(self._path, os.W_OK)):
+            raise StoreReadOnlyError(
+                f"{self._path} cannot be written to",
+                "Make the file and its folder writable for this user, then restart the server.",
+            )
 
     def bind(self, name: str, value: str) -> None:
         """Keep a fact about the store, in the place of one of its name.

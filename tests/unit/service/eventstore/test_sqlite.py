@@ -139,11 +139,24 @@ def test_views_look_now_and_then_and_each_time_once_something_is_wrong(
 ) -> None:
     """A view acknowledges nothing: what was there a moment ago is shown a moment longer."""
     monkeypatch.setattr(sqlite, "VIEWED_FOR", 1e12)  # longer than any machine has run
-    assert service.dispatcher.is_ready()  # there is a reader from now on
+    ask = Asking(service, Clock())
+    ask("ListOrgs")  # there is a reader from now on
     rename(path)
-    assert service.dispatcher.is_ready()
+    ask("ListOrgs")
     with pytest.raises(StoreMovedError), service.store.transaction():
         pass
+    with pytest.raises(StoreMovedError):
+        ask("ListOrgs")
+
+
+def test_readiness_looks_each_time(
+    path: Path, service: IdentityService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was taken away is not told to be one that may not be written."""
+    monkeypatch.setattr(sqlite, "VIEWED_FOR", 1e12)
+    assert service.dispatcher.is_ready()
+    rename(path)
+
     assert not service.dispatcher.is_ready()
 
 
@@ -240,3 +253,23 @@ def test_the_log_of_the_operator_says_it_once_and_that_it_is_over(
     path.with_name("moved.db").rename(path)
     assert service.dispatcher.is_ready()
     assert [record.getMessage() for record in caplog.records][1:] == ["the store can be used again"]
+
+
+def test_a_server_whose_file_may_not_be_written_is_not_ready(
+    path: Path, service: IdentityService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers reads, as over a database that was made read only."""
+    assert service.dispatcher.is_ready()
+    read_only = {str(path)}
+    allowed = os.access
+    monkeypatch.setattr(
+        os, "access", lambda file, mode: str(file) not in read_only and allowed(file, mode)
+    )
+
+    assert not service.dispatcher.is_ready()
+    assert Asking(service, Clock())("ListOrgs")["result"]
+    with closing(open_sqlite(path, now=Clock())) as opened_meanwhile:
+        read_only.clear()
+        assert service.dispatcher.is_ready()
+        # SQLite has opened the file to read it, and goes on so.
+        assert not opened_meanwhile.dispatcher.is_ready()
