@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import closing
 
 import pytest
 
+from reconciler.service.eventstore import postgres as postgres_module
 from reconciler.service.eventstore import postgres_connection
+from reconciler.service.eventstore.errors import StoreUnreachableError
 from reconciler.service.eventstore.postgres import Connections
 from reconciler.service.eventstore.postgres_connection import Availability, SilentError, connect
+from reconciler.service.eventstore.postgres_statements import reading
 from tests.postgres_server import PostgresServer
 
 
@@ -46,6 +50,22 @@ def test_a_statement_that_hears_nothing_for_too_long_is_given_up(
         connection.execute("SELECT pg_sleep(20)")
 
     assert connection.closed
+
+
+def test_a_user_that_is_not_let_in_any_more_is_told_so(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as after its password was changed: host and port are right, and the database runs."""
+    monkeypatch.setattr(postgres_module, "WAIT_SECONDS", 0.0)
+    postgres.execute("CREATE ROLE reconciler_left NOLOGIN")
+    address = postgres.address().replace("//tests@", "//reconciler_left@")
+
+    with (
+        closing(Connections(address)) as connections,
+        pytest.raises(StoreUnreachableError, match="not let this user in"),
+        connections.begun(reading),
+    ):
+        pass
 
 
 def test_the_database_looks_for_a_peer_that_is_gone(postgres: PostgresServer) -> None:

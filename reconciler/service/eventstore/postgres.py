@@ -28,6 +28,7 @@ from reconciler.service.eventstore.errors import (
     StoreMissingError,
     StoreReadOnlyError,
     StoreUnreachableError,
+    StoreUnusableError,
 )
 from reconciler.service.eventstore.postgres_connection import (
     QUIET_SECONDS,
@@ -151,9 +152,26 @@ class Connections:
                 return pool.getconn(timeout=QUIET_SECONDS)
             except (PoolTimeout, PoolClosed) as error:
                 self._availability.require()
-                if isinstance(error, PoolClosed) or monotonic() > deadline:
+                if isinstance(error, PoolClosed):
+                    raise
+                if monotonic() > deadline:
+                    self._require_admission()
                     raise
                 self._availability.request_probe()
+
+    def _require_admission(self) -> None:
+        """Check that the database takes a connection: the pool does not say why it has none.
+
+        Raises:
+            StoreUnreachableError: it does not, whatever the reason. Calls that wait together fail
+                together, and are not tried one by one.
+            StoreBusyError: all its connections are in use.
+        """
+        try:
+            with store_errors(self.place):
+                connect(self._conninfo).close()
+        except StoreUnusableError as failure:
+            raise StoreUnreachableError(failure.problem, failure.remedy) from failure
 
     def _new_pool(self) -> Pool:
         return ConnectionPool(
