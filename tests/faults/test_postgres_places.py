@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,7 +25,14 @@ from reconciler.service.eventstore.postgres_schema import COLUMNS, IS_BY_CODE_PO
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.certificates import a_certificate
 from tests.faults.writers import call, create
-from tests.postgres_server import PostgresServer, a_server, documented_roles, give_to_somebody
+from tests.postgres_server import (
+    USER,
+    PostgresServer,
+    a_server,
+    documented_roles,
+    find_binaries,
+    give_to_somebody,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -303,6 +312,23 @@ def test_rebuilding_mends_objects(address: str, service: IdentityService) -> Non
 
     assert rebuild(service.store) == 2
     assert verify(service.store) == []
+
+
+def test_the_database_of_the_documentation_holds_a_store(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Who may log in may not make tables yet: since PostgreSQL 15 the owner alone may."""
+    page = (ROOT / "docs" / "postgresql.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^(createuser|createdb) (.+)$", page, re.MULTILINE)
+    assert [name for name, _ in commands] == ["createuser", "createdb"]
+    for name, said in commands:
+        words = [word for word in shlex.split(said) if word != "--pwprompt"]
+        where = ["--host=127.0.0.1", f"--port={postgres.port}", f"--username={USER}"]
+        subprocess.run([find_binaries() / name, *where, *words], check=True)
+    address = f"postgresql://identity@127.0.0.1:{postgres.port}/identity"
+
+    with closing(open_postgres(address, seal_key_file=tmp_path / "key", create=True)) as opened:
+        opened.call(call("AddOrg", name="acme"))
 
 
 def test_the_roles_of_the_documentation_can_do_what_it_says(
