@@ -84,7 +84,8 @@ def serve_command(
         _warn_of_plain(place, log_format)
     try:  # to listen comes before anything is made or opened
         tls = Certificate(tls_cert, tls_key) if tls_cert and tls_key else None
-        calls, metrics = bind(*place), bind(*metrics_place) if metrics_place else None
+        calls = bind(*place)
+        metrics = bind(*metrics_place, "--metrics-listen") if metrics_place else None
         name = _origin(origin)
         exchange = partial(_exchange, name, allow_issuer) if name else None
         _serve_store(connection, calls, metrics, tls, exchange, log_format)

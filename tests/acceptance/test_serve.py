@@ -253,14 +253,16 @@ def test_the_warning_of_plain_text_is_a_record_where_records_are_json(run: Run) 
     assert json.loads(first)["message"].startswith("SERVE-PLAIN: calls to 192.0.2.1:1 are not")
 
 
-def test_an_address_in_use_is_told_in_words(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("flag", ["--listen", "--metrics-listen"])
+def test_an_address_in_use_is_told_in_words(run: Run, tmp_path: Path, flag: str) -> None:
     """Two servers on one address is the most usual mistake of all."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        ran = run("serve", "--listen", f"127.0.0.1:{port}")
+        ran = run("serve", "--listen", "127.0.0.1:0", flag, f"127.0.0.1:{port}")
 
     assert ran.code == 1
-    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in ran.err
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use\n" in ran.err
+    assert f"Choose another address with {flag} HOST:PORT" in ran.err
     assert not list(tmp_path.rglob("*.db"))
 
 

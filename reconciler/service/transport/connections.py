@@ -188,8 +188,8 @@ class ListenError(Exception):
         self.remedy = remedy
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 takes a free one.
+def bind(host: str, port: int, flag: str = "--listen") -> socket.socket:
+    """Return a socket that listens; port 0 takes a free one. ``flag`` named the address.
 
     Raises:
         ListenError: the address is in use, or not one of this machine.
@@ -199,9 +199,10 @@ def bind(host: str, port: int) -> socket.socket:
         listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError, UnicodeError) as failure:
         reason = getattr(failure, "strerror", None) or "no such address"
+        reason, _, _ = reason.partition(" (while attempting")  # which repeats the address
         raise ListenError(
             f"cannot listen on {host}:{port}: {reason}",
-            "Choose another address with --listen HOST:PORT; port 0 takes a free one.",
+            f"Choose another address with {flag} HOST:PORT; port 0 takes a free one.",
         ) from failure
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
     return listening
