@@ -195,7 +195,8 @@ class FolderSink(ABC):
         content = self.with_ref(target, now.ref)
         if content is not None:
             self._folder.replace(target, content)
-        return (_moved(old, now, target), *self._folder.notes_on(now, target, names))
+        moved = _moved(old, now, target, is_same=own is None, removed=bool(own and others))
+        return (moved, *self._folder.notes_on(now, target, names))
 
     def _remove(self, application: Application, search: _Search) -> tuple[Diagnostic, ...]:
         """Remove every file of a client id.
@@ -216,11 +217,20 @@ class FolderSink(ABC):
         return tuple(_removed(application, path) for path in paths)
 
 
-def _moved(old: Application, now: Application, target: Path) -> Diagnostic:
+def _moved(
+    old: Application, now: Application, target: Path, *, is_same: bool, removed: bool
+) -> Diagnostic:
+    """Return the finding on a file that has the new name.
+
+    A file that was under that name already may hold a newer secret, because a run can rename an
+    application and replace its secret. It is called the same only where the file was renamed.
+    """
+    same = "the same and is " if is_same else ""
+    rest = ", and the file with the old one was removed" if removed else ""
     return warning(
         "SECRET-MOVED",
         "the secret of a renamed application has a new place",
-        f"{old.ref} is now {now.ref.path}; its client secret is the same and is in {target}. "
+        f"{old.ref} is now {now.ref.path}; its client secret is {same}in {target}{rest}. "
         "Change what reads the old file.",
         ref=now.ref,
     )

@@ -28,11 +28,18 @@ from tests.unit.apply.secret_files import (
     secrets_in,
 )
 
+MOVED = "OidcApplication acme/shop/storefront is now acme/shop/portal; its client secret is"
+
 
 def codes(followed: Sequence[tuple[Diagnostic, ...] | LocalFileError]) -> list[str]:
     """Return the codes of all findings; no error may be among them."""
     assert not [one for one in followed if isinstance(one, LocalFileError)], followed
     return [note.code for one in followed if not isinstance(one, LocalFileError) for note in one]
+
+
+def remedies(followed: Sequence[tuple[Diagnostic, ...] | LocalFileError]) -> list[str]:
+    """Return what all findings say to do."""
+    return [note.remedy for one in followed if not isinstance(one, LocalFileError) for note in one]
 
 
 # Another file is under the name.
@@ -127,9 +134,27 @@ def test_a_newer_secret_under_the_new_name_stays(folder: Path) -> None:
     sink = FileSink(folder)
     delivered(sink, delivery(value="old"), delivery(PORTAL, "7", "new"))
 
-    sink.follow([Move(WEB, PORTAL, "7")])
+    followed = sink.follow([Move(WEB, PORTAL, "7")])
 
     assert secrets_in(folder) == {"acme.shop.portal.json": ("7", "new", "portal")}
+    (remedy,) = remedies(followed)
+    assert remedy == (
+        f"{MOVED} in {folder / 'acme.shop.portal.json'}, and the file with the old one was "
+        "removed. Change what reads the old file."
+    )
+
+
+def test_a_secret_is_called_the_same_only_where_its_own_file_moved(folder: Path) -> None:
+    """A run that renames and replaces the secret delivers the new one under the new name."""
+    sink = FileSink(folder)
+    delivered(sink, delivery())
+
+    moved = sink.follow([Move(WEB, PORTAL, "7")])
+    again = sink.follow([Move(WEB, PORTAL, "7")])
+
+    at = folder / "acme.shop.portal.json"
+    assert remedies(moved) == [f"{MOVED} the same and is in {at}. Change what reads the old file."]
+    assert remedies(again) == [f"{MOVED} in {at}. Change what reads the old file."]
 
 
 def test_a_rename_that_was_cut_short_is_found_and_ended(sink: Sink, folder: Path) -> None:
