@@ -166,6 +166,28 @@ def test_a_push_is_applied_as_a_whole_and_recorded(loop: Loop) -> None:
     assert loop.events() == count
 
 
+def test_the_log_tells_what_became_of_each_object(embedded: Loop) -> None:
+    """An update and a delete are not called made; of a secret it says which one moved and where."""
+    web = json.loads(an_application("web"))
+    embedded.push({"manifests/web.yaml": json.dumps(web), "manifests/log.yaml": an_action("log")})
+    made = embedded.once("apply", "--secrets-to", "file:secrets")
+    web["metadata"] |= {"name": "shop-web", "id": embedded.held("web")["id"]}
+    embedded.push({"manifests/web.yaml": json.dumps(web), "manifests/log.yaml": None})
+
+    done = embedded.once("apply", "--secrets-to", "file:secrets", "--prune")
+
+    assert made.code == 0, made.all
+    assert "OidcApplication acme/shop/web created" in made.err
+    assert done.code == 0, done.all
+    assert "OidcApplication acme/shop/shop-web updated" in done.err
+    assert "Action acme/log deleted" in done.err
+    assert " made" not in done.err
+    assert (
+        "SECRET-MOVED: the secret of a renamed application has a new place. OidcApplication "
+        "acme/shop/web is now acme/shop/shop-web"
+    ) in done.err
+
+
 def test_a_commit_without_changes_is_recorded(loop: Loop) -> None:
     """Also one that only removes a manifest: nothing is deleted without --prune."""
     assert loop.once("apply").code == 0

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from reconciler.apply.changes import ApplyReport, Progress
+from reconciler.apply.changes import ApplyReport, Progress, Status
 from reconciler.apply.executor import Executor
 from reconciler.apply.sink import SecretSink
 from reconciler.cli.clients import prove_seal_key, why_a_sink
@@ -18,7 +18,8 @@ from reconciler.continuous.decision import Hold, Why
 from reconciler.loop import carry_out
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Change, Plan, ref_of
+from reconciler.plan.model import Change, Plan, ref_of, word
+from reconciler.report.apply_report import DONE
 from reconciler.report.visible import visible
 from reconciler.service_client.port import ServiceClient
 from reconciler.state import DesiredState, ObservedState
@@ -36,13 +37,15 @@ class _Watch:
         """Do nothing: what is done is logged at its end."""
 
     def progress(self, progress: Progress) -> None:
-        """Log a change that was made, or why it was not."""
+        """Log what became of a change, or why it failed."""
         outcome = progress.latest
         ref, error = visible(str(ref_of(outcome.change))), outcome.error
         if error is not None:
             LOG.warning("%s failed: %s. %s", ref, visible(error.problem), visible(error.remedy))
+        elif outcome.status is Status.MADE:
+            LOG.info("%s %s", ref, DONE[word(outcome.change)])
         else:
-            LOG.info("%s %s", ref, outcome.status)
+            LOG.info("%s %s", ref, outcome.status.replace("_", " "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,7 @@ class Writer:
             required = self.require_secrets
             report = carry_out(plan, observed, desired, service, executor, require_secrets=required)
             for note in report.notes:
-                LOG.warning("%s: %s", note.code, visible(note.summary))
+                summary, remedy = visible(note.summary), visible(note.remedy)
+                LOG.warning("%s: %s. %s", note.code, summary, remedy)
             executor.was_told()
         return report
