@@ -113,6 +113,7 @@ def missing_references(
     refs += [held.ref for held in kept]
     known = {ref.key: ref for ref in refs if ref.kind in _NAMED}
     doomed = {held.ref.key: held for held in deleted}
+    renamed = {held.ref.key: resource.ref for resource, held in pairs if held is not None}
     near: NearNames | None = None
     for resource in referring:
         for ref, path in references(resource.ref, resource.spec):
@@ -121,6 +122,8 @@ def missing_references(
             place = resource.source.place(*path)
             if ref.key in doomed:
                 yield _in_use(resource, doomed[ref.key], place)
+            elif ref.key in renamed:
+                yield _renamed(resource, ref, renamed[ref.key], place)
             else:
                 near = near or NearNames((key[:2], each.name) for key, each in known.items())
                 yield _not_held(resource, ref, place, near.name_for(ref.name, ref.key[:2]))
@@ -133,6 +136,19 @@ def _in_use(referring: Resource, named: ObservedObject, place: SourceLocation) -
         f"{other.one} would be deleted that {row.one} {row.verb}",
         f"No manifest declares {named.ref}, so this run would delete it. Declare the {other.noun}, "
         f"or take its name out of {referring.ref}.",
+        place,
+        referring.ref,
+    )
+
+
+def _renamed(
+    referring: Resource, named: ResourceRef, now: ResourceRef, place: SourceLocation
+) -> Diagnostic:
+    """Return an error for the name that an object has now and not after the plan."""
+    return error(
+        "REF-NOT-HELD",
+        f"{named} would be renamed to {now.name}",
+        f"Write its new name here as well: {now.name}.",
         place,
         referring.ref,
     )
@@ -154,7 +170,10 @@ def _not_held(
 def those_that_lose(
     kept: Sequence[ObservedObject], deleted: Sequence[ObservedObject]
 ) -> Iterator[Diagnostic]:
-    """Yield a warning for each object that is declared nowhere and names one to be deleted."""
+    """Yield a warning for each object that this run does not declare and names one to be deleted.
+
+    A manifest of another tree may declare it.
+    """
     doomed = {held.ref.key for held in deleted if held.ref.kind in _NAMED}
     if not doomed:
         return
@@ -163,10 +182,11 @@ def those_that_lose(
         if lost:
             row = KINDS[held.ref.kind]
             plural = KINDS[REFERRED[held.ref.kind]].plural
+            owned = f"which tree {held.owner} owns and " if held.owner else ""
             yield warning(
                 "PLAN-ACTION-IN-USE",
                 f"{row.one} loses {plural} that would be deleted",
-                f"No manifest declares {held.ref}, which {row.verb} "
+                f"This run reads no manifest of {held.ref}, {owned}which {row.verb} "
                 f"{', '.join(dict.fromkeys(lost))}: the service takes deleted {plural} out of it. "
                 f"Declare the {plural} to keep them.",
                 ref=held.ref,

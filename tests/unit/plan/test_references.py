@@ -216,9 +216,12 @@ def test_an_action_that_is_held_needs_no_manifest() -> None:
 def test_the_former_name_of_a_renamed_action_is_not_held() -> None:
     welcome = declared(a_ref(Kind.ACTION, "welcome"), an_action(), pinned_id="7")
 
-    code, *_ = refused([flow("greet"), welcome], [held(GREET, object_id="7")])
+    code, text, _ = refused([flow("greet"), welcome], [held(GREET, object_id="7")])
 
     assert code == "REF-NOT-HELD"
+    assert text == (
+        "Action acme/greet would be renamed to welcome. Write its new name here as well: welcome."
+    )
 
 
 def test_an_action_of_a_declared_flow_is_not_pruned() -> None:
@@ -243,8 +246,8 @@ def test_a_flow_that_no_manifest_declares_loses_pruned_actions() -> None:
         warning(
             "PLAN-ACTION-IN-USE",
             "a flow loses actions that would be deleted",
-            f"No manifest declares {ref}, which runs greet: the service takes deleted actions out "
-            "of it. Declare the actions to keep them.",
+            f"This run reads no manifest of {ref}, which tree other owns and which runs greet: the "
+            "service takes deleted actions out of it. Declare the actions to keep them.",
             ref=ref,
         )
         for ref in (TOKEN, FIRST)
