@@ -112,7 +112,7 @@ def _allowed_for_nothing(
 
 
 def second_objects(
-    changes: Sequence[Change], kept: Sequence[ObservedObject], tree: str
+    changes: Sequence[Change], kept: Sequence[ObservedObject], scope: Scope
 ) -> Iterator[Diagnostic]:
     """Yield creates beside an object that stays, is declared nowhere, and has the same content.
 
@@ -121,7 +121,7 @@ def second_objects(
     """
     places: dict[tuple[Kind, ResourceRef | None], HeldAlike] = {}
     for held in sorted(kept, key=lambda each: (each.ref.key, each.id)):
-        if KINDS[held.ref.kind].renamable and not other_owner(held, tree):
+        if KINDS[held.ref.kind].renamable and not other_owner(held, scope.tree):
             places.setdefault((held.ref.kind, owner_of(held.ref.key)), HeldAlike()).add(held)
     for change in changes if places else ():
         if not isinstance(change, Create):
@@ -130,10 +130,15 @@ def second_objects(
         beside = places.get((resource.ref.kind, owner_of(resource.ref.key)))
         twin = beside.take(resource) if beside is not None else None
         if twin is not None:
-            yield _second_object(resource, twin)
+            yield _second_object(resource, twin, scope.environment)
 
 
-def _second_object(resource: Resource, twin: ObservedObject) -> Diagnostic:
+def _second_object(resource: Resource, twin: ObservedObject, environment: str) -> Diagnostic:
+    where = "its manifest"
+    if environment:
+        where = (
+            f"the overlay of environment {environment}, because each environment has ids of its own"
+        )
     has_clients = KINDS[twin.ref.kind].secrets is not None
     return warning(
         "PLAN-SECOND-OBJECT",
@@ -141,7 +146,7 @@ def _second_object(resource: Resource, twin: ObservedObject) -> Diagnostic:
         f"The service holds {twin.ref} with the same content, and no manifest declares it. "
         f"{resource.ref} will be a second object with a new "
         f"{'client id' if has_clients else 'id'}. To rename the one that is held instead, "
-        f'write in its manifest: metadata.id: "{twin.id}"',
+        f'write in {where}: metadata.id: "{twin.id}"',
         resource.source.place("metadata", "name"),
         resource.ref,
     )

@@ -41,9 +41,12 @@ class Matching:
     findings: Sequence[Diagnostic]
 
 
-def match(desired: DesiredState, observed: ObservedState) -> Matching:
-    """Pair declared resources with held objects; no object is in two pairs."""
-    pinned, findings = _match_pinned(desired, observed)
+def match(desired: DesiredState, observed: ObservedState, environment: str = "") -> Matching:
+    """Pair declared resources with held objects; no object is in two pairs.
+
+    Findings on ids name the environment, because each environment has ids of its own.
+    """
+    pinned, findings = _match_pinned(desired, observed, environment)
     taken = {held.id for held in pinned.values()}
     pairs: list[Pair] = []
     for key, resource in desired.resources.items():
@@ -91,7 +94,7 @@ def taken_names(matching: Matching, kept: Sequence[ObservedObject]) -> list[Diag
 
 
 def _match_pinned(
-    desired: DesiredState, observed: ObservedState
+    desired: DesiredState, observed: ObservedState, environment: str
 ) -> tuple[Mapping[ResourceRef, ObservedObject], list[Diagnostic]]:
     pins = {key: resource for key, resource in desired.resources.items() if resource.pinned_id}
     by_id = {held.id: held for held in observed.everything} if pins else {}
@@ -102,7 +105,7 @@ def _match_pinned(
         if held is not None and _same_owner(key, held.ref.key):
             found[key] = held
         else:
-            findings.append(_wrong_pin(resource, held))
+            findings.append(_wrong_pin(resource, held, environment))
     return found, findings
 
 
@@ -112,15 +115,22 @@ def _same_owner(declared: ResourceRef, held: ResourceRef) -> bool:
     return declared[:3] == held[:3]
 
 
-def _wrong_pin(resource: Resource, held: ObservedObject | None) -> Diagnostic:
+def _wrong_pin(resource: Resource, held: ObservedObject | None, environment: str) -> Diagnostic:
     place = resource.source.place("metadata", "id")
     if held is None:
+        service = "The service"
+        remedy = "Take the id from the service, or leave metadata.id out to make a new object."
+        if environment:
+            service += f" of environment {environment}"
+            remedy = (
+                "Each environment has ids of its own: write that of this one into its overlay, or "
+                "as a variable. Leave metadata.id out only to make a new object."
+            )
         return error(
             "PLAN-ID-NOT-HELD",
             "metadata.id names no object of this organization",
-            f"The service holds nothing under id {resource.pinned_id} in "
-            f"{resource.ref.organization}. Take the id from the service, or leave metadata.id "
-            "out to make a new object.",
+            f"{service} holds nothing under id {resource.pinned_id} in "
+            f"{resource.ref.organization}. {remedy}",
             place,
             resource.ref,
         )

@@ -72,7 +72,7 @@ def build_plan(
     """
     scope = scope or Scope()
     allowed = allowed or Allowances()
-    matching = match(desired, observed)
+    matching = match(desired, observed, scope.environment)
     _refuse([*_unmet(desired, observed), *matching.findings])
     rotated = to_rotate(matching.pairs, scope)
     found = [_change(*pair, scope, observed.generation, rotated) for pair in matching.pairs]
@@ -99,7 +99,7 @@ def build_plan(
         warnings=(
             *advice(ordered, desired, observed, scope, allowed.lockouts),
             *ownership_notes(ordered, matching.pairs, scope),
-            *second_objects(ordered, kept, scope.tree),
+            *second_objects(ordered, kept, scope),
             *those_that_lose(kept, deleted),
             *lost_secrets(owed),
             *kept_notes(ordered, "PLAN-LIST-KEPT"),

@@ -251,7 +251,9 @@ def test_a_second_object_of_the_same_content_is_told_at_its_name(kind: Kind, new
         Create(declared(other)),
     ]
 
-    (told,) = second_objects(changes, [held(first, object_id="7")], "default")
+    kept = [held(first, object_id="7")]
+    (told,) = second_objects(changes, kept, Scope())
+    (there,) = second_objects(changes, kept, Scope(environment="staging"))
 
     assert told == warning(
         "PLAN-SECOND-OBJECT",
@@ -261,6 +263,10 @@ def test_a_second_object_of_the_same_content_is_told_at_its_name(kind: Kind, new
         'in its manifest: metadata.id: "7"',
         SourceLocation("shop.yaml", 6, 3),
         second,
+    )
+    assert there.remedy.endswith(
+        "To rename the one that is held instead, write in the overlay of environment staging, "
+        'because each environment has ids of its own: metadata.id: "7"'
     )
 
 

@@ -231,6 +231,20 @@ def test_a_manifest_that_contradicts_what_is_held_is_told_where_and_what_to_writ
     ]
 
 
+def test_an_id_of_another_environment_is_told_where_it_belongs() -> None:
+    """Without the id, the environment would get a second object, with a new client id."""
+    resource = declared(WEB, pinned_id="7", source=SOURCE)
+
+    (told,) = match(desired(*OWNERS, resource), observed(*HOUSE), "production").findings
+
+    assert told.code == "PLAN-ID-NOT-HELD"
+    assert told.remedy == (
+        "The service of environment production holds nothing under id 7 in acme. Each environment "
+        "has ids of its own: write that of this one into its overlay, or as a variable. Leave "
+        "metadata.id out only to make a new object."
+    )
+
+
 @pytest.mark.parametrize("is_held", [True, False], ids=["held", "declared"])
 def test_an_owner_that_is_misspelt_is_told_with_the_one_that_is_meant(*, is_held: bool) -> None:
     """Whether that one is held or declared."""
