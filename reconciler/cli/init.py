@@ -24,6 +24,7 @@ from reconciler.cli.ci_policies import policies_of, with_policies
 from reconciler.cli.configured import environment_named
 from reconciler.cli.options import command
 from reconciler.cli.own_wheel import install_files
+from reconciler.cli.parameter_types import complete_folders
 from reconciler.configuration.model import Configuration, Environment
 from reconciler.errors import InvalidConfigurationError, LocalFileError, UsageError, cannot_write
 from reconciler.manifests.files import CONFIGURATION_FILE
@@ -57,7 +58,7 @@ TOOL = "reconciler"
 
 
 @command("init", example="--environments --github")
-@click.argument("directory", default="manifests", metavar="[DIR]")
+@click.argument("directory", default="manifests", metavar="[DIR]", shell_complete=complete_folders)
 def init_command(
     directory: str,
     github: bool,

@@ -18,7 +18,13 @@ from reconciler.cli.manifests import read_desired
 from reconciler.cli.moments import Log, log_of, sequences_at
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import draw, show_warnings
-from reconciler.cli.parameter_types import CLIENT, At, declared_refs, ref_named
+from reconciler.cli.parameter_types import (
+    CLIENT,
+    At,
+    complete_refs_or_files,
+    declared_refs,
+    ref_named,
+)
 from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import warning
 from reconciler.errors import ObjectNotFoundError, UsageError
@@ -191,7 +197,7 @@ def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
     formats=(*DRIFT,),
     need=Need.ONE,
 )
-@paths_argument
+@click.argument("paths", nargs=-1, metavar="[PATHS]...", shell_complete=complete_refs_or_files)
 def drift_command(
     paths: tuple[str, ...],
     connection: Connection,

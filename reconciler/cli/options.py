@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from reconciler.cli.configured import Need, checked_service, configure, configured
 from reconciler.cli.connection import Connection
+from reconciler.cli.parameter_types import complete_files, complete_folders
 from reconciler.cli.policies import policy_folders
 from reconciler.cli.process import choose, chosen
 from reconciler.cli.settings import GROUPS, Setting, variable, warn_of_misspelt
@@ -157,6 +158,7 @@ def _option(setting: Setting, heading: str, formats: Sequence[str]) -> Option:
         type=click.Choice(words) if is_choice else setting.type,
         is_flag=is_switch,
         metavar=metavar or None,
+        shell_complete=_completion_of(metavar),
         **({} if setting.required else {"default": default}),
         show_default=bool(default),
         multiple=setting.multiple,
@@ -167,6 +169,13 @@ def _option(setting: Setting, heading: str, formats: Sequence[str]) -> Option:
         callback=_CALLBACKS.get(setting.value),
         expose_value=setting.value not in _OF_THE_PROCESS,
     )
+
+
+def _completion_of(metavar: str) -> Callable[..., Any] | None:
+    """Return what completes a value; None for its type."""
+    if "FILE" in metavar or "PATH" in metavar:
+        return complete_files
+    return complete_folders if metavar == "DIR" else None
 
 
 class Command(click.Command):
@@ -287,7 +296,9 @@ def command(
     return decorated
 
 
-paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
+paths_argument = click.argument(
+    "paths", nargs=-1, metavar="[PATHS]...", shell_complete=complete_files
+)
 
 
 class Settled(NamedTuple):

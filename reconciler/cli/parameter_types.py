@@ -93,6 +93,28 @@ def declared_environments(
     return []
 
 
+def complete_files(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Let the shell complete files, as it does for programs without a completion of their own."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_folders(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Let the shell complete folders."""
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def complete_refs_or_files(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the refs of the manifests that begin so; without any, the shell completes files."""
+    found = [CompletionItem(text) for text in declared_refs(None, incomplete)] if incomplete else []
+    return found or complete_files(context, parameter, incomplete)
+
+
 class _OfRefs(click.ParamType[T]):
     """An argument or flag that names objects of the manifests.
 

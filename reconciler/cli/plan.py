@@ -33,7 +33,7 @@ from reconciler.cli.output import (
     time_in_words,
     timed,
 )
-from reconciler.cli.parameter_types import At, declared_environments
+from reconciler.cli.parameter_types import At, complete_files, declared_environments
 from reconciler.cli.policies import PolicyFolders, judging
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, of_all, warning
@@ -174,7 +174,7 @@ def exit_code(plan: Plan) -> ExitCode:
 
 
 @command("show", example="plan.json", formats=FORMATS, form=plan_form_of)
-@click.argument("file", metavar="PLANFILE")
+@click.argument("file", metavar="PLANFILE", shell_complete=complete_files)
 def show_command(file: str, form: PlanForm) -> None:
     """Show a saved plan as it was made. Neither manifests nor service are read."""
     from reconciler.cli.plan_files import open_plan_file

@@ -11,6 +11,7 @@ from reconciler.cli.ci_policies import DEFAULT_FOLDER
 from reconciler.cli.configured import Configured, configured
 from reconciler.cli.options import command, group
 from reconciler.cli.output import draw, not_quiet
+from reconciler.cli.parameter_types import complete_folders
 from reconciler.cli.process import ExitCode
 from reconciler.configuration.policies import read_policies
 from reconciler.diagnostics import Diagnostic, by_place, error, warning
@@ -70,7 +71,7 @@ policy_group = group("policy", "Work with policies: rules of your own over plans
 
 
 @command("policy test", example="policies", formats=(*_FORMS,), within=policy_group)
-@click.argument("dirs", nargs=-1, metavar="[DIR]...")
+@click.argument("dirs", nargs=-1, metavar="[DIR]...", shell_complete=complete_folders)
 def test_command(dirs: tuple[str, ...], form: str) -> int:
     """Judge the examples of policies: those that pass, and those that fail.
 

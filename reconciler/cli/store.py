@@ -20,6 +20,7 @@ from reconciler.cli.connection import Connection, is_database, store_path
 from reconciler.cli.embedded import open_service, store_errors
 from reconciler.cli.options import command, group
 from reconciler.cli.output import print_done, print_json, stdout_style
+from reconciler.cli.parameter_types import complete_files
 from reconciler.cli.process import ExitCode, lost_output
 from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.report.visible import visible
@@ -58,7 +59,7 @@ def verify_command(service: str, form: str) -> int:
 
 
 @command("store backup", example="identity-backup.db", within=store_group)
-@click.argument("target", metavar="FILE")
+@click.argument("target", metavar="FILE", shell_complete=complete_files)
 def backup_command(service: str, target: str, *, damaged: bool) -> None:
     """Copy the store into a new FILE, also while it is in use.
 
@@ -101,7 +102,7 @@ def _show_damage(findings: Sequence[str]) -> None:
 
 
 @command("store restore", example="identity-backup.db", within=store_group)
-@click.argument("backup", metavar="FILE")
+@click.argument("backup", metavar="FILE", shell_complete=complete_files)
 def restore_command(service: str, backup: str, *, auto_approve: bool) -> None:
     """Replace the store by a backup, if the backup is sound.
 

@@ -12,6 +12,11 @@ from tests.acceptance.test_environments import a_configuration
 
 def offered(run: Run, line: str) -> list[str]:
     """Return what is offered for the last word of a line."""
+    return [text for _, text in answered(run, line)]
+
+
+def answered(run: Run, line: str) -> list[tuple[str, str]]:
+    """Return the answer to a shell: what each line is, and its text."""
     words = line.split(" ")
     ran = run(
         _RECONCILER_COMPLETE="bash_complete",
@@ -19,7 +24,8 @@ def offered(run: Run, line: str) -> list[str]:
         COMP_CWORD=str(len(words) - 1),
     )
     assert (ran.code, ran.err) == (0, "")
-    return [text.partition(",")[2] for text in ran.out.splitlines() if text]
+    lines = [text.partition(",") for text in ran.out.splitlines() if text]
+    return [(what, text) for what, _, text in lines]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +58,34 @@ def test_kinds_fields_codes_and_refs_are_completed(
     write(small / "broken.yaml", "a: [")
 
     assert offered(run, line) == texts
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("reconciler validate mani", "file"),
+        ("reconciler plan --env staging mani", "file"),
+        ("reconciler apply plan.j", "file"),
+        ("reconciler show plan.j", "file"),
+        ("reconciler drift mani", "file"),
+        ("reconciler store restore back", "file"),
+        ("reconciler plan --out plan.j", "file"),
+        ("reconciler plan --token-file tok", "file"),
+        ("reconciler plan --other-tree tea", "file"),
+        ("reconciler export --out mani", "dir"),
+        ("reconciler plan --policies poli", "dir"),
+        ("reconciler policy test poli", "dir"),
+        ("reconciler init mani", "dir"),
+    ],
+)
+def test_files_and_folders_are_left_to_the_shell(run: Run, line: str, what: str) -> None:
+    """A shell that has a completion of a program offers no files unless it is told to."""
+    assert answered(run, line) == [(what, line.rpartition(" ")[2])]
+
+
+def test_drift_is_offered_objects_as_well(run: Run, small: Path) -> None:
+    """Beside PATHS, what is accepted is named by its ref."""
+    assert offered(run, "reconciler drift --accept Action/") == ["Action/acme/greet"]
 
 
 def test_without_manifests_nothing_is_offered_and_nothing_fails(run: Run) -> None:
