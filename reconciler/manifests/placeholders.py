@@ -62,7 +62,7 @@ class Layers:
     @property
     def variables_alone(self) -> Layers:
         """Return the same for manifests that are not of the tree: no overlay is laid over them."""
-        return replace(self, overlay="", other_overlays=self.overlays, root="")
+        return replace(self, overlay="", other_overlays=self.overlays)
 
 
 NO_LAYERS = Layers()

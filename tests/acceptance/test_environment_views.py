@@ -189,6 +189,18 @@ def test_a_rendered_environment_plans_the_same(run: Run, two: Path, tmp_path: Pa
     assert told["digest"] == planned["digest"]
 
 
+def test_manifests_that_are_not_of_the_tree_say_nothing_of_its_variables(
+    run: Run, two: Path
+) -> None:
+    """They use none, and the tree does: a variable that was removed for them would be missing."""
+    run("render", "--env", "staging", "--out", str(two / "rendered"))
+
+    told = run("validate", "rendered")
+
+    assert (told.code, told.err) == (0, ""), told.all
+    assert told.out == "Valid: 7 manifests are right in environments staging, production.\n"
+
+
 def test_the_variables_of_environments_are_explained_with_their_origins(
     run: Run, two: Path
 ) -> None:
