@@ -135,6 +135,10 @@ class OutputError(ReconcilerError):
     """Output could not be written to stdout."""
 
 
+class NotDeliveredError(ReconcilerError):
+    """A client secret was replaced, and the new one is not in the sink."""
+
+
 class LockHeldError(ReconcilerError):
     """Another run is applying to an organization of this run."""
 

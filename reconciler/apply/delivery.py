@@ -30,7 +30,9 @@ from reconciler.apply.sink import (
 from reconciler.diagnostics import Diagnostic, error, warning
 from reconciler.errors import (
     REFUSED,
+    LocalFileError,
     LockHeldError,
+    NotDeliveredError,
     PreconditionFailedError,
     ReconcilerError,
     ServiceError,
@@ -246,7 +248,8 @@ def rotate(
 
     Raises:
         UsageError: the application has no client secret.
-        LocalFileError: the sink or the journal failed; the intent stays open.
+        LocalFileError: the sink or the journal failed before the secret was replaced.
+        NotDeliveredError: the secret was replaced, and the sink did not take the new one.
         LockHeldError: another run took the lock before the delivery; the secret is owed.
         ServiceError: the service refused.
     """
@@ -272,6 +275,8 @@ def rotate(
         )
     delivery = Delivery(held.ref, result.client_id, result.client_secret)
     (kept,) = deliver_held(sink, [delivery], service, never)
+    if isinstance(kept, LocalFileError):
+        raise _not_delivered(held, kept, custody=custody)
     if isinstance(kept, ReconcilerError):
         raise kept
     crashpoint("C10")
@@ -280,6 +285,18 @@ def rotate(
     # A secret that an earlier run may have lost is of no use any more.
     journal.end([intent.key for intent in journal.open_intents if _is_replaced(intent, held)])
     return replace(kept, notes=(*kept.notes, *notes))
+
+
+def _not_delivered(
+    held: ObservedObject, failure: LocalFileError, *, custody: bool
+) -> NotDeliveredError:
+    owed = "The new one is owed: `reconciler secret deliver` delivers it as well."
+    gone = "This service keeps no secret: once the sink works, run the command again for another."
+    return NotDeliveredError(
+        f"the client secret of {held.ref} was replaced, and the new one is not in the sink: "
+        f"{failure.problem}",
+        remedy=f"The old one has ended. {f'{failure.remedy} {owed}' if custody else gone}",
+    )
 
 
 def _is_replaced(intent: Intent, held: ObservedObject) -> bool:

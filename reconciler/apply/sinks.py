@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 KINDS = "file:DIR, 'age:DIR?recipient=age1...', exec:COMMAND or exec-batch:COMMAND"
 MOST_AT_ONCE = 64
+_DELIVERS = (
+    "it delivers the secret if the service kept it, and otherwise says how to make a new one"
+)
 
 
 def open_sink(address: str, environment: Mapping[str, str]) -> SecretSink:
@@ -161,14 +164,14 @@ class ExecSink:
     def _not_taken(self, delivery: Delivery, how: str) -> LocalFileError:
         return LocalFileError(
             f"{self._command.name} did not take the secret of {delivery.ref} ({how})",
-            remedy="Fix the command and run apply again: the secret is kept until then.",
+            remedy=f"Fix the command and run apply again: {_DELIVERS}.",
         )
 
     def _not_given(self, delivery: Delivery) -> LocalFileError:
         name = self._command.name
         return NotGivenError(
             f"the secret of {delivery.ref} was not given to {name}: the run was interrupted",
-            remedy="Run apply again: the secret is kept until then.",
+            remedy=f"Run apply again: {_DELIVERS}.",
         )
 
 

@@ -250,6 +250,7 @@ _CODES: tuple[tuple[type[errors.ReconcilerError], ExitCode], ...] = (
     (errors.BlockedPlanError, ExitCode.BLOCKED),
     (errors.StalePlanError, ExitCode.STALE),
     (errors.PreconditionFailedError, ExitCode.STALE),
+    (errors.NotDeliveredError, ExitCode.PARTLY),
     (errors.LockHeldError, ExitCode.LOCKED),
     (errors.AccessDeniedError, ExitCode.DENIED),
 )

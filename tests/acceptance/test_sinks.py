@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import Run, an_application, write
+from tests.acceptance.zitadel import ServeZitadel
 from tests.program import started
 from tests.running import Server, running_server
 from tests.sinks import (
@@ -423,6 +424,45 @@ def test_two_runs_at_once_share_a_folder(small: Path, tmp_path: Path) -> None:
     assert hashes(sink.read()) == wanted
     assert len(files_of(tmp_path)) == len(wanted), "and nothing else is in the folder"
     assert sum(text.count("SECRET-KEPT-BESIDE") for text in said) == 2 * 7
+
+
+def test_a_rotation_that_the_sink_does_not_take_has_replaced_the_secret(
+    run: Run, small: Path
+) -> None:
+    """A job must not take it for a command that did nothing."""
+    sink = a_file_sink(small.parent)
+    run("apply", "--auto-approve", "--secrets-to", sink.address)
+    before = counted(store_of(small))
+
+    rotated = run(
+        "secret", "rotate", "acme/shop/web", "--auto-approve", "--secrets-to", "exec:false"
+    )
+    delivered = run("secret", "deliver", "--secrets-to", sink.address)
+
+    assert rotated.code == 5, rotated.all
+    assert counted(store_of(small)) != before
+    assert "was replaced, and the new one is not in the sink" in rotated.err
+    assert "The old one has ended" in rotated.err
+    assert "reconciler secret deliver" in rotated.err
+    assert delivered.code == 0, delivered.all
+    assert hashes(sink.read()) == counted(store_of(small))
+
+
+def test_a_zitadel_keeps_no_secret_that_a_command_did_not_take(
+    run: Run, small: Path, a_zitadel: ServeZitadel
+) -> None:
+    """So it is not said that the secret is kept."""
+    with a_zitadel() as (_, known):
+        made = run("apply", "--auto-approve", "--secrets-to", "exec:false", **known)
+        rotated = run(
+            *("secret", "rotate", "acme/shop/web", "--auto-approve", "--secrets-to", "exec:false"),
+            **known,
+        )
+
+    assert made.code == 5, made.all
+    assert "delivers the secret if the service kept it, and otherwise says how to make" in made.all
+    assert rotated.code == 5, rotated.all
+    assert "This service keeps no secret" in rotated.err
 
 
 def test_a_rotated_secret_is_kept_beside_the_one_of_another(run: Run, small: Path) -> None:

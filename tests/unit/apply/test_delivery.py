@@ -24,6 +24,7 @@ from reconciler.apply.sink import Application, never
 from reconciler.errors import (
     LocalFileError,
     LockHeldError,
+    NotDeliveredError,
     ReconcilerError,
     ServiceError,
     UsageError,
@@ -187,20 +188,23 @@ def test_a_rotated_secret_is_delivered_and_its_intent_ended(
 
 
 @pytest.mark.parametrize(
-    ("where", "failure", "opened"),
-    [("keep", LocalFileError("full", remedy="r"), 1), ("send", lost(), 1)],
+    ("where", "failure", "told"),
+    [
+        ("keep", LocalFileError("full", remedy="r"), NotDeliveredError),
+        ("send", lost(), ServiceError),
+    ],
 )
 def test_a_rotation_that_was_cut_short_stays_open(
-    journal: Journal, where: str, failure: ReconcilerError, opened: int
+    journal: Journal, where: str, failure: ReconcilerError, told: type[ReconcilerError]
 ) -> None:
     service, sink = owing(), FakeSink()
     service.trouble = sink.trouble = raising(where, failure)
 
     with journal:
-        with pytest.raises(type(failure)):
+        with pytest.raises(told):
             rotate(service.objects[id_of(WEB)], service, journal, sink, {}, custody=False)
 
-        assert len(journal.open_intents) == opened
+        assert len(journal.open_intents) == 1
 
 
 def test_a_rotation_that_was_cut_short_is_owed_by_a_service_with_custody(journal: Journal) -> None:
@@ -209,10 +213,18 @@ def test_a_rotation_that_was_cut_short_is_owed_by_a_service_with_custody(journal
     sink.trouble = raising("keep", LocalFileError("full", remedy="r"))
 
     with journal:
-        with pytest.raises(LocalFileError):
+        with pytest.raises(NotDeliveredError) as caught:
             rotate(service.objects[id_of(WEB)], service, journal, sink, {}, custody=True)
 
         assert journal.open_intents == ()
+    assert caught.value.problem == (
+        "the client secret of OidcApplication acme/shop/storefront was replaced, and the new one "
+        "is not in the sink: full"
+    )
+    assert caught.value.remedy == (
+        "The old one has ended. r The new one is owed: `reconciler secret deliver` delivers it as "
+        "well."
+    )
     assert id_of(WEB) in service.owed
 
 
