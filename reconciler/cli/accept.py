@@ -244,7 +244,7 @@ def _work(found: Sequence[Accepted], look: _Look, request: Request, chosen: Conf
     acceptance = Acceptance(chosen.layers, [*manifests.values()])
     patches = _patches(request, chosen) if request.into else {}
     work = Work()
-    for each in _valid(_without_renames(found, work), manifests, work):
+    for each in _valid(_without_renames(found, look, work), manifests, work):
         key = each.resource.ref.key
         patched = bool(request.into) and not acceptance.is_of_overlay(manifests[key].file)
         edits = _in_overlay if patched else _in_place
@@ -267,22 +267,34 @@ def _patches(request: Request, chosen: Configured) -> Mapping[ResourceRef, Manif
     return {ref.key: each for each in patches if (ref := declared_ref(each.document))}
 
 
-def _without_renames(found: Sequence[Accepted], work: Work) -> Iterator[Accepted]:
-    """Yield what is accepted but for new names, which are refused."""
+def _without_renames(found: Sequence[Accepted], look: _Look, work: Work) -> Iterator[Accepted]:
+    """Yield what is accepted but for new names, which are refused.
+
+    Until a manifest has the id of the renamed object, it is of none that is held: then all is
+    refused that is accepted of it.
+    """
+    drifted = ((each.ref.key, field) for each in look.drift.objects for field in each.fields)
+    names = {key: field.after for key, field in drifted if field.name == NAME}
     for each in found:
         fields = {name: held for name, held in each.fields.items() if name != NAME}
-        if len(fields) < len(each.fields):
-            name, manifest = str(each.fields[NAME]), _manifest(each.resource)
+        key = each.resource.ref.key
+        name = each.fields.get(NAME, names.get(key))
+        is_pinned = bool(each.resource.pinned_id)
+        is_of_none = key in names and not is_pinned and key not in look.observed.objects
+        if NAME in each.fields or is_of_none:
+            manifest = _manifest(each.resource)
             work.refused.append(
                 error(
                     "ACCEPT-RENAME",
-                    f"the service holds it under another name: {cut(name)}",
+                    f"the service holds it under another name: {cut(str(name))}",
                     "Write that name into metadata.name, and the id of the object, which drift "
                     "shows, into metadata.id. Or take the change back with apply.",
                     manifest.place("metadata", "name"),
                     each.resource.ref,
                 )
             )
+            if is_of_none:
+                continue
         if fields or each.removed:
             yield each._replace(fields=fields)
 

@@ -35,7 +35,13 @@ from reconciler.plan.model import (
 from reconciler.plan.selection import Selection
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
+from reconciler.state import (
+    ObjectEvent,
+    ObservedObject,
+    ObservedState,
+    Removal,
+    completed,
+)
 
 Histories = Mapping[str, Sequence[ObjectEvent]]
 
@@ -228,7 +234,12 @@ def _drifted(
     gone: tuple[Mapping[ResourceRef, ObservedObject], Mapping[ResourceRef, Removal]],
 ) -> DriftedObject | None:
     if isinstance(change, Create):
-        return _gone(change, *gone)
+        renamed, removed = gone
+        key = change.resource.ref.key
+        if key not in renamed:
+            return _removed(change, removed.get(key))
+        held = renamed[key]
+        change = Update(completed(change.resource, held), held)  # as if it were pinned by its id
     if not isinstance(change, Update):
         return None
     cause = cause_of(change, tree)
@@ -266,20 +277,12 @@ def _turned(
     return tuple(fields), declared
 
 
-def _gone(
-    change: Create,
-    renamed: Mapping[ResourceRef, ObservedObject],
-    removed: Mapping[ResourceRef, Removal],
-) -> DriftedObject | None:
-    """Return how an object that is declared and not held went away, if it ever was there."""
-    ref = change.resource.ref
-    held, removal = renamed.get(ref.key), removed.get(ref.key)
-    if held is not None:
-        fields = (FieldChange(NAME, ref.name, held.ref.name),)
-        return DriftedObject(ref, held.id, last_change(held), fields)
+def _removed(change: Create, removal: Removal | None) -> DriftedObject | None:
+    """Return how an object that is declared and not held was removed, if it ever was there."""
     if removal is None:
         return None
-    return DriftedObject(ref, removal.id, event_as_cause(removal.event), removed=True)
+    cause = event_as_cause(removal.event)
+    return DriftedObject(change.resource.ref, removal.id, cause, removed=True)
 
 
 def _never_applied(plan: Plan, observed: ObservedState) -> list[ObservedObject]:

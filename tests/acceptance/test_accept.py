@@ -403,6 +403,27 @@ def test_a_new_name_is_refused(applied: Place) -> None:
     assert "metadata.id" in said
 
 
+def test_what_changed_with_a_new_name_is_accepted_once_it_is_written(applied: Place) -> None:
+    """A manifest of the old name would make another object of what the renamed one holds."""
+    manifest = applied.manifests / "greet.yaml"
+    held = applied.direct.objects()["greet"]
+    changed = {**held["spec"], "timeout": "5s"}
+    applied.direct("UpdateAction", id=held["id"], name="greeting", **changed)
+
+    drifted = applied.run("drift").out
+    refused(applied, "ACCEPT-RENAME")
+    refused(applied, "ACCEPT-RENAME", "Action/acme/greet.timeout")
+    renamed = json.loads(manifest.read_text())
+    renamed["metadata"] |= {"name": "greeting", "id": held["id"]}
+    write(manifest, json.dumps(renamed))
+    commit(applied.folder)
+    done = accept(applied)
+
+    assert 'timeout: "20s" -> "5s"' in drifted
+    assert done.code == 0, done.all
+    assert applied.run("plan", "--detailed-exitcode").code == 0
+
+
 def test_an_object_that_is_declared_twice_is_refused(applied: Place) -> None:
     """Nobody could tell which of the two to write."""
     applied.direct.change("greet", timeout="5s")

@@ -174,6 +174,20 @@ def test_what_was_renamed_on_the_service_is_one_drift_and_not_unmanaged() -> Non
     assert drift == Drift((DriftedObject(GREET, "7", ANA, fields),))
 
 
+def test_a_new_name_hides_no_other_change() -> None:
+    """The script of a renamed action is compared with the one that was applied, as any."""
+    script = "function hello(ctx, api) {}"
+    hello = a_ref(Kind.ACTION, "hello")
+    renamed = held(hello, an_action(script=script), object_id="7", **BY_ANA)
+
+    (found,) = drift_of([declared(GREET)], [renamed], {"7": [applied()]}).objects
+
+    assert [(each.name, each.after) for each in found.fields] == [
+        ("metadata.name", "hello"),
+        ("script", script),
+    ]
+
+
 @pytest.mark.parametrize(
     ("more", "history"),
     [
