@@ -47,34 +47,26 @@ class Connection(Protocol):
         is_shared: Whether it has other requests at the same time: HTTP/2.
     """
 
-    address: str = ""
-    is_shared: bool = False
+    address: str
+    is_shared: bool
 
     def has_left(self) -> bool:
         """Return whether the caller has gone away."""
-        return False
+        ...
 
     def drop(self) -> None:
         """End the request, and over HTTP/1.1 its connection: its answer is not taken."""
+        ...
 
     def judged(self, *, is_known: bool) -> None:
         """Note whether the request has a valid token."""
-
-
-class _NoConnection(Connection):
-    """The connection of a request that comes over none, such as one of a test."""
-
-    def drop(self) -> None:
-        pass
-
-    def judged(self, *, is_known: bool) -> None:
-        pass
+        ...
 
 
 def connection_of(scope: Scope) -> Connection:
     """Return the connection of a request."""
-    found: Connection | None = scope.get("extensions", {}).get(CONNECTION)
-    return found or _NoConnection()
+    connection: Connection = scope["extensions"][CONNECTION]
+    return connection
 
 
 @dataclass

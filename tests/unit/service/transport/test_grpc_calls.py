@@ -19,6 +19,7 @@ from reconciler.service.transport.protobuf import METHODS, message_class
 from tests.grpc_here import CHECK, LIST_ACTIONS, Door, Metadata, a_channel, bearer, never, none
 from tests.grpc_here import refused as refused_by_server
 from tests.rows import each_row
+from tests.unit.service.transport.asgi import connected
 from tests.wires import frame
 
 PATIENT = Limits(http2_known=2, http2_known_of_one=1, http2_open=1, body_seconds=2.0)
@@ -189,7 +190,7 @@ def asked(
             "path": path,
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         }
-        await Door(Limits()).app(scope, receive, send)
+        await connected(Door(Limits()).app)(scope, receive, send)
 
     asyncio.run(main())
     return Answer(sent, is_web=headers.get("content-type", "").startswith("application/grpc-web"))

@@ -25,8 +25,7 @@ from reconciler.service.transport.grpc_messages import (
     MessageBody,
     frame,
 )
-from reconciler.service.transport.http_messages import CONNECTION
-from reconciler.service.transport.intake import Body, CallerLeftError, Intake, connection_of
+from reconciler.service.transport.intake import Body, CallerLeftError, Intake
 from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import (
     JSON_FACTOR,
@@ -314,17 +313,6 @@ def test_only_so_many_forms_are_taken_in_of_one_address_and_of_all(*, is_shared:
         assert await asked(b"x", "1") == b"x"
 
     asyncio.run(main())
-
-
-def test_a_request_over_no_connection_has_one_that_says_nothing() -> None:
-    """Such as one of a test."""
-    line = Line()
-    found = connection_of({"extensions": {CONNECTION: line}})
-    none = connection_of({})
-    none.judged(is_known=True)
-
-    assert found is line
-    assert (none.is_shared, none.has_left()) == (False, False)
 
 
 PIECE = 16 * KIB

@@ -17,6 +17,7 @@ from reconciler.service.transport.pages import PATHS, Pages, build_app
 from reconciler.service.transport.ui import Ui
 from tests.examples import NAMES_ALONE
 from tests.rows import each_row
+from tests.unit.service.transport.asgi import connected
 
 
 def asked(
@@ -42,7 +43,7 @@ def asked(
         rest = JsonHttp(answer, observer, Intake(answer, Limits()))
         pages = Pages(observer, ready, may_call)
         app = build_app(rest, pages, Ui(answer, observer, NAMES_ALONE), grpc)
-        transport = httpx.ASGITransport(app)
+        transport = httpx.ASGITransport(connected(app))
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
             return await client.request(verb, path)
 
@@ -145,6 +146,6 @@ def test_grpc_is_answered_at_its_services_and_over_http_2_by_its_type(
     rest = JsonHttp(answer, observer, Intake(answer, Limits()))
     pages = Pages(observer, yes, yes)
     built = build_app(rest, pages, Ui(answer, observer, NAMES_ALONE), grpc)
-    asyncio.run(_call(built, scope, send))
+    asyncio.run(_call(connected(built), scope, send))
 
     assert (answered or ["page"]) == [app]

@@ -15,6 +15,7 @@ from reconciler.service.operations.texts import Encoded
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.ui import PAGE, WAITING_OF_ONE, Ui
 from tests.examples import NAMES_ALONE
+from tests.unit.service.transport.asgi import connected
 
 HEAD = {"name": "acme", "sequence": "1", "owed": "0", "pauses": [], "applied": []}
 
@@ -42,7 +43,7 @@ class _Service:
 
 def client_of(answer: Any, drawing: Any = NAMES_ALONE) -> httpx.AsyncClient:
     basic = b64encode(b"ana:token").decode()
-    transport = httpx.ASGITransport(Ui(answer, Observer(), drawing))
+    transport = httpx.ASGITransport(connected(Ui(answer, Observer(), drawing)))
     headers = {"authorization": f"Basic {basic}", "x-forwarded-for": "1.2.3.4"}
     return httpx.AsyncClient(transport=transport, base_url="http://x", headers=headers)
 
