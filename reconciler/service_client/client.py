@@ -43,7 +43,6 @@ from reconciler.service_client.wire import (
     Wire,
     WireRefusal,
     error_id,
-    no_custody,
     service_error,
 )
 from reconciler.state import OwedSecret
@@ -158,15 +157,10 @@ class OperationsClient(OperationsReader):
     def claim(
         self, owed: Sequence[OwedSecret], context: Context
     ) -> Sequence[Written | ServiceError]:
-        self.instance()
-        if not self._keeps_secrets:
-            raise no_custody()
         return self._custody.claim(owed, context, self._leases.by_folded_name())
 
     def acknowledge(self, delivered: Collection[Written]) -> None:
-        self.instance()
-        if self._keeps_secrets:
-            self._custody.acknowledge(delivered, self._leases.by_folded_name())
+        self._custody.acknowledge(delivered, self._leases.by_folded_name())
 
     def _carried_out(self, asked: Sequence[tuple[Order, Call]]) -> Sequence[Written | ServiceError]:
         """Send one call of each order, and look up those whose result is not known."""

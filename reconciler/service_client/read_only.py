@@ -86,10 +86,6 @@ class OperationsReader:
             self._info = info
         return str(self._info["instance"])
 
-    @property
-    def _keeps_secrets(self) -> bool:
-        return self._info.get("custody") is True
-
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return all that is held in these organizations: list calls only, one per page."""
         instance, named = self.instance(), {fold(name) for name in organizations}
@@ -111,7 +107,7 @@ class OperationsReader:
             objects,
             tuple(incomplete),
             elsewhere={text_of(found, "name"): texts_of(found, "trees") for found in others},
-            custody=self._keeps_secrets,
+            custody=True,
             owed=owed,
             owed_left={text_of(found, "name"): owed_by_tree(found) for found in others},
             unseen=not_among(objects, organizations) if is_limited else (),
@@ -175,8 +171,6 @@ class OperationsReader:
         Applications that the list shows to keep no secret are not asked: most keep none, and to
         ask each would double the requests of a run.
         """
-        if not self._keeps_secrets:
-            return ()
         without = {id_of(found) for found in seen.values() if found.get("custody") is False}
         asked = [owner for owner in owners if owner not in without]
         return self._custody.listed(asked, objects.values())
@@ -204,7 +198,7 @@ class OperationsReader:
     def removals(self, organization_id: str) -> Sequence[Removal]:
         organization, names = self._names(organization_id)
         found = []
-        for page in self._pages("ListRemovals", {"organizationId": organization_id}, "cursor"):
+        for page in self._pages("ListRemovals", {"organizationId": organization_id}):
             for removed in objects_of(page, "removals"):
                 project = names.get(text_of(removed, "projectId"), "")
                 kind = KIND_NAMED.get(text_of(removed, "kind"))
@@ -215,11 +209,11 @@ class OperationsReader:
         return found
 
     def heads(self) -> Heads:
-        return heads_in(self._pages("ListHeads", {}, "cursor"))
+        return heads_in(self._pages("ListHeads", {}))
 
     def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
         fields = {"organizationId": organization_id, "cursor": str(after)}
-        return [*changes_in(self._pages("ListChanges", fields, "cursor"))]
+        return [*changes_in(self._pages("ListChanges", fields))]
 
     def _names(self, organization_id: str) -> tuple[str, Mapping[str, str]]:
         """Return the name of an organization, and those of its projects by id."""
@@ -244,9 +238,9 @@ class OperationsReader:
                 return found
         raise unsound(organization or "?", "its pages do not end")
 
-    def _pages(self, operation: str, fields: JsonObject, cursor: str) -> Iterator[JsonObject]:
+    def _pages(self, operation: str, fields: JsonObject) -> Iterator[JsonObject]:
         calls = {"": Call(operation, fields)}
-        return (page for _, page in cursor_pages(self._answers_to, calls, cursor))
+        return (page for _, page in cursor_pages(self._answers_to, calls, "cursor"))
 
     def _answer_to(self, call: Call) -> JsonObject:
         (answer,) = self._answers_to([call])

@@ -23,7 +23,6 @@ from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder
 from reconciler.service_client.read_only import OperationsReader
 from reconciler.service_client.wire import Answer, WireRefusal
 from reconciler.service_client.zitadel.client import ZitadelClient
-from reconciler.state import OwedSecret
 from tests.builders import GREET, WEB, a_ref, an_action, an_application, declared, held
 from tests.rows import each_row
 from tests.unit.service_client.fake_wire import CONTEXT, HERE, FakeWire, done, operations_of
@@ -129,16 +128,6 @@ def test_nothing_to_write_is_nothing_sent() -> None:
 
     assert OperationsClient(wire, HERE).write([], CONTEXT) == []
     assert wire.sent == []
-
-
-def test_a_service_without_custody_is_not_asked() -> None:
-    """A service of another make would refuse; delivery goes on without it."""
-    wire = FakeWire(GetServiceInfo=Answer({"instance": "i-1"}))
-    client = OperationsClient(wire, HERE)
-
-    client.acknowledge([Written("3", 41)])
-    with pytest.raises(ServiceError, match="keeps no client secrets"):
-        client.claim([OwedSecret(WEB, "3", "c", 41, "", "", "", "")], {})
 
 
 # Batches.

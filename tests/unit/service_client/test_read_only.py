@@ -127,6 +127,9 @@ def trees_listed(object_id: str = "1", name: str = "Acme", **more: Any) -> dict[
     return {"id": object_id, "name": name, **told, **more}
 
 
+NOTHING_OWED = Answer({"owedSecrets": [], "next": ""})
+
+
 def in_pages(call: Call) -> Answer:
     at = int(call.fields["cursor"] or 0)
     following = str(at + 2) if at + 2 < len(LISTED) else ""
@@ -143,14 +146,15 @@ def test_observing_reads_each_organization_page_by_page_and_no_other() -> None:
         ),
         ListObjects=in_pages,
         ListTrees=Answer({"organizations": []}),
+        ListOwedSecrets=NOTHING_OWED,
     )
 
     state = OperationsReader(wire).observe(["acme", "initech"])
 
-    assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN})
+    assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN}, custody=True)
     assert [[call.operation for call in turn] for turn in wire.sent] == [
         ["GetServiceInfo"], ["ListTrees"], ["ListOrgs", "ListOrgs"], ["ListObjects"],
-        ["ListObjects"],
+        ["ListObjects"], ["ListOwedSecrets"],
     ]  # fmt: skip
     assert {call.organization for turn in wire.sent for call in turn} == {"", "1"}
 
@@ -165,10 +169,10 @@ def owed_in_pages(call: Call) -> Answer:
     return Answer({"owedSecrets": [owed], "next": "" if call.fields["cursor"] else "3"})
 
 
-def test_owed_secrets_are_listed_where_the_service_says_custody() -> None:
-    """One call per organization and page, and none where the service keeps nothing."""
+def test_owed_secrets_are_listed() -> None:
+    """One call per organization and page."""
     wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1", "custody": True}),
+        GetServiceInfo=Answer({"instance": "i-1"}),
         ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
         ListObjects=in_pages,
         ListTrees=Answer({"organizations": []}),
@@ -193,7 +197,7 @@ def test_an_organization_that_keeps_no_secret_is_not_asked_for_them(
     """To ask each would double the requests of a run."""
     told = trees_listed(**said)
     wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1", "custody": True}),
+        GetServiceInfo=Answer({"instance": "i-1"}),
         ListObjects=in_pages,
         ListTrees=Answer({"organizations": [told]}),
         ListOwedSecrets=owed_in_pages,
@@ -214,6 +218,7 @@ def test_a_far_service_is_asked_for_several_organizations_in_the_time_of_one() -
         ListOrgs=lambda call: Answer({"result": [_named(call)]}),
         ListObjects=Answer({"objects": [], "next": ""}),
         ListTrees=Answer({"organizations": []}),
+        ListOwedSecrets=NOTHING_OWED,
     )
 
     OperationsReader(wire).observe(names)
@@ -222,6 +227,7 @@ def test_a_far_service_is_asked_for_several_organizations_in_the_time_of_one() -
     assert turns == [
         ("GetServiceInfo", 1), ("ListTrees", 1), ("ListOrgs", TOGETHER),
         ("ListObjects", TOGETHER), ("ListOrgs", 1), ("ListObjects", 1),
+        ("ListOwedSecrets", TOGETHER + 1),
     ]  # fmt: skip
 
 
@@ -236,7 +242,7 @@ def test_an_organization_that_the_service_has_told_of_is_not_looked_for() -> Non
 
     state = OperationsReader(wire).observe(["acme", "initech"])
 
-    assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN})
+    assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN}, custody=True)
     assert operations_of(wire) == [
         ["GetServiceInfo"], ["ListTrees"], ["ListOrgs"], ["ListObjects"], ["ListObjects"],
     ]  # fmt: skip
@@ -277,6 +283,7 @@ def test_a_listing_without_an_end_is_left_and_told(
         ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
         ListObjects=pages,
         ListTrees=Answer({"organizations": []}),
+        ListOwedSecrets=NOTHING_OWED,
     )
 
     incomplete = OperationsReader(wire).observe(["acme"]).incomplete
