@@ -283,14 +283,12 @@ class Applied:
     """The record that all manifests of a commit were applied to an organization.
 
     Attributes:
-        outcome: ``changed``, or ``unchanged`` where it was in step already.
         at: When it was recorded, RFC 3339.
         writer: Name of the token.
     """
 
     tree: str
     commit: str
-    outcome: str
     at: str
     writer: str
 

@@ -119,11 +119,11 @@ def cli(color: str | None, verbose: bool, quiet: bool) -> None:
         choose(name, value)
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
+def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
     exit_on_signals()
     try:
-        code = run(arguments, on_command=raise_on_signals)
+        code = run(on_command=raise_on_signals)
         exit_on_signals()
     except KeyboardInterrupt as interruption:  # a second signal, or one just after the command
         exit_on_signals()

@@ -42,7 +42,6 @@ class KindCalls:
         fixed: Fields of the spec that only ``create`` sends.
         carries: Whether an update sends back the fields that this version does not know.
         named: Kind of the objects that an answered spec names by their ids; None for no such.
-        problems: Name of the list of problems in an answer.
         refusals: Errors, and what to do about them, by the ids of refusals.
         not_kept: Reasons why a service does not keep a field that was sent, by its name.
     """
@@ -57,7 +56,6 @@ class KindCalls:
     fixed: frozenset[str] = frozenset()
     carries: bool = True
     named: Kind | None = None
-    problems: str = ""
     refusals: Mapping[str, tuple[type[ServiceError], str]] = field(default_factory=dict)
     not_kept: Mapping[str, str] = field(default_factory=dict)
 

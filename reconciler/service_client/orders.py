@@ -128,7 +128,6 @@ def written(order: Order, answer: Answer) -> Written | ServiceError:
     known, fields, kind = unchanged(order), answer.fields, CALLS[order.ref.kind]
     made = fields.get("id", fields.get(kind.id_field, known.id))
     secret, details = fields.get("clientSecret"), fields.get("details")
-    problems = fields.get(kind.problems, ())
     client_id = fields.get("clientId", known.client_id)
     try:
         return Written(
@@ -136,7 +135,6 @@ def written(order: Order, answer: Answer) -> Written | ServiceError:
             sequence=sequence_of(details) if isinstance(details, dict) else known.sequence,
             client_id=text_of({"id": made, "clientId": client_id}, "clientId"),
             client_secret=Secret(secret) if isinstance(secret, str) and secret else None,
-            problems=tuple(str(each.get("key")) for each in problems if isinstance(each, dict)),
         )
     except ServiceError as failure:
         return ServiceUnavailableError(failure.problem, remedy=AGAIN)

@@ -128,14 +128,12 @@ class Written:
 
     Attributes:
         client_secret: Answered once, by a create or by a secret order.
-        problems: Compliance keys that the service reported on create.
     """
 
     id: str
     sequence: int
     client_id: str = ""
     client_secret: Secret | None = None
-    problems: tuple[str, ...] = ()
 
 
 class ServiceReader(Protocol):

@@ -48,7 +48,7 @@ def _head(fields: JsonObject) -> Head:
     )
 
 
-_OF_RECORD = ("tree", "commit", "outcome", "recordedAt", "writer")
+_OF_RECORD = ("tree", "commit", "recordedAt", "writer")
 _OF_PAUSE = ("tree", "reason", "until", "since", "writer")
 
 

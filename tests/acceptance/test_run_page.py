@@ -202,7 +202,7 @@ def test_nothing_that_others_wrote_is_obeyed(browser: Page) -> None:
             holds=(Hold(Why.BLOCKED, text, text),),
             left=(Left(ref, text, text),),
             pause=Pause(text, text, text, text, text),
-            record=Applied(text, text, text, text, text),
+            record=Applied(text, text, text, text),
             failures=(text,),
             timeline=(Happened(0, text),),
         )

@@ -77,7 +77,6 @@ class Reading:
     configuration: Configuration | None = None
     is_protected: bool = False
     desired: DesiredState | None = None
-    warnings: tuple[Diagnostic, ...] = ()
     policies: PolicySet | None = None
     look: Look | None = None
     problem: ReconcilerError | None = None
@@ -147,13 +146,11 @@ class Commits:
             if fault := other_service(chosen, wanted.service):
                 raise fault
             policies = policies_of(chosen) or PolicySet()
-            desired, warnings, scope, look = read_whole(wanted.paths, scope, chosen)
+            desired, _, scope, look = read_whole(wanted.paths, scope, chosen)
         except (InvalidManifestsError, PolicyError, UsageError) as problem:
             return Reading(commit, scope, configuration, policies=policies, problem=problem)
         is_protected = chosen.is_protected
-        return Reading(
-            commit, scope, configuration, is_protected, desired, warnings, policies, look
-        )
+        return Reading(commit, scope, configuration, is_protected, desired, policies, look)
 
     def _configured(self) -> Configured:
         wanted = self._wanted

@@ -20,7 +20,6 @@ ROW = KindCalls(
     state="App",
     id_field="appId",
     fixed=frozenset({"version"}),  # the OIDC version
-    problems="complianceProblems",
     refusals=dict.fromkeys(
         ("PROJECT-msNebo", "PROJECT-iZL2Ac"), (InvalidArgumentError, _LOGOUT_URI)
     ),

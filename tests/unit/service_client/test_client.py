@@ -38,7 +38,6 @@ def test_an_answer_tells_what_was_made() -> None:
             appId="12",
             clientId="12@shop",
             clientSecret="geheim",
-            complianceProblems=[{"key": "K1", "localizedMessage": "m"}],
         ),
         CreateAction=done(8, id="13"),
     )
@@ -47,7 +46,7 @@ def test_an_answer_tells_what_was_made() -> None:
     results = OperationsClient(wire, HERE).write(orders, CONTEXT)
 
     assert results == [
-        Written("12", 7, "12@shop", Secret("geheim"), ("K1",)),
+        Written("12", 7, "12@shop", Secret("geheim")),
         Written("13", 8),
     ]
     assert len(wire.sent) == 1, "independent orders are sent together"
@@ -120,6 +119,15 @@ def test_a_new_secret_is_told_with_the_client_id_it_belongs_to() -> None:
     )
 
     assert results == [Written("12", 9, "12@shop", Secret("neu"))]
+
+
+@each_row("problems", [None, 7, "K1", [None], {}])
+def test_problems_of_any_form_keep_no_create_from_being_written(problems: object) -> None:
+    """They are told by the plan; what the service answers of them is not read."""
+    made = done(7, appId="12", clientId="12@shop", complianceProblems=problems)
+    client = OperationsClient(FakeWire(AddOIDCApp=made), HERE)
+
+    assert client.write([CreateOrder(declared(WEB), "a")], CONTEXT) == [Written("12", 7, "12@shop")]
 
 
 def test_nothing_to_write_is_nothing_sent() -> None:

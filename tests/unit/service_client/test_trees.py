@@ -66,7 +66,7 @@ def test_heads_are_read_to_the_last_page() -> None:
 
     heads = OperationsReader(wire).heads()
 
-    told = (Pause("t", "r", "u", "s", "w"),), (Applied("t", "c", "changed", "a", "w"),)
+    told = (Pause("t", "r", "u", "s", "w"),), (Applied("t", "c", "a", "w"),)
     assert heads == Heads(
         "i", {"acme": Head("7", "Acme", 41, 2, *told), "globex": Head("8", "Globex", 41, 2, *told)}
     )

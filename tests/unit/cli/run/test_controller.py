@@ -19,7 +19,7 @@ ACME = Head("1", "acme", 100, 0, (), ())
 GLOBEX = Head("2", "globex", 50, 0, (), ())
 HEADS = Heads("one", {"acme": ACME, "globex": GLOBEX})
 PAUSE = Pause("default", "incident", "later", "now", "ana")
-RECORD = Applied("default", OTHER, "changed", "now", "ci")
+RECORD = Applied("default", OTHER, "now", "ci")
 
 
 @pytest.fixture
