@@ -5,10 +5,9 @@ ReconcilerError
 ├── InvalidManifestsError        the files are wrong; nothing was sent
 │   ├── InvalidConfigurationError    reconciler.yaml, or a value for it, is wrong
 │   └── InvalidPoliciesError         a policy or a waiver is wrong
-├── PlanError                    the plan must not be carried out; nothing was sent
-│   ├── BlockedPlanError             a guard says no
-│   │   └── PolicyError                  the policies could not be judged
-│   └── StalePlanError               what was approved is no longer what would be done
+├── BlockedPlanError             a guard says no; nothing was sent
+│   └── PolicyError                  the policies could not be judged
+├── StalePlanError               what was approved is no longer what would be done; nothing was sent
 ├── LocalFileError               a file of ours cannot be read or written: journal, sink, backup
 ├── RepositoryError              Git, or the repository of the manifests, cannot be used
 ├── OutputError                  stdout cannot be written
@@ -83,11 +82,7 @@ class InvalidPoliciesError(InvalidManifestsError):
     subject = "policies"
 
 
-class PlanError(ReconcilerError):
-    """The plan must not be carried out."""
-
-
-class BlockedPlanError(PlanError):
+class BlockedPlanError(ReconcilerError):
     """A guard does not let the plan pass."""
 
 
@@ -95,7 +90,7 @@ class PolicyError(BlockedPlanError):
     """The policies could not be judged, so what they would say counts as no."""
 
 
-class StalePlanError(PlanError):
+class StalePlanError(ReconcilerError):
     """The plan changed after it was approved."""
 
 

@@ -109,7 +109,7 @@ def with_generation(observed: ObservedState, service: ServiceReader) -> Observed
 MOST_HISTORIES = 100  # each is a call of its own; a plan must not take minutes to explain itself
 
 
-def explained(plan: Plan, service: HistoryReader, observed: ObservedState | None = None) -> Plan:
+def explained(plan: Plan, service: HistoryReader, observed: ObservedState) -> Plan:
     """Return a plan with the cause of each field of the updates of objects that others changed.
 
     A plan without such updates costs no call. Where a history cannot be read, or there are too
@@ -117,7 +117,7 @@ def explained(plan: Plan, service: HistoryReader, observed: ObservedState | None
     a flow names the actions that were observed.
     """
     asked = changed_on_service(plan)
-    names = names_by_id(observed) if observed is not None and asked else {}
+    names = names_by_id(observed) if asked else {}
     causes: dict[ResourceRef, Mapping[str, Cause]] = {}
     try:
         changes = {change.held.id: change for change in asked[:MOST_HISTORIES]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
-from reconciler.errors import NoHistoryError, ObjectNotFoundError
+from reconciler.errors import NoHistoryError
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import KIND_NAMED, ResourceRef, fold
 from reconciler.service_client.answers import (
@@ -294,10 +294,6 @@ class EmptyService:
         return ()
 
     def histories(self, object_ids: Sequence[str]) -> Iterator[tuple[str, Sequence[ObjectEvent]]]:
-        if object_ids:
-            raise ObjectNotFoundError(
-                "there is no service yet, and so no history", remedy="Apply something first."
-            )
         return iter(())
 
     def removals(self, organization_id: str) -> Sequence[Removal]:

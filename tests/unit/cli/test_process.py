@@ -164,7 +164,6 @@ def test_signals_are_handled_before_anything_slow_is_loaded() -> None:
 
 CODES: dict[type[ReconcilerError], int] = {
     errors.UsageError: 1,
-    errors.PlanError: 1,
     errors.BlockedPlanError: 3,
     errors.StalePlanError: 4,
     errors.LocalFileError: 1,

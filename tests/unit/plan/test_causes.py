@@ -37,7 +37,7 @@ from reconciler.plan.model import (
 )
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
-from reconciler.state import ObjectEvent
+from reconciler.state import ObjectEvent, ObservedState
 from tests.builders import (
     GREET,
     WEB,
@@ -52,6 +52,7 @@ from tests.builders import (
 from tests.rows import each_row
 
 ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "2026-01-01T00:00:00Z", "sequence": 43}
+SEEN = ObservedState("i", {})
 
 
 @each_row(
@@ -355,17 +356,17 @@ def test_only_histories_of_what_others_wrote_last_are_read() -> None:
 
     undo = replace(updates(2, **ANA), scope=Scope(undo="run-1"))
 
-    assert explained(plain, service) is plain
-    assert explained(undo, service) is undo
+    assert explained(plain, service, SEEN) is plain
+    assert explained(undo, service, SEEN) is undo
     assert service.asked == []
-    assert len(explained(updates(2, **ANA), service).causes) == len(service.asked) == 2
+    assert len(explained(updates(2, **ANA), service, SEEN).causes) == len(service.asked) == 2
 
 
 def test_no_more_histories_are_read_than_a_plan_has_time_for() -> None:
     """The rest is told by the last writer, and the plan says so."""
     service = Histories()
 
-    plan = explained(updates(MOST_HISTORIES + 2, **ANA), service)
+    plan = explained(updates(MOST_HISTORIES + 2, **ANA), service, SEEN)
 
     assert len(service.asked) == len(plan.causes) == MOST_HISTORIES
     (told,) = plan.warnings
@@ -376,7 +377,7 @@ def test_no_more_histories_are_read_than_a_plan_has_time_for() -> None:
 
 def test_a_history_that_cannot_be_read_keeps_no_plan_from_being_shown() -> None:
     """What was read counts; the rest is said."""
-    plan = explained(updates(3, **ANA), Histories(failing_from=1))
+    plan = explained(updates(3, **ANA), Histories(failing_from=1), SEEN)
 
     assert len(plan.causes) == 1
     assert "the service is away. For Action acme/a001 and others" in plan.warnings[0].remedy
@@ -386,4 +387,4 @@ def test_causes_are_no_part_of_the_digest() -> None:
     """Who wrote last changes nothing about what would be done."""
     plan = updates(1, **ANA)
 
-    assert plan_digest(explained(plan, Histories())) == plan_digest(plan)
+    assert plan_digest(explained(plan, Histories(), SEEN)) == plan_digest(plan)
