@@ -60,6 +60,7 @@ from reconciler.state import (
     Removal,
     Resource,
 )
+from reconciler.validation.desired import Judgement
 from tests.examples import JWT
 
 BASIC = "OIDC_AUTH_METHOD_TYPE_BASIC"
@@ -254,6 +255,11 @@ def plan_of(
 ) -> Plan:
     """Return the plan for these resources and objects, in a house that is in step."""
     return build_plan(desired(*OWNERS, *resources), observed(*HOUSE, *objects), scope, allowed)
+
+
+def is_valid(judgement: Judgement) -> bool:
+    """Return whether manifests were judged to have no error."""
+    return not any(finding.is_error for finding in judgement.diagnostics)
 
 
 def a_plan(*changes: Any, **fields: Any) -> Plan:

@@ -44,11 +44,6 @@ class Judgement:
     diagnostics: tuple[Diagnostic, ...]
     named: Mapping[ResourceRef, Resource] | None = None
 
-    @property
-    def is_valid(self) -> bool:
-        """Return whether there is no error."""
-        return not any(finding.is_error for finding in self.diagnostics)
-
 
 def judge(loaded: Loaded) -> Judgement:
     """Judge everything that was read.

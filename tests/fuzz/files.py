@@ -38,6 +38,7 @@ from reconciler.resources.strict_json import JsonError, read_as, read_object
 from reconciler.service.operations.models import model_with
 from reconciler.state import ObservedObject, ObservedState, Resource
 from reconciler.validation.desired import judge
+from tests.builders import is_valid
 from tests.drawings import plan_as_html, plan_as_json, plan_as_markdown, plan_as_text
 from tests.fuzz.scratch import scratch
 
@@ -116,7 +117,7 @@ def manifest(data: bytes) -> bool:
     loaded = load([folder])
     judgement = judge(loaded)
     _check_findings(judgement.diagnostics)
-    for resource in judgement.desired.resources.values() if judgement.is_valid else ():
+    for resource in judgement.desired.resources.values() if is_valid(judgement) else ():
         kind, written = resource.ref.kind, {name: resource.spec[name] for name in resource.written}
         model = model_with(kind.value, KINDS[kind].fields).model_validate_json(json.dumps(written))
         # A field that is left as it is held may have a default that no manifest can write.
@@ -128,7 +129,7 @@ def manifest(data: bytes) -> bool:
         document = {"metadata": dict(resource.ref._asdict()), "spec": dict(resource.spec)}
         document["metadata"]["kind"] = resource.ref.kind.value
         assert read_documents(emit(document)) == [document]
-    return judgement.is_valid and bool(judgement.desired.resources)
+    return is_valid(judgement) and bool(judgement.desired.resources)
 
 
 def _check_findings(findings: tuple[Diagnostic, ...]) -> None:

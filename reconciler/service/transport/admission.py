@@ -105,11 +105,6 @@ class Budget:
         """Return the bytes in use, all callers together."""
         return self._held.total
 
-    @property
-    def waiting(self) -> int:
-        """Return how many requests wait for room."""
-        return len(self._queue)
-
     @asynccontextmanager
     async def place(self, caller: bytes, size: int) -> AsyncIterator[None]:
         """Hold room for a request of a caller as long as the block runs; wait for it if need be.

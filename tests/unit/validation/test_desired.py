@@ -14,7 +14,7 @@ from reconciler.validation.desired import (
     undeclared_owners,
     undeclared_references,
 )
-from tests.builders import ACME, GREET, SHOP, WEB
+from tests.builders import ACME, GREET, SHOP, WEB, is_valid
 from tests.rows import each_row
 from tests.unit.conftest import Judge
 from tests.unit.validation.documents import (
@@ -89,7 +89,7 @@ def test_what_is_no_manifest_is_told_and_declares_nothing(
     judged = judge_text(text)
 
     assert [found.code for found in judged.diagnostics] == codes
-    assert not judged.is_valid
+    assert not is_valid(judged)
     assert judged.desired.resources == {}
 
 
@@ -102,7 +102,7 @@ def test_a_misspelt_kind_is_told_the_nearest_one(judge_text: Judge) -> None:
 def test_the_scope_is_the_organizations_that_are_named(judge_text: Judge) -> None:
     judged = judge_text(text_of(ACTION), text_of(with_metadata(ORGANIZATION, name="globex")))
 
-    assert judged.is_valid
+    assert is_valid(judged)
     assert judged.desired.organizations == ("acme", "globex")
 
 
@@ -284,7 +284,7 @@ def test_all_findings_come_in_one_run_in_the_order_of_their_places(judge_text: J
         *("SCHEMA-TYPE", "YAML-DUPLICATE-KEY", "REF-DUPLICATE", "URI-SCHEME", "YAML-SYNTAX"),
     ]
     assert [ref.kind for ref in judgement.desired.resources] == [Kind.ACTION]
-    assert not judgement.is_valid
+    assert not is_valid(judgement)
     assert not judgement.desired.whole
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.resources.capabilities import SOURCE
 from reconciler.validation.desired import unmet_needs
+from tests.builders import is_valid
 from tests.rows import each_row
 from tests.unit.conftest import Judge
 from tests.unit.validation.documents import (
@@ -78,7 +79,7 @@ def test_names_have_1_to_200_code_points(
     """Each name; how its characters are counted is the same for all."""
     text = text_of(with_metadata(document, **{field: "x" * length}))
 
-    assert judge_text(text).is_valid is fits
+    assert is_valid(judge_text(text)) is fits
 
 
 @each_row("character", CHARACTERS)
@@ -89,7 +90,7 @@ def test_a_character_of_a_name_counts_once(
     """However many bytes it has."""
     text = text_of(with_metadata(APPLICATION, name=units(character, length)))
 
-    assert judge_text(text).is_valid is fits
+    assert is_valid(judge_text(text)) is fits
 
 
 @each_row("field", ["jwtEndpoint", "issuer", "keysEndpoint", "headerName"])
@@ -100,7 +101,7 @@ def test_fields_of_an_identity_provider_have_up_to_200(
     start = "" if field == "headerName" else "https://login.example.com/"
     text = text_of(with_spec(IDP, **{field: start.ljust(length, "x")}))
 
-    assert judge_text(text).is_valid is fits
+    assert is_valid(judge_text(text)) is fits
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_fields_of_an_identity_provider_have_up_to_200(
     [("jwtEndpoint", False), ("issuer", False), ("keysEndpoint", False), ("headerName", True)],
 )
 def test_only_the_header_may_be_empty(judge_text: Judge, field: str, *, fits: bool) -> None:
-    assert judge_text(text_of(with_spec(IDP, **{field: ""}))).is_valid is fits
+    assert is_valid(judge_text(text_of(with_spec(IDP, **{field: ""})))) is fits
 
 
 @each_row("character", CHARACTERS)
@@ -120,4 +121,4 @@ def test_scripts_have_1_to_2000_code_points(
     text = text_of(with_spec(ACTION, script=start + units(character, length - len(start))))
     judgement = judge_text(text)
 
-    assert (judgement.is_valid and not unmet_needs(judgement.desired, SOURCE)) is fits
+    assert (is_valid(judgement) and not unmet_needs(judgement.desired, SOURCE)) is fits

@@ -14,7 +14,7 @@ from reconciler.plan.risk import is_severe
 from reconciler.resources.ref import Kind
 from reconciler.rules.form import Found, Planned
 from reconciler.state import Resource
-from tests.builders import TOKEN, FakeSource, a_ref, declared, desired, held, observed
+from tests.builders import TOKEN, FakeSource, a_ref, declared, desired, held, is_valid, observed
 from tests.unit.conftest import Judge
 from tests.unit.validation.documents import ACTION_FLOW, text_of, with_metadata
 
@@ -36,7 +36,7 @@ def test_a_flow_has_its_own_triggers(judge_text: Judge, each: Any) -> None:
 
 def test_a_flow_may_run_nothing(judge_text: Judge) -> None:
     """That is how a flow is kept empty."""
-    assert judge_text(flow("COMPLEMENT_TOKEN")).is_valid
+    assert is_valid(judge_text(flow("COMPLEMENT_TOKEN")))
 
 
 AUTHENTICATION = "EXTERNAL_AUTHENTICATION or INTERNAL_AUTHENTICATION"

@@ -14,7 +14,7 @@ from reconciler.kinds.oidc_application.rules import RULES
 from reconciler.resources.undone import Undone
 from reconciler.rules.form import Found, Planned
 from reconciler.state import ObservedObject, Resource
-from tests.builders import WEB, FakeSource, an_application, declared, held, observed
+from tests.builders import WEB, FakeSource, an_application, declared, held, is_valid, observed
 from tests.rows import each_row
 from tests.unit.conftest import Judge
 from tests.unit.validation.documents import APPLICATION, text_of, with_spec
@@ -110,7 +110,7 @@ def test_applications(judge_text: Judge, changes: dict[str, Any], codes: list[st
     assert sorted(finding.code for finding in judgement.diagnostics) == sorted(codes)
     assert all(finding.ref is not None for finding in judgement.diagnostics)
     assert all(finding.remedy.endswith(".") for finding in judgement.diagnostics)
-    assert judgement.is_valid is (len(judgement.desired.resources) == 1)
+    assert is_valid(judgement) is (len(judgement.desired.resources) == 1)
 
 
 @each_row(
@@ -156,7 +156,7 @@ def test_what_the_service_or_a_browser_would_refuse_is_an_error(
         "OIDC-GRANT": {"responseTypes": ["OIDC_RESPONSE_TYPE_ID_TOKEN_TOKEN"]},
     }
 
-    assert not judge_text(text_of(with_spec(APPLICATION, **changes[code]))).is_valid
+    assert not is_valid(judge_text(text_of(with_spec(APPLICATION, **changes[code]))))
 
 
 TWICE = warning("URI-DUPLICATE", "the same entry is in this list already", "Remove one.")

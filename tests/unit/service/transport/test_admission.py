@@ -140,10 +140,10 @@ def test_room_is_shared(coming: Sequence[tuple[str, bytes, int]], inside: list[s
         for name, caller, size in coming:
             await asking.come(name, caller, size)
         assert asking.inside == inside
-        assert budget.waiting == len(coming) - len(inside)
+        assert len(budget._queue) == len(coming) - len(inside)
         for name, _, _ in coming:
             await asking.end(name)
-        assert (budget.held, budget.waiting) == (0, 0)
+        assert (budget.held, len(budget._queue)) == (0, 0)
 
     asyncio.run(ask())
 
@@ -176,7 +176,7 @@ def test_who_waits_too_long_is_refused_and_forgotten() -> None:
             with pytest.raises(Refusal) as refused:
                 await places.enter_async_context(budget.place(A, 10))
         assert refused.value.code is Code.RESOURCE_EXHAUSTED
-        assert (budget.held, budget.waiting) == (0, 0)
+        assert (budget.held, len(budget._queue)) == (0, 0)
 
     asyncio.run(ask())
 
@@ -220,7 +220,7 @@ def test_who_goes_away_leaves_room(gone: str) -> None:
         await asking.come("a1", A, 50)
         await asking.come("a2", A, 50)
         await asking.leave(gone)
-        assert (budget.held, budget.waiting) == (50, 0)
+        assert (budget.held, len(budget._queue)) == (50, 0)
 
     asyncio.run(ask())
 
@@ -237,7 +237,7 @@ def test_a_place_granted_while_its_caller_leaves_is_given_back() -> None:
         await first.__aexit__(None, None, None)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        assert (budget.held, budget.waiting) == (0, 0)
+        assert (budget.held, len(budget._queue)) == (0, 0)
 
     asyncio.run(ask())
 
@@ -258,6 +258,6 @@ def test_who_leave_together_leave_room() -> None:
             task.cancel()
         ends = await asyncio.gather(*tasks, return_exceptions=True)
         assert [type(end) for end in ends] == [asyncio.CancelledError] * 4
-        assert (budget.held, budget.waiting) == (0, 0)
+        assert (budget.held, len(budget._queue)) == (0, 0)
 
     asyncio.run(ask())
