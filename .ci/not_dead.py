@@ -5,7 +5,6 @@ A name stands here with its reader. A name that has no reader goes from the pack
 
 # click asks its groups, types and options for these.
 _.get_command
-_.format_help_text
 _.format_options
 _.shell_complete
 _.envvar_list_splitter
@@ -30,25 +29,8 @@ _.valid_host
 _.base_type_name
 _.error_message
 
-# A task that is only held is kept from the garbage collector.
-_._task
-
-# pydantic reads fields of models and their configuration by name; so do rows of tables.
+# pydantic reads its configuration by name; rows of tables and saved files are read by their fields.
 _.model_config
-_.back_channel_logout_uri
-_.login_version
-_.styling_type
-_.auto_register
-_.is_linking_allowed
-_.is_creation_allowed
-_.is_auto_creation
-_.is_auto_update
-_.auto_linking
-_.provider_options
-_.project_role_assertion
-_.project_role_check
-_.has_project_check
-_.private_labeling_setting
 _.recorded_at
 _.kept_until
 _.format_version
