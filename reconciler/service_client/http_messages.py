@@ -23,6 +23,7 @@ from reconciler.resources.call import (
     Code,
     JsonObject,
 )
+from reconciler.resources.paths import stays_in_place
 from reconciler.resources.strict_json import JsonError, check_count, read_object
 from reconciler.service_client.credentials import Response
 from reconciler.service_client.endpoint import Endpoint
@@ -81,8 +82,13 @@ def headers_of(call: Call, target: Target, bearer: str) -> Mapping[str, str]:
 
 def _part(name: str, value: object) -> str:
     text = str(value)
-    if name in REST:  # any text, of which a dot alone could be read as a step in the path
-        return text.replace(".", "%2E") if text in {".", ".."} else quote(text, safe="")
+    if name in REST:
+        if not stays_in_place(text):
+            raise ServiceError(
+                f"{text!r} cannot be part of an address: a proxy could read it as another address",
+                remedy="Nothing was sent. See GUARD-ROLE-KEY.",
+            )
+        return quote(text, safe="")
     if not is_id(text):  # it could leave its segment of the path
         raise ServiceError(
             "the service gave an id that cannot be part of an address",

@@ -156,3 +156,34 @@ def test_roles_of_a_zitadel(zitadel: tuple[FakeZitadel, Any], tree: Path) -> Non
     assert blocked.code == 3, blocked.all
     assert removed.code == 0, removed.all
     assert fake.held["roles"] == {}
+
+
+def test_a_key_that_a_proxy_could_rewrite_is_refused_in_the_plan(
+    zitadel: tuple[FakeZitadel, Any], tree: Path
+) -> None:
+    """Behind many proxies the request that removes it would remove the project."""
+    fake, run = zitadel
+    (project,) = fake.held["projects"]
+    key = f"../../{project}"
+    manifest = write(tree / "roles.yaml", roles("admin", key))
+    blocked = run("apply", "--auto-approve")
+    after = dict(fake.held["roles"])
+    write(manifest, roles("admin"))
+    made = run("apply", "--auto-approve")
+    asked = {"projectId": project, "roleKey": key, "displayName": "Manager", "group": ""}
+    fake.roles.add(asked, fake.organization)
+    unmanaged = ("--prune-unmanaged", "--allow-deletes", "9")
+    kept = run("apply", "--auto-approve", *unmanaged, f"--break-glass={address(key)}=not used")
+    exported = run("export", address(key), "--out", str(tree))
+    in_step = run("plan", *unmanaged, "--detailed-exitcode")
+
+    assert blocked.code == 3, blocked.all
+    assert "roles.yaml:" in blocked.all
+    assert "GUARD-ROLE-KEY" in blocked.all
+    assert after == {}
+    assert made.code == 0, made.all
+    assert kept.code == 3, kept.all
+    assert f"reconciler export {address(key)}" in kept.all
+    assert exported.code == 0, exported.all
+    assert in_step.code == 0, in_step.all
+    assert len(fake.held["roles"]) == 2

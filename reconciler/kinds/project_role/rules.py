@@ -1,21 +1,60 @@
-"""The rules of the roles of projects: what users lose with one, and keys that a ZITADEL refuses."""
+"""The rules of the roles of projects: what users lose with one, and keys that cannot be written."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator
 
 from reconciler.diagnostics import Diagnostic, error, listed, warning
+from reconciler.resources.paths import stays_in_place
 from reconciler.resources.ref import PROJECT_ROLE, ResourceRef, fold
 from reconciler.rules.form import KindRules, Planned, break_glass, place_of
 from reconciler.rules.risks import Removal
 from reconciler.state import DesiredState, ObservedState
 
 
-def _removed(planned: Planned, _: ObservedState, named: Collection[str]) -> Iterator[Diagnostic]:
+def _guards(planned: Planned, _: ObservedState, named: Collection[str]) -> Iterator[Diagnostic]:
+    yield from _rewritten(planned)
+    yield from _removed(planned, named)
+
+
+def _rewritten(planned: Planned) -> Iterator[Diagnostic]:
+    """Yield roles that no call names safely, whatever stands before the service.
+
+    A role is created by a body, not by an address. It is stopped all the same: what was made could
+    be neither changed nor removed.
+    """
+    for resource, _ in planned.written:
+        if not stays_in_place(resource.ref.name):
+            yield error(
+                "GUARD-ROLE-KEY",
+                _ANOTHER_ADDRESS,
+                f"Choose another key than {resource.ref.name!r}: {_NO_STEPS}",
+                resource.source.place("metadata", "name"),
+                ref=resource.ref,
+            )
+    for held in planned.deleted:
+        if not stays_in_place(held.ref.name):
+            yield error(
+                "GUARD-ROLE-KEY",
+                _ANOTHER_ADDRESS,
+                f"Remove {held.ref} in the console of the service. To keep it, declare it as it is "
+                f"held: reconciler export {shlex.quote(held.ref.address)}.",
+                ref=held.ref,
+            )
+
+
+_ANOTHER_ADDRESS = (
+    "a proxy before the service could send a request for this role to another address"
+)
+_NO_STEPS = "one without an empty part, . or .. between slashes, also where they are escaped."
+
+
+def _removed(planned: Planned, named: Collection[str]) -> Iterator[Diagnostic]:
     """Yield roles that are deleted: a new one of the same key has no grants."""
     for held in planned.deleted:
-        if held.ref.folded not in named:
+        if held.ref.folded not in named and stays_in_place(held.ref.name):
             yield error(
                 "GUARD-ROLE-REMOVED",
                 "a role would be deleted, and users would lose it",
@@ -53,6 +92,6 @@ RULES = KindRules(
     removal=Removal(
         "role-removed", 910, "users lose it: their grants of the role are removed with it"
     ),
-    guards=_removed,
+    guards=_guards,
     advice=_same_but_for_case,
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.risk import is_severe, risks_of
 from reconciler.resources.ref import Kind
 from tests.builders import MANAGER, a_ref, declared, held, plan_of
+from tests.unit.kinds.project_role.keys import PLAIN_KEYS, REWRITTEN_KEYS
 
 ADMIN, SHOUTED = a_ref(Kind.PROJECT_ROLE, "admin"), a_ref(Kind.PROJECT_ROLE, "ADMIN")
 PRUNE = Scope(prune=True)
@@ -45,3 +48,26 @@ def test_keys_that_differ_in_case_are_two_roles() -> None:
     ]
     assert ADMIN.key != SHOUTED.key
     assert a_ref(Kind.PROJECT_ROLE, "admin", "ACME", "Shop").key == ADMIN.key
+
+
+@pytest.mark.parametrize("key", REWRITTEN_KEYS)
+def test_a_role_whose_address_a_proxy_could_rewrite_is_not_written(key: str) -> None:
+    """Such a request could remove the project; no flag allows it. What sends nothing is left be."""
+    ref = a_ref(Kind.PROJECT_ROLE, key)
+    allowed = Allowances(deletes=9, lockouts={ref.folded: ref.address})
+    made = plan_of([declared(ref)], [])
+    changed = plan_of([declared(ref, {"displayName": "Other", "group": ""})], [held(ref)])
+    removed = plan_of([], [held(ref)], PRUNE, allowed)
+    in_step = plan_of([declared(ref)], [held(ref)])
+
+    for plan in (made, changed, removed):
+        assert [(block.code, block.ref) for block in plan.blocks] == [("GUARD-ROLE-KEY", ref)]
+        assert "--break-glass" not in plan.blocks[0].remedy
+    for plan in (made, changed):
+        assert plan.blocks[0].location is not None
+    assert in_step.blocks == ()
+
+
+@pytest.mark.parametrize("key", PLAIN_KEYS)
+def test_a_role_of_any_other_key_is_written(key: str) -> None:
+    assert plan_of([declared(a_ref(Kind.PROJECT_ROLE, key))], []).blocks == ()
