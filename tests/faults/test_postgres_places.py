@@ -21,6 +21,7 @@ from reconciler.service.eventstore.errors import (
     StoreUnreachableError,
     StoreUnusableError,
 )
+from reconciler.service.eventstore.postgres_connection import BoundedConnection
 from reconciler.service.eventstore.postgres_schema import COLUMNS, IS_BY_CODE_POINT, TABLES
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.certificates import a_certificate
@@ -356,3 +357,30 @@ def test_the_roles_of_the_documentation_can_do_what_it_says(
     with closing(open_postgres(reader)) as opened, pytest.raises(StoreReadOnlyError) as caught:
         opened.call(create("greet", acme))
     assert "docs/postgresql.md" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["-csearch_path%3D{}", "-c%20jit%3Doff%20--search-path%3D%5C{}", "-c%20Search_Path%3D{}"],
+)
+def test_a_pooler_that_drops_the_schema_of_the_address_leads_to_no_other_store(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """With `ignore_startup_parameters = options` PgBouncer does so without a word."""
+    asked, usual = postgres.new_address(), postgres.new_address()
+    schema = asked.rpartition("%3D")[2]
+    asked = f"{postgres.address()}?options={option.format(schema)}"
+    key = tmp_path / "seal-key"
+    open_postgres(asked, seal_key_file=key, create=True).close()
+    connect = BoundedConnection.connect
+
+    def dropping(conninfo: str, *, autocommit: bool) -> BoundedConnection:
+        connection = connect(conninfo, autocommit=autocommit)
+        connection.execute(f"SET search_path TO {usual.rpartition('%3D')[2]}".encode())
+        return connection
+
+    monkeypatch.setattr(BoundedConnection, "connect", staticmethod(dropping))
+    with pytest.raises(StoreUnusableError, match="does not pass on the options"):
+        open_postgres(asked, seal_key_file=key, create=True)
+
+    assert tables_at(usual) == set()

@@ -86,6 +86,12 @@ SET_DURABLE = (
     " WHERE current_setting('synchronous_commit') = 'off'"
 )
 
+SEARCH_PATH = "SELECT current_setting('search_path')"
+# As libpq reads it: options are separated by blanks, and a backslash takes the next sign as it is.
+_SEARCH_PATH_ASKED = re.compile(
+    r"(?:^|\s)(?:-c\s*|--)search[_-]path=((?:\\.|[^\s\\])*)", re.IGNORECASE | re.DOTALL
+)
+
 REFUSED_CONNECTION = Refused.sqlstate  # with an error code that libpq does not expose
 
 Connection = psycopg.Connection[TupleRow]
@@ -111,7 +117,11 @@ def connect(conninfo: str) -> BoundedConnection:
 
 
 def configure(connection: Connection) -> None:
-    """Prepare a new connection: what must hold whatever the database's own defaults are."""
+    """Prepare a new connection: what must hold whatever the database's own defaults are.
+
+    Raises:
+        OptionsLostError: the session does not have the search path that the address asks for.
+    """
     connection.adapters.register_dumper(int, Int8Dumper)
     with connection.pipeline():
         for setting in SETTINGS:
@@ -119,6 +129,28 @@ def configure(connection: Connection) -> None:
         for name, value in SETTINGS_IF_KNOWN:
             connection.execute(SET_KNOWN, {"name": name, "value": value})
         connection.execute(SET_DURABLE)
+    _check_search_path(connection)
+
+
+def _check_search_path(connection: Connection) -> None:
+    """Check that the session looks where the address says: elsewhere is another store, perhaps.
+
+    A pooler may be told to drop the options of a connection, which it does without a word.
+    """
+    asked = _SEARCH_PATH_ASKED.findall(connection.info.options)
+    if not asked:
+        return
+    held = connection.execute(SEARCH_PATH).fetchone() or ("",)
+    if _schemas(re.sub(r"\\(.)", r"\1", asked[-1])) != _schemas(str(held[0])):
+        raise OptionsLostError("the session has another search_path than its options say")
+
+
+def _schemas(search_path: str) -> list[str]:
+    return [name.strip().strip('"') for name in search_path.split(",")]
+
+
+class OptionsLostError(psycopg.OperationalError):
+    """The session does not have what the options of its connection ask for."""
 
 
 def _coded(conninfo: str, error: psycopg.OperationalError) -> psycopg.OperationalError:

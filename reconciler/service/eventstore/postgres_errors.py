@@ -19,7 +19,11 @@ from reconciler.service.eventstore.errors import (
     StoreUnreachableError,
     StoreUnusableError,
 )
-from reconciler.service.eventstore.postgres_connection import REFUSED_CONNECTION, SilentError
+from reconciler.service.eventstore.postgres_connection import (
+    REFUSED_CONNECTION,
+    OptionsLostError,
+    SilentError,
+)
 
 _Told = tuple[type[StoreError], str, str]
 
@@ -105,6 +109,11 @@ _SHARED: _Told = (
     "a session at {place} is shared with other clients",
     "Set the pooler to session mode; see docs/postgresql.md.",
 )
+_OPTIONS_LOST: _Told = (
+    StoreUnusableError,
+    "a pooler before {place} does not pass on the options of the address, such as search_path",
+    "Leave them out of the address, and write ALTER ROLE USER SET search_path = SCHEMA.",
+)
 _NO_SCHEMA: _Told = (
     StoreUnusableError,
     "there is no schema at {place} that this user may use",
@@ -167,6 +176,7 @@ _UNKNOWN: _Told = (
 # What a database says when it refuses a connection: its code does not get through libpq. These
 # words only make the message more exact; in another language they are not found.
 _SENTENCES: tuple[tuple[str, _Told], ...] = (
+    ("startup parameter", _OPTIONS_LOST),
     ("too many clients", _CROWDED),
     ("remaining connection slots", _CROWDED),
     ("too many connections", _CROWDED),
@@ -266,6 +276,8 @@ def not_on_standby(place: str) -> StoreError:
 def _meaning(error: psycopg.Error) -> _Told:
     if isinstance(error, (SilentError, psycopg.errors.ConnectionTimeout)):
         return _SILENT
+    if isinstance(error, OptionsLostError):
+        return _OPTIONS_LOST
     code = error.sqlstate or ""
     if code == REFUSED_CONNECTION:
         return _by_words(error, _SENTENCES, _REFUSED)

@@ -82,6 +82,7 @@ def test_a_state_says_what_it_means_for_the_database(
     ("words", "kind", "problem"),
     [
         ("FATAL: sorry, too many clients already", StoreBusyError, "refuses more connections"),
+        ("FATAL: unsupported startup parameter: options", StoreUnusableError, "a pooler before"),
         ("FATAL: password authentication failed", StoreUnusableError, "not let this user in"),
         ('FATAL: role "x" does not exist', StoreUnusableError, "does not let this user in"),
         ('FATAL: database "x" does not exist', StoreUnusableError, "no such database"),
