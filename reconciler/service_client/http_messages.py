@@ -122,6 +122,7 @@ CHECK_ADDRESS = (
     "Check the address in --service, and any proxy on the way: what answers there does not speak "
     "as an identity service."
 )
+_TOO_LARGE = 413  # HTTP status
 _NO_SUCH_CALL = frozenset({404, 405, 501})  # HTTP statuses
 
 
@@ -154,6 +155,14 @@ def reply_of_stranger(response: Response, url: str, endpoint: Endpoint) -> WireR
     is_passing = response.status >= 500 or response.status == 429
     if is_passing or _type(response.content_type) not in _PAGES:
         return None
+    if response.status == _TOO_LARGE:
+        return WireRefusal(
+            Code.INVALID_ARGUMENT,
+            f"a proxy before {endpoint.address} takes no request as large as this one (HTTP status "
+            f"{_TOO_LARGE})",
+            remedy="Let it take bodies of 1 MiB: with nginx, client_max_body_size 1m.",
+            is_whole=True,
+        )
     is_sure = response.status != 200
     return WireRefusal(
         _CODES.get(response.status, UNKNOWN) if is_sure else NO_ANSWER,

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from reconciler.errors import ServiceError
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.secret import Secret
 from reconciler.service_client.answers import (
     PAGE,
@@ -23,7 +23,14 @@ from reconciler.service_client.answers import (
     unsound,
 )
 from reconciler.service_client.port import Context, CreateOrder, Order, SecretOrder, Written
-from reconciler.service_client.wire import Wire, answers_of, no_custody
+from reconciler.service_client.wire import (
+    Reply,
+    Wire,
+    WireRefusal,
+    answers_in,
+    answers_of,
+    no_custody,
+)
 from reconciler.state import ObservedObject, OwedSecret
 
 AT_ONCE = 500  # secrets of one claim or acknowledgement
@@ -80,7 +87,7 @@ class Custody:
             named = [(each.id, each.made_at) for each in mine]
             call = _custody_call("ClaimSecrets", owner, named, leases)
             asked.append((mine, replace(call, context=text)))
-        answers = answers_of(self._wire, [call for _, call in asked])
+        answers = self._answers([call for _, call in asked])
         for (mine, _), answer in zip(asked, answers, strict=True):
             results = _claimed_all(mine, answer)
             found.update((each.id, result) for each, result in zip(mine, results, strict=True))
@@ -101,7 +108,27 @@ class Custody:
             named = [(each.id, each.sequence) for each in mine]
             calls.append(_custody_call("AcknowledgeSecrets", owner, named, leases))
         lost = "another run has taken the lock of the organization, or it ran out"
-        answers_of(self._wire, calls, lost)
+        self._answers(calls, lost)
+
+    def _answers(self, calls: Sequence[Call], lost: str = "") -> Sequence[JsonObject]:
+        """Carry out claims or acknowledgements; return their answers, in their order.
+
+        A proxy may let through less than the service takes. What it refuses is asked in halves.
+
+        Raises:
+            LockHeldError: a call was aborted; ``lost`` says which lease the run lost.
+            ServiceError: a call was refused.
+        """
+        answers: list[JsonObject] = []
+        replies = self._wire.send(calls) if calls else ()
+        for call, reply in zip(calls, replies, strict=True):
+            if _is_too_large(call, reply):
+                halves = self._answers(_halves(call), lost)
+                claimed = [objects_of(half, "secrets") for half in halves if "secrets" in half]
+                answers.append({"secrets": [each for some in claimed for each in some]})
+            else:
+                answers += answers_in([reply], lost)
+        return answers
 
     def _by_owner(self, values: Iterable[T]) -> Iterator[tuple[_Owner, Sequence[T]]]:
         """Yield values by organization, as many at a time as one call may name."""
@@ -113,6 +140,24 @@ class Custody:
         for owner, mine in groups.items():
             for start in range(0, len(mine), AT_ONCE):
                 yield owner, mine[start : start + AT_ONCE]
+
+
+def _is_too_large(call: Call, reply: Reply) -> bool:
+    """Return whether something before the service refused a call that can be made shorter."""
+    return (
+        isinstance(reply, WireRefusal)
+        and reply.code == Code.INVALID_ARGUMENT
+        and not reply.is_code_told
+        and not reply.unsure
+        and len(call.fields["secrets"]) > 1
+    )
+
+
+def _halves(call: Call) -> Sequence[Call]:
+    named = call.fields["secrets"]
+    middle = len(named) // 2
+    halves = (named[:middle], named[middle:])
+    return [replace(call, fields={**call.fields, "secrets": half}) for half in halves]
 
 
 def _list_call(organization: str) -> Call:

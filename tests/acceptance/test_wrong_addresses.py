@@ -43,6 +43,9 @@ def wrong(address: str, problem: str, remedy: str) -> re.Pattern[str]:
              "Correct the address in --service.")
             for status in (200, 400, 401, 403, 404, 405)
         ),
+        (413, HTML,
+         "a proxy before {} takes no request as large as this one .HTTP status 413.",
+         "Let it take bodies of 1 MiB"),
         (200, {"content-type": "text/plain"},
          "the service answered with something that is not JSON", "Check the address in --service"),
         (200, JSON, "the service's answer cannot be read: it .*", "Check the address in --service"),

@@ -148,6 +148,41 @@ def test_one_call_names_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -> 
     assert [len(call.fields["secrets"]) for call in wire.sent] == [2, 2, 1]
 
 
+def test_what_a_proxy_finds_too_large_is_asked_in_parts() -> None:
+    """Otherwise nothing could be delivered, and no apply would get past what is owed."""
+
+    def answer(call: Call) -> Reply:
+        named = call.fields["secrets"]
+        if len(named) > 2:
+            return WireRefusal(Code.INVALID_ARGUMENT, "HTTP status 413")
+        claimed = [{**each, "clientId": "c", "clientSecret": each["madeAt"]} for each in named]
+        return Answer({"secrets": claimed} if call.operation == "ClaimSecrets" else {})
+
+    custody, wire = knowing(answer)
+    owed = [replace(OWED, made_at=number) for number in range(5)]
+
+    claimed = custody.claim(owed, {}, {})
+    custody.acknowledge([Written(HELD.id, number) for number in range(5)], {})
+
+    assert {each.client_secret for each in claimed if isinstance(each, Written)} == {Secret("4")}
+    for operation in ("ClaimSecrets", "AcknowledgeSecrets"):
+        sent = [each.fields["secrets"] for each in wire.sent if each.operation == operation]
+        done = [each["madeAt"] for named in sent if len(named) <= 2 for each in named]
+        assert done == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("is_code_told", [False, True])
+def test_what_is_refused_in_words_or_alone_is_an_error(*, is_code_told: bool) -> None:
+    """The service itself finds nothing too large that the client sends."""
+    refusal = WireRefusal(Code.INVALID_ARGUMENT, "no", is_code_told=is_code_told)
+    custody, wire = knowing(lambda _: refusal)
+
+    with pytest.raises(ServiceError):
+        custody.acknowledge([Written(HELD.id, 5)] * (2 if is_code_told else 1), {})
+
+    assert len(wire.sent) == 1
+
+
 @pytest.mark.parametrize(
     ("code", "error"), [(Code.ABORTED, LockHeldError), (Code.INTERNAL, ServiceError)]
 )
