@@ -296,6 +296,11 @@ _AUTHORITY = (
     "SSL_CERT_FILE, or correct the address. Where SSL_CERT_FILE is set, check that its file is "
     "there."
 )
+# The signer's certificate was not sent, and is not known here.
+_CHAIN = (
+    f"{_AUTHORITY} Where the authority is trusted already, let the server send its intermediate "
+    "certificates after its own, as in a chain.pem."
+)
 _OTHER_NAME = (
     "is for another name than {host}",
     "Write the name that it is for in --service, or give the server a certificate for {host}.",
@@ -307,7 +312,8 @@ _DISTRUST: Mapping[int, tuple[str, str]] = {
         "Set this machine's clock. If it is right, the server needs a certificate that has begun.",
     ),
     10: ("has expired", "Renew it on the server. If it is valid, set this machine's clock."),
-    **dict.fromkeys((2, 18, 19, 20, 21), ("is of an unknown authority", _AUTHORITY)),
+    **dict.fromkeys((2, 18, 19), ("is of an unknown authority", _AUTHORITY)),
+    **dict.fromkeys((20, 21), ("is of an unknown authority", _CHAIN)),
     **dict.fromkeys((62, 64), _OTHER_NAME),
 }
 

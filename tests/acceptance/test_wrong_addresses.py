@@ -91,6 +91,8 @@ def test_what_is_no_identity_service_is_told_as_what_it_is(
         ({"host": "id.example.com"}, "is for another name than 127.0.0.1",
          "Write the name that it is for in --service"),
         ({}, "is of an unknown authority", "Install the certificate authority"),
+        ({"is_signed": True}, "is of an unknown authority",
+         "Install the certificate authority .* let the server send its intermediate"),
     ],
 )  # fmt: skip
 def test_a_certificate_that_is_refused_says_why_in_its_own_word(
