@@ -15,8 +15,14 @@ from reconciler.errors import ReconcilerError, ServiceError, UnseenOrganizationE
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import empties_a_list, field_changes, kept_notes
 from reconciler.plan.guards import Allowances, deactivates
-from reconciler.plan.history import lacks_names, names_by_id, names_of_removed, with_specs
-from reconciler.plan.matching import match
+from reconciler.plan.history import (
+    lacks_names,
+    names_by_id,
+    names_in,
+    names_of_removed,
+    with_specs,
+)
+from reconciler.plan.matching import deleted_beside_new, match
 from reconciler.plan.model import Cause, Plan, Rewrite, Scope, ref_of
 from reconciler.plan.ownership import divided
 from reconciler.plan.planner import build_plan
@@ -64,7 +70,7 @@ NO_FILES = LocalFiles()
 
 def preview(
     desired: DesiredState,
-    service: ServiceReader,
+    service: HistoryReader,
     scope: Scope,
     allowed: Allowances,
     files: LocalFiles = NO_FILES,
@@ -92,8 +98,12 @@ def preview(
         is_untold = observed.generation is None and not observed.keeps_history
         if is_untold and (desired.needs or desired.capabilities or empties_a_list(matching.pairs)):
             observed = with_generation(observed, service)
-        if files.look is not None and (doomed := divided(matching.leftover, observed, scope)[0]):
-            desired = replace(desired, elsewhere=files.look(doomed))
+        deleted = divided(matching.leftover, observed, scope)[0]
+        if files.look is not None and deleted:
+            desired = replace(desired, elsewhere=files.look(deleted))
+        if observed.keeps_history:
+            asked = deleted_beside_new(matching.pairs, deleted, scope.tree)
+            observed = with_former_names(observed, service, asked)
         if files.begun is not None and deactivates(matching.pairs):
             allowed = replace(allowed, begun=files.begun(observed))
         return narrowed(build_plan(desired, observed, scope, allowed), files.approved), observed
@@ -107,6 +117,17 @@ def with_generation(observed: ObservedState, service: ServiceReader) -> Observed
 
 
 MOST_HISTORIES = 100  # each is a call of its own; a plan must not take minutes to explain itself
+
+
+def with_former_names(
+    observed: ObservedState, service: HistoryReader, asked: Sequence[ObservedObject]
+) -> ObservedState:
+    """Return a state with every name that some objects have had. Of none, nothing is asked."""
+    ids = [held.id for held in asked[:MOST_HISTORIES]]
+    if not ids:
+        return observed
+    names = {object_id: names_in(events) for object_id, events in service.histories(ids)}
+    return replace(observed, former_names=names)
 
 
 def explained(plan: Plan, service: HistoryReader, observed: ObservedState) -> Plan:

@@ -397,6 +397,8 @@ class ObservedState:
         new_store: Address of the store that is to be made; empty where there is one.
         pauses: Of the organizations of the scope that have any, by their names.
         undone: Marks of the objects that an undo removed, by their folded addresses.
+        former_names: Every name that an object has had, folded, by its id. Only of objects that a
+            plan would delete where it creates another one.
     """
 
     instance: str
@@ -423,6 +425,7 @@ class ObservedState:
     new_store: str = ""
     pauses: Mapping[str, tuple[Pause, ...]] = field(default_factory=dict)
     undone: Mapping[str, Undone] = field(default_factory=dict)
+    former_names: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def everything(self) -> Iterator[ObservedObject]:

@@ -15,7 +15,7 @@ from reconciler.loop import preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Delete, Plan, Scope, held_of, ref_of
 from reconciler.report.visible import visible
-from reconciler.service_client.port import FeedReader
+from reconciler.service_client.port import ReadOnlyService
 from reconciler.state import COMMIT
 
 SEARCHED = 31 * 86_400 * MICROS  # that far before a run, for the apply before it
@@ -26,7 +26,7 @@ BY_HAND = (
 )
 
 
-def keeps_git_true(reader: FeedReader, undo: Undoing, plan: Plan) -> str:
+def keeps_git_true(reader: ReadOnlyService, undo: Undoing, plan: Plan) -> str:
     """Return what to do in Git after the undo of a run.
 
     It is a commit to revert, if the log proves that the run applied just that one and all of it is
@@ -52,7 +52,7 @@ def keeps_git_true(reader: FeedReader, undo: Undoing, plan: Plan) -> str:
     return "\n".join([said, *differing[:MOST], *more])
 
 
-def _differing(reader: FeedReader, undo: Undoing, plan: Plan) -> Sequence[str]:
+def _differing(reader: ReadOnlyService, undo: Undoing, plan: Plan) -> Sequence[str]:
     """Return a line for each object of an undo whose manifest differs from what is held.
 
     Raises:
@@ -77,7 +77,7 @@ def _differing(reader: FeedReader, undo: Undoing, plan: Plan) -> Sequence[str]:
     return found
 
 
-def _commit_of(reader: FeedReader, run: str, tree: str) -> str:
+def _commit_of(reader: ReadOnlyService, run: str, tree: str) -> str:
     """Return the commit that a run applied, if the apply before it was of its only parent."""
     log = log_of(reader)
     begins: Mapping[str, int] = sequences_at(reader, log, At(run, run=run))

@@ -171,6 +171,7 @@ class _OneService:
 
     def __init__(self, history: HistoryReader, file: PlanFile, store: str) -> None:
         self.history, self.generation = history, history.generation
+        self.histories, self.removals = history.histories, history.removals
         self._file = file
         self._store = store
 

@@ -11,6 +11,7 @@ from reconciler.kinds.rules import RULES
 from reconciler.plan.diff import ACTIVE, CRITICAL, IGNORE, NAME, NEW, PREVENT_DELETE, FieldChange
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.ref import fold
 from reconciler.resources.references import REFERRED
 from reconciler.state import FeedEvent, ObjectEvent, ObservedState, Removal
 
@@ -131,6 +132,13 @@ def _fields_after(before: Spec, event: ObjectEvent) -> Spec:
     if event.type.endswith(_STATES):
         after[ACTIVE] = event.type.endswith(_STATES[1])
     return after
+
+
+def names_in(events: Sequence[ObjectEvent]) -> frozenset[str]:
+    """Return every name that an object has had, folded."""
+    return frozenset(
+        fold(name) for event in events if isinstance(name := event.payload.get("name"), str)
+    )
 
 
 def names_by_id(observed: ObservedState) -> Mapping[str, str]:

@@ -73,6 +73,23 @@ def _without_ignored(pair: Pair) -> Pair:
     return completed(resource, held), held
 
 
+def deleted_beside_new(
+    pairs: Sequence[Pair], deleted: Sequence[ObservedObject], tree: str
+) -> list[ObservedObject]:
+    """Return what is deleted where one of its kind is created, of the kinds that have clients.
+
+    A created one may be the same object under a name that it had before; only its history shows
+    that. What others than the tree changed last comes first.
+    """
+    places = {resource.ref.key[:3] for resource, held in pairs if held is None}
+    found = [
+        held
+        for held in deleted
+        if KINDS[held.ref.kind].secrets is not None and held.ref.key[:3] in places
+    ]
+    return sorted(found, key=lambda held: (held.changed_in == tree, held.ref.key, held.id))
+
+
 def taken_names(matching: Matching, kept: Sequence[ObservedObject]) -> list[Diagnostic]:
     """Return an error for each pinned resource whose name an object that stays already has."""
     names = {held.ref.key: held for held in kept}

@@ -5,14 +5,14 @@ A pull request from a fork gets no token, and is planned against a snapshot. It 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.plan.integrity import Document, SavedFileError, check_spec, like, sealed, unsealed
 from reconciler.resources.capabilities import CAPABILITIES
 from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.resources.strict_json import Count, Seconds
-from reconciler.state import ObservedObject, ObservedState
+from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
 
 FORMAT = "reconciler-snapshot"
 FORMAT_VERSION = "1.0"
@@ -55,6 +55,14 @@ class SnapshotFile:
     def generation(self) -> int | None:
         """Return the generation of the service when the snapshot was taken."""
         return self.state.generation
+
+    def histories(self, _: Sequence[str]) -> Iterator[tuple[str, Sequence[ObjectEvent]]]:
+        """Yield nothing: no history is in the file."""
+        return iter(())
+
+    def removals(self, _: str) -> Sequence[Removal]:
+        """Return nothing, likewise."""
+        return ()
 
     def _elsewhere(self, names: Collection[str]) -> Mapping[str, frozenset[str]]:
         """Return the trees that applied something to organizations of other names."""

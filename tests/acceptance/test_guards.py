@@ -231,6 +231,32 @@ def test_a_rename_without_the_id_is_stopped_and_one_with_it_is_not(run: Run, sma
     assert run("outputs", "--format", "json").out.count(held) >= 1
 
 
+def test_an_application_that_was_renamed_and_redirected_by_hand_is_not_deleted(
+    place: Place,
+) -> None:
+    """Nothing of it is as declared: only its history shows which one it is."""
+    assert place.run("apply", "--auto-approve").code == 0
+    web = place.direct.objects()["web"]
+    named = {"projectId": web["projectId"], "appId": web["id"]}
+    moved = {**web["spec"], "redirectUris": ["https://moved.example.com/cb"]}
+    place.direct("UpdateApp", name="moved", **named)
+    place.direct("UpdateOIDCAppConfig", **named, **moved)
+    saved = place.run("plan", "--prune", "--allow-deletes", "1", "--out", "plan.json")
+
+    for stopped in (
+        place.run("apply", "--prune", "--allow-deletes", "1", "--auto-approve"),
+        place.run("apply", "plan.json", "--prune", "--allow-deletes", "1"),
+    ):
+        assert stopped.code == 3
+        assert stopped.err.count("GUARD-MADE-ANEW") == 1
+        assert f"metadata.id: '{web['id']}'" in stopped.err
+
+    assert saved.code == 0
+    write(place.manifests / "web.yaml", with_metadata(an_application("web"), id=web["id"]))
+    assert place.run("apply", "--prune", "--auto-approve").code == 0
+    assert place.direct.objects()["web"]["clientId"] == web["clientId"]
+
+
 def test_an_organization_that_is_no_longer_named_is_reported(run: Run, small: Path) -> None:
     """What is in it is no longer looked after, and somebody should know."""
     run("apply", "--auto-approve")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -24,8 +24,16 @@ from reconciler.plan.diff import kept_notes
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Delete, Scope
 from reconciler.resources.fields import Spec
+from reconciler.resources.ref import project_ref
 from reconciler.service_client.port import Order, Written
-from reconciler.state import DesiredState, Elsewhere, ObservedObject, ObservedState
+from reconciler.state import (
+    DesiredState,
+    Elsewhere,
+    ObjectEvent,
+    ObservedObject,
+    ObservedState,
+    Resource,
+)
 from tests.builders import (
     GREET,
     HOUSE,
@@ -98,6 +106,69 @@ def test_journals_are_read_only_where_an_active_object_would_be_deactivated() ->
     assert codes_of(made, NO_FILES) == ["GUARD-CRITICAL"]
     assert codes_of(made, files) == []
     assert len(asked) == 1
+
+
+class Remembering(FakeService):
+    """Says that every object had the name of another one, and of what that was asked."""
+
+    def __init__(self, *objects: ObservedObject) -> None:
+        super().__init__(*objects)
+        self.asked: list[str] = []
+
+    def histories(self, object_ids: Sequence[str]) -> Iterator[tuple[str, Sequence[ObjectEvent]]]:
+        self.asked += object_ids
+        event = ObjectEvent("application.added", 1, "", "ana", {}, {"name": WEB.name.upper()})
+        return ((each, [event]) for each in object_ids)
+
+
+RENAMED = held(
+    WEB._replace(name="by-hand"), a_public_application(redirectUris=["https://elsewhere.example"])
+)
+PRUNE = Scope(prune=True)
+
+
+@each_row(
+    ("wanted", "there", "scope", "is_asked"),
+    [
+        pytest.param([declared(WEB)], [RENAMED], PRUNE, True, id="one goes, another comes"),
+        pytest.param([declared(WEB)], [RENAMED], Scope(), False, id="nothing is deleted"),
+        pytest.param([], [RENAMED], PRUNE, False, id="nothing is created"),
+        pytest.param([declared(WEB)], [held(WEB), RENAMED], PRUNE, False, id="it is held"),
+        pytest.param([declared(GREET)], [RENAMED], PRUNE, False, id="another kind"),
+        pytest.param(
+            [declared(GREET)], [held(GREET._replace(name="a"))], PRUNE, False, id="no clients"
+        ),
+        pytest.param(
+            [declared(project_ref("acme", "blog")), declared(WEB._replace(project="blog"))],
+            [RENAMED],
+            PRUNE,
+            False,
+            id="another place",
+        ),
+    ],
+)
+def test_the_history_is_asked_of_what_goes_where_another_comes(
+    wanted: Sequence[Resource], there: Sequence[ObservedObject], scope: Scope, *, is_asked: bool
+) -> None:
+    """The one that goes may be the one that comes, under the name that others gave it."""
+    service = Remembering(*HOUSE, *there)
+
+    plan, _ = preview(desired(*OWNERS, *wanted), service, scope, Allowances(deletes=1))
+
+    assert service.asked == ([RENAMED.id] if is_asked else [])
+    assert [block.code for block in plan.blocks] == (["GUARD-MADE-ANEW"] if is_asked else [])
+
+
+def test_the_histories_of_a_plan_are_bounded() -> None:
+    """Those come first that others than the tree changed last."""
+    own = [held(WEB._replace(name=f"a{count}"), changed_in="default") for count in range(100)]
+    service = Remembering(*HOUSE, *own, RENAMED)
+
+    plan, _ = preview(desired(*OWNERS, declared(WEB)), service, PRUNE, Allowances(deletes=200))
+
+    assert len(service.asked) == 100
+    assert service.asked[0] == RENAMED.id
+    assert RENAMED.ref in [block.ref for block in plan.blocks]
 
 
 class OfZitadel(FakeService):

@@ -202,7 +202,7 @@ def _logouts_checked(planned: Planned, _: DesiredState, __: ObservedState) -> It
 def _guards(
     planned: Planned, observed: ObservedState, named: Collection[str]
 ) -> Iterator[Diagnostic]:
-    yield from _recreations(planned, named)
+    yield from _recreations(planned, observed, named)
     yield from _brought_back(planned, named)
     yield from _unsure_deletes(planned, observed)
     yield from _refused_updates(planned)
@@ -226,8 +226,13 @@ def _refused_updates(planned: Planned) -> Iterator[Diagnostic]:
             )
 
 
-def _recreations(planned: Planned, named: Collection[str]) -> Iterator[Diagnostic]:
-    """Yield applications that are deleted while another, much alike, is created."""
+def _recreations(
+    planned: Planned, observed: ObservedState, named: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Yield applications that are deleted while another is created that may be the same.
+
+    They are much alike, or the deleted one had the name of the other before.
+    """
     if not planned.deleted:
         return
     made = [resource for resource, held in planned.written if held is None]
@@ -236,9 +241,16 @@ def _recreations(planned: Planned, named: Collection[str]) -> Iterator[Diagnosti
         for mark in _marks(resource.ref, resource.spec["redirectUris"]):
             alike.setdefault(mark, resource)
     same = MadeAlike(made)
+    by_name = {resource.ref.key: resource for resource in made}
     for held in planned.deleted:
         marks = _marks(held.ref, held.spec.get("redirectUris", ()))
-        twin = next((alike[mark] for mark in marks if mark in alike), None) or same.of(held)
+        former = sorted(observed.former_names.get(held.id, ()))
+        before = (by_name.get(held.ref.key._replace(name=name)) for name in former)
+        twin = (
+            next((alike[mark] for mark in marks if mark in alike), None)
+            or next(filter(None, before), None)
+            or same.of(held)
+        )
         if twin and not {held.ref.folded, twin.ref.folded} & set(named):
             yield _recreated(held, twin)
 
