@@ -12,6 +12,7 @@ from reconciler.plan.model import Change, Create, Scope, addresses_of
 from reconciler.resources.capabilities import SOURCE
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.rules.alike import HeldAlike
+from reconciler.rules.form import place_of_id
 from reconciler.state import (
     LET_THROUGH,
     DesiredState,
@@ -134,11 +135,6 @@ def second_objects(
 
 
 def _second_object(resource: Resource, twin: ObservedObject, environment: str) -> Diagnostic:
-    where = "its manifest"
-    if environment:
-        where = (
-            f"the overlay of environment {environment}, because each environment has ids of its own"
-        )
     has_clients = KINDS[twin.ref.kind].secrets is not None
     return warning(
         "PLAN-SECOND-OBJECT",
@@ -146,7 +142,7 @@ def _second_object(resource: Resource, twin: ObservedObject, environment: str) -
         f"The service holds {twin.ref} with the same content, and no manifest declares it. "
         f"{resource.ref} will be a second object with a new "
         f"{'client id' if has_clients else 'id'}. To rename the one that is held instead, "
-        f'write in {where}: metadata.id: "{twin.id}"',
+        f'write in {place_of_id(environment)}: metadata.id: "{twin.id}"',
         resource.source.place("metadata", "name"),
         resource.ref,
     )

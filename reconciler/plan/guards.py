@@ -38,7 +38,7 @@ from reconciler.plan.undone import undone_blocks
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.resources.references import REFERRED, references
-from reconciler.rules.form import Planned, break_glass
+from reconciler.rules.form import Planned, break_glass, place_of_id
 from reconciler.state import UPGRADE, DesiredState, ObservedObject, ObservedState, Resource, holds
 
 MANY = 0.3
@@ -87,13 +87,13 @@ def blocks(
     changes = guarded(changes, allowed.begun, scope.tree)
     return (
         *_incomplete(observed),
-        *_same_names(desired, observed),
+        *_same_names(desired, observed, scope.environment),
         *_partial_prune(changes, desired),
         *_uncarried(changes),
         *_protected(changes),
         *undone_blocks(changes, desired, observed, allowed.redo),
         *_lockouts(changes, observed.caller_objects, allowed.lockouts),
-        *_of_kinds(changes, observed, allowed.lockouts),
+        *_of_kinds(changes, observed, allowed.lockouts, scope.environment),
         *_adopted(changes, allowed),
         *_blast_radius(changes, observed, allowed),
         *_emptied(changes),
@@ -288,16 +288,16 @@ def _lockouts(
 
 
 def _of_kinds(
-    changes: Sequence[Change], observed: ObservedState, named: Collection[str]
+    changes: Sequence[Change], observed: ObservedState, named: Collection[str], environment: str
 ) -> Iterator[Diagnostic]:
-    planned = by_kind(changes)
+    planned = by_kind(changes, environment)
     for kind, row in RULES.items():
         yield from row.guards(planned[kind], observed, named)
 
 
-def by_kind(changes: Sequence[Change]) -> Mapping[Kind, Planned]:
+def by_kind(changes: Sequence[Change], environment: str = "") -> Mapping[Kind, Planned]:
     """Return what changes do to the objects of each kind, for rules of its own."""
-    found = {kind: Planned([], []) for kind in Kind}
+    found = {kind: Planned([], [], environment) for kind in Kind}
     for change in changes:
         if isinstance(change, Delete):
             found[change.held.ref.kind].deleted.append(change.held)
@@ -336,7 +336,9 @@ _Mention: TypeAlias = tuple[Resource, ResourceRef, _Path]
 """A resource that refers to another object, and the path of that name in its manifest."""
 
 
-def _same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
+def _same_names(
+    desired: DesiredState, observed: ObservedState, environment: str
+) -> Iterator[Diagnostic]:
     """Yield one error for each name that is declared or mentioned and that several objects have.
 
     An id in the manifest says which object a resource is. What refers to the resource, a flow to
@@ -356,7 +358,7 @@ def _same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diag
                 "GUARD-SAME-NAME",
                 "the service holds several objects of one name",
                 f"{resource.ref} could be id {' or id '.join(ids)}. Write the one that is meant "
-                "as metadata.id in the manifest.",
+                f"as metadata.id in {place_of_id(environment)}.",
                 resource.source.place("metadata", "name"),
                 resource.ref,
             )

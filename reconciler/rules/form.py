@@ -49,10 +49,12 @@ class Planned(NamedTuple):
     Attributes:
         written: What is created, without an object, and what is updated; not what sends nothing.
         deleted: What is deleted.
+        environment: The one that is planned; empty for none.
     """
 
     written: list[tuple[Resource, ObservedObject | None]]
     deleted: list[ObservedObject]
+    environment: str = ""
 
     @property
     def updated(self) -> Sequence[tuple[Resource, ObservedObject]]:
@@ -110,6 +112,13 @@ def break_glass(ref: ResourceRef) -> str:
     return (
         f"If that is meant, allow just that: --break-glass {shlex.quote(f'{ref.address}=REASON')}."
     )
+
+
+def place_of_id(environment: str) -> str:
+    """Return where metadata.id is written, for a sentence."""
+    if not environment:
+        return "the manifest"
+    return f"the overlay of environment {environment}, because each environment has ids of its own"
 
 
 def place_of(resource: Resource) -> str:

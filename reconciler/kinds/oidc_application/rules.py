@@ -17,7 +17,15 @@ from reconciler.resources.fields import Spec
 from reconciler.resources.normal import SETS, wire_spelling
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.rules.alike import MadeAlike
-from reconciler.rules.form import Compile, Found, KindRules, Planned, break_glass, place_of
+from reconciler.rules.form import (
+    Compile,
+    Found,
+    KindRules,
+    Planned,
+    break_glass,
+    place_of,
+    place_of_id,
+)
 from reconciler.rules.risks import (
     Removal,
     Rule,
@@ -252,7 +260,7 @@ def _recreations(
             or same.of(held)
         )
         if twin and not {held.ref.folded, twin.ref.folded} & set(named):
-            yield _recreated(held, twin)
+            yield _recreated(held, twin, planned.environment)
 
 
 def _marks(ref: ResourceRef, uris: Iterable[str]) -> Iterator[tuple[object, ...]]:
@@ -262,12 +270,13 @@ def _marks(ref: ResourceRef, uris: Iterable[str]) -> Iterator[tuple[object, ...]
         yield ("uri", owner_of(ref.key), uri)
 
 
-def _recreated(held: ObservedObject, twin: Resource) -> Diagnostic:
+def _recreated(held: ObservedObject, twin: Resource, environment: str) -> Diagnostic:
     moved = owner_of(held.ref.key) != owner_of(twin.ref.key)
     instead = (
         "An application cannot move to another project and keep it."
         if moved
-        else f"To rename it and keep both, write metadata.id: {held.id!r} in the manifest."
+        else f"To rename it and keep both, write metadata.id: {held.id!r} in "
+        f"{place_of_id(environment)}."
     )
     return error(
         "GUARD-MADE-ANEW",

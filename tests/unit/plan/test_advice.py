@@ -260,7 +260,7 @@ def test_a_second_object_of_the_same_content_is_told_at_its_name(kind: Kind, new
         "a second object of the same content would be created",
         f"The service holds {first} with the same content, and no manifest declares it. {second} "
         f"will be a second object with a new {new}. To rename the one that is held instead, write "
-        'in its manifest: metadata.id: "7"',
+        'in the manifest: metadata.id: "7"',
         SourceLocation("shop.yaml", 6, 3),
         second,
     )

@@ -518,6 +518,21 @@ def test_the_guard_says_how_to_rename_instead() -> None:
     assert (str(block.location), block.ref) == ("new.yaml:7:3", OLD)
 
 
+def test_the_guards_send_an_id_to_the_overlay_of_the_environment() -> None:
+    """In the manifest it would break every other environment."""
+    scope = Scope(prune=True, environment="staging")
+    clash = held(WEB, object_id="3")
+    state = replace(observed(*HOUSE, held(WEB), held(OLD)), name_clashes=(clash,))
+
+    plan = build_plan(desired(*OWNERS, declared(NEW), declared(WEB)), state, scope, allowing())
+
+    assert {*codes(plan)} == {"GUARD-SAME-NAME", "GUARD-MADE-ANEW"}
+    for block in plan.blocks:
+        assert (
+            "in the overlay of environment staging, because each environment has ids of its own."
+        ) in block.remedy
+
+
 def test_nothing_but_applications_is_missed_by_its_id() -> None:
     """An action that is renamed by its name alone is made anew, and that is all there is to it."""
     plan = plan_of([declared(a_ref(GREET.kind, "new"))], [held(GREET)], PRUNE, allowing())
