@@ -16,9 +16,10 @@ from reconciler.cli.parameter_types import At
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import ReconcilerError, StalePlanError, UsageError
 from reconciler.plan.guards import Allowances
+from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Scope
 from reconciler.plan.selection import Part
-from reconciler.plan.undo import BeforeAndNow, changed_since, is_change, rotated_by, takes_back
+from reconciler.plan.undo import BeforeAndNow, changed_since, is_change, stays_rotated, takes_back
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import FeedReader, HistoryReader, ReadOnlyService
@@ -120,7 +121,8 @@ class Undoing:
             for key, each in now.objects.items()
         }
         read = _AsRead(client, replace(now, objects=objects))
-        warnings = (*past.notes, *self.notes, *states.still_declared(undone, self.declared))
+        rotated = [stays_rotated(each, self.of, refs.get(each.id)) for each in past.rotated]
+        warnings = (*rotated, *self.notes, *states.still_declared(undone, self.declared))
         return Wanted(desired, allowed, warnings, read)
 
     def _spared(self, known: Mapping[str, Collection[ResourceRef]]) -> Collection[str]:
@@ -186,7 +188,7 @@ class _Past(NamedTuple):
         own: The run and those that take it back.
         again: Ids of what only those wrote to.
         undone: All runs that were undone since.
-        notes: What an undo cannot take back.
+        rotated: What gave a new client secret, which an undo cannot take back.
     """
 
     sequences: Mapping[str, int]
@@ -194,7 +196,7 @@ class _Past(NamedTuple):
     own: Collection[str]
     again: Collection[str]
     undone: Collection[str]
-    notes: Sequence[Diagnostic]
+    rotated: Sequence[FeedEvent]
 
 
 def _past_of(reader: FeedReader, run: str, tree: str) -> _Past:
@@ -208,10 +210,11 @@ def _past_of(reader: FeedReader, run: str, tree: str) -> _Past:
     log = log_of(reader)
     sequences = sequences_at(reader, log, At(run, run=run))
     events: dict[str, list[FeedEvent]] = {}
-    notes: list[Diagnostic] = []
+    rotated: list[FeedEvent] = []
     for head in log.every:
         for event in reader.changes(head.id, sequences[head.name]):
-            notes += rotated_by(event, run)
+            if event.context.get("run") == run and gives_secret(event):
+                rotated.append(event)
             if is_change(event):
                 events.setdefault(event.id, []).append(event)
     found = {
@@ -235,4 +238,4 @@ def _past_of(reader: FeedReader, run: str, tree: str) -> _Past:
         for key, happened in events.items()
         if key not in found and all(each.context.get("run") in own for each in happened)
     }
-    return _Past(sequences, found, own, again, undone, notes)
+    return _Past(sequences, found, own, again, undone, rotated)

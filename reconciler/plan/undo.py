@@ -66,15 +66,18 @@ def takes_back(run: str, events: Iterable[FeedEvent]) -> Collection[str]:
     return found
 
 
-def rotated_by(event: FeedEvent, run: str) -> Iterator[Diagnostic]:
-    """Yield a note if a run replaced a client secret: the old one cannot come back."""
-    if event.context.get("run") == run and gives_secret(event):
-        yield note(
-            "UNDO-ROTATED",
-            "a client secret stays rotated",
-            f"Run {run} replaced the client secret of {event.name}. The old secret ended "
-            "then: an undo leaves the new one.",
-        )
+def stays_rotated(event: FeedEvent, run: str, ref: ResourceRef | None) -> Diagnostic:
+    """Return a note that a run replaced a client secret: the old one cannot come back.
+
+    ``ref`` is that of the application; None where it is gone.
+    """
+    return note(
+        "UNDO-ROTATED",
+        "a client secret stays rotated",
+        f"Run {run} replaced the client secret of {ref or event.name}. The old secret ended "
+        "then: an undo leaves the new one.",
+        ref=ref,
+    )
 
 
 def changed_since(

@@ -210,6 +210,7 @@ def test_a_rotated_secret_stays_rotated(ours: Ours) -> None:
 
     assert nothing.code == 0, nothing.all
     assert "stays rotated" in nothing.all
+    assert "the client secret of OidcApplication acme/shop/web." in nothing.all
     assert "devMode: true" not in exported(ours.run)
 
 

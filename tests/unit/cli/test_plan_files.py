@@ -22,7 +22,10 @@ def test_a_plan_file_is_told_from_manifests(tmp_path: Path) -> None:
     assert is_plan_file(str(tmp_path / "plan.json"))
     assert not is_plan_file(str(tmp_path / "web.yaml"))
     assert not is_plan_file(str(tmp_path))
-    assert not is_plan_file(str(tmp_path / "missing"))
+    for name in ("missing", "missing.yaml", "missing.yml", "a.b/missing"):
+        assert not is_plan_file(str(tmp_path / name))
+    for name in ("missing.json", "missing.plan"):
+        assert is_plan_file(str(tmp_path / name))
 
 
 @pytest.mark.parametrize(
