@@ -405,7 +405,7 @@ def untrusted() -> tuple[Diagnostic, ...]:
 
 def _what(environment: str, field: str) -> str:
     if not environment:
-        return f"the list of {field}"
+        return "the tree" if field == "tree" else f"the list of {field}"
     return f"{field} of environment {environment}" if field else f"environment {environment}"
 
 

@@ -271,7 +271,7 @@ class Difference(NamedTuple):
     """One difference between a configuration and the trusted one.
 
     Attributes:
-        environment: Its name; empty for what holds in all of them.
+        environment: Its name; empty for what holds in all of them, or where there are none.
         name: ``service``, ``tree``, ``protected``, ``allowPartial`` or ``policies``; empty where
             the whole environment is new or gone.
         trusted: The value that counts, in words.
@@ -288,9 +288,7 @@ class Difference(NamedTuple):
 
 def differences(trusted: Configuration, proposed: Configuration) -> Iterator[Difference]:
     """Yield what a configuration says differently from the trusted one, by environment."""
-    if trusted.policies != proposed.policies:
-        before, after = (", ".join(each.policies) or "none" for each in (trusted, proposed))
-        yield Difference("", "policies", before, after, proposed.place("policies"))
+    yield from _of_the_whole(trusted, proposed)
     for name, environment in proposed.environments.items():
         known = trusted.environments.get(name)
         if known is None:
@@ -303,6 +301,16 @@ def differences(trusted: Configuration, proposed: Configuration) -> Iterator[Dif
                 yield Difference(name, field, values[field], value, place)
     for name in trusted.environments.keys() - proposed.environments.keys():
         yield Difference(name, "", "there", "missing", SourceLocation(proposed.file))
+
+
+def _of_the_whole(trusted: Configuration, proposed: Configuration) -> Iterator[Difference]:
+    if trusted.policies != proposed.policies:
+        before, after = (", ".join(each.policies) or "none" for each in (trusted, proposed))
+        yield Difference("", "policies", before, after, proposed.place("policies"))
+    if not (trusted.environments or proposed.environments):
+        before, after = (each.tree or DEFAULT_TREE for each in (trusted, proposed))
+        if before != after:
+            yield Difference("", "tree", before, after, proposed.place("tree"))
 
 
 def _deciding(environment: Environment) -> Mapping[str, str]:

@@ -147,6 +147,21 @@ def test_a_change_of_what_judges_it_blocks_before_anything_is_asked(
     assert job.asked == []
 
 
+def test_without_environments_another_tree_blocks_as_well(job: Job) -> None:
+    """As the tree of another team, a change could delete what that team owns."""
+    for path, tree in (("trusted/reconciler.yaml", "shop"), ("reconciler.yaml", "theirs")):
+        said = {"apiVersion": "reconciler/v1", "kind": "Configuration", "tree": tree}
+        write(job.folder / path, json.dumps(said))
+
+    given = {name: value for name, value in job.environment.items() if name != "RECONCILER_ENV"}
+
+    planned = job.run("plan", "--detailed-exitcode", **given)
+
+    assert planned.code == 3
+    assert "the tree is not as in the trusted configuration" in planned.out
+    assert job.asked == []
+
+
 def test_the_difference_stands_at_the_top_of_every_form(job: Job) -> None:
     """Also of a plan that was saved."""
     job.propose(live={"tree": "theirs"})

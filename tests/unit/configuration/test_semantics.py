@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,26 @@ def test_service_tree_and_protection_decide(fields: dict[str, Any], found: list[
     told = differences(of(live=LIVE), of(live=fields))
 
     assert [each[1:] for each in told] == found
+
+
+@each_row(
+    ("trusted", "proposed", "found"),
+    [
+        ("", "", []),
+        ("", "default", []),
+        ("shop", "team-b", [("", "tree", "shop", "team-b", HERE)]),
+        ("shop", "", [("", "tree", "shop", "default", SourceLocation("reconciler.yaml"))]),
+    ],
+)
+def test_without_environments_the_tree_of_the_file_decides(
+    trusted: str, proposed: str, found: list[Any]
+) -> None:
+    """It says whose objects a plan may delete."""
+    places = {"tree": HERE} if proposed else {}
+
+    told = differences(replace(of(), tree=trusted), replace(of(), tree=proposed, places=places))
+
+    assert [*told] == found
 
 
 def test_an_environment_that_is_new_or_gone_is_a_difference() -> None:
