@@ -204,14 +204,51 @@ def test_the_hook_of_a_clone_stops_wrong_manifests_before_the_push(
     assert desk("push", "-q", "origin", "main").code == 0
 
 
-def install_as_the_hook_says(desk: Git, tmp_path: Path) -> None:
-    """Commit what ``init`` writes, and run the command that the head of the hook names."""
+def install_as_the_hook_says(desk: Git, tmp_path: Path, where: str = ".") -> None:
+    """Commit what ``init`` writes, and run the command that the head of the hook names.
+
+    ``where`` is a worktree, from the folder of the clone.
+    """
     shutil.copytree(tmp_path / "githooks", desk.folder / "githooks")
     desk.commit("Hooks")
+    if where != ".":
+        assert desk("worktree", "add", "-q", "--detach", where).code == 0
     text = (desk.folder / "githooks" / "pre-push").read_text(encoding="utf-8")
-    (command,) = re.findall(r"^# Install, in a clone: +(.*)$", text, re.MULTILINE)
+    (command,) = re.findall(r"^# Install, in a clone:\n# +(.*)$", text, re.MULTILINE)
     assert command in (ROOT / "docs" / "git-hooks.md").read_text(encoding="utf-8")
-    subprocess.run(["sh", "-c", command], cwd=desk.folder, env=desk.environment, check=True)
+    folder = desk.folder / where
+    subprocess.run(["sh", "-c", command], cwd=folder, env=desk.environment, check=True)
+
+
+@pytest.mark.parametrize("where", [".", "../worktree"])
+def test_the_hook_is_installed_where_no_folder_of_hooks_is(
+    desk: Git, tmp_path: Path, where: str
+) -> None:
+    """Git makes that folder from a template, which a team may have switched off."""
+    shutil.rmtree(desk.folder / ".git" / "hooks", ignore_errors=True)
+    install_as_the_hook_says(desk, tmp_path, where)
+
+    pushed = desk("push", "-q", "origin", "main")
+
+    assert "no service to plan against is named" in pushed.err
+
+
+def test_the_hook_of_a_clone_runs_from_a_folder_that_all_clones_share(
+    desk: Git, tmp_path: Path
+) -> None:
+    """As the page says: nothing is copied there, where it would run in every repository."""
+    shared = tmp_path / "shared"
+    page = (ROOT / "docs" / "git-hooks.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"`(own=.*)`", page)
+    write(shared / "pre-push", f"#!/bin/sh\n{line}\n").chmod(0o755)
+    desk("config", "--global", "core.hooksPath", str(shared))
+    assert desk("push", "-q", "origin", "main:without-a-hook").code == 0
+    install_as_the_hook_says(desk, tmp_path)
+
+    pushed = desk("push", "-q", "origin", "main")
+
+    assert [each.name for each in shared.iterdir()] == ["pre-push"]
+    assert "no service to plan against is named" in pushed.err
 
 
 def test_a_branch_that_is_looked_at_runs_nothing_in_the_clone(desk: Git, tmp_path: Path) -> None:
