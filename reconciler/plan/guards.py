@@ -32,7 +32,7 @@ from reconciler.plan.model import (
     ref_of,
 )
 from reconciler.plan.ownership import cannot_take_over
-from reconciler.plan.references import named_by_critical
+from reconciler.plan.references import named_by_critical, named_by_other_trees
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
 from reconciler.plan.undone import undone_blocks
 from reconciler.resources.fields import Spec
@@ -98,6 +98,7 @@ def blocks(
         *_blast_radius(changes, observed, allowed),
         *_emptied(changes),
         *named_by_critical(changes, desired, observed, allowed.lockouts),
+        *named_by_other_trees(changes, desired, observed, scope.tree, allowed.lockouts),
         *cannot_take_over(desired, observed, scope),
     )
 

@@ -29,7 +29,13 @@ from reconciler.resources.nearest import NearNames
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.references import REFERRED, references
 from reconciler.rules.form import break_glass
-from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
+from reconciler.state import (
+    DesiredState,
+    ObservedObject,
+    ObservedState,
+    Resource,
+    other_owner,
+)
 
 ReferringT = TypeVar("ReferringT", Resource, ObservedObject)
 Names: TypeAlias = Mapping[ResourceRef, str]
@@ -191,6 +197,45 @@ def those_that_lose(
                 f"Declare the {plural} to keep them.",
                 ref=held.ref,
             )
+
+
+def named_by_other_trees(
+    changes: Sequence[Change],
+    desired: DesiredState,
+    observed: ObservedState,
+    tree: str,
+    named: Collection[str],
+) -> Iterator[Diagnostic]:
+    """Yield why what an object of another tree names must not be deleted.
+
+    ``named`` are the folded addresses of the objects that ``--break-glass`` names. What this run
+    declares as well is left to the plan: it shows what becomes of that object.
+    """
+    deleted = [change.held.ref for change in changes if isinstance(change, Delete)]
+    doomed = {ref.key: ref for ref in deleted if ref.kind in _NAMED and ref.folded not in named}
+    if not doomed:
+        return
+    using: dict[ResourceRef, ObservedObject] = {}
+    for key in sorted(observed.objects):
+        held = observed.objects[key]
+        if other_owner(held, tree) and key not in desired.resources:
+            for ref, _ in references(held.ref, held.spec):
+                using.setdefault(ref.key, held)
+    for key, ref in doomed.items():
+        if key in using:
+            yield _used_elsewhere(ref, using[key])
+
+
+def _used_elsewhere(ref: ResourceRef, by: ObservedObject) -> Diagnostic:
+    row, other = KINDS[by.ref.kind], KINDS[ref.kind]
+    return error(
+        "GUARD-ACTION-IN-USE",
+        f"{other.one} would be deleted that {row.one} of another tree {row.verb}",
+        f"{by.ref}, which tree {by.owner} owns, {row.verb} {ref}: the service takes deleted "
+        f"{other.plural} out of it. Declare the {other.noun}, or let tree {by.owner} take its name "
+        f"out of the {row.noun} first. {break_glass(ref)}",
+        ref=ref,
+    )
 
 
 def named_by_critical(

@@ -254,6 +254,48 @@ def test_a_flow_that_no_manifest_declares_loses_pruned_actions() -> None:
     ]
 
 
+def test_an_action_that_a_flow_of_another_tree_runs_is_not_deleted_unawares() -> None:
+    """That tree declares the flow, and sign-ins of its users would change without a plan of it."""
+    objects = [held(GREET), held(LOG), a_held_flow("log", "greet", owner="other")]
+    allowed = Allowances(deletes=9, lockouts={LOG.folded: LOG.address})
+
+    plan = plan_of([], objects, PRUNES, allowed)
+
+    assert plan.blocks == (
+        error(
+            "GUARD-ACTION-IN-USE",
+            "an action would be deleted that a flow of another tree runs",
+            f"{TOKEN}, which tree other owns, runs {GREET}: the service takes deleted actions out "
+            "of it. Declare the action, or let tree other take its name out of the flow first. If "
+            f"that is meant, allow just that: --break-glass {GREET.address}=REASON.",
+            ref=GREET,
+        ),
+    )
+
+
+@each_row(
+    ("flow", "resources", "scope"),
+    [
+        pytest.param(a_held_flow("greet", owner=""), [], PRUNES, id="of no tree"),
+        pytest.param(a_held_flow("greet", owner=None), [], PRUNES, id="of a ZITADEL"),
+        pytest.param(a_held_flow("greet", owner="default"), [], PRUNES, id="of this tree"),
+        pytest.param(a_held_flow("log", owner="other"), [], PRUNES, id="that runs another action"),
+        pytest.param(a_held_flow("greet", owner="other"), [], Scope(), id="and nothing is deleted"),
+        pytest.param(
+            a_held_flow("greet", owner="other"), [flow("log")], PRUNES, id="that is declared here"
+        ),
+    ],
+)
+def test_other_flows_guard_no_action(
+    flow: ObservedObject, resources: Sequence[Resource], scope: Scope
+) -> None:
+    objects = [held(GREET), held(LOG, trees=("other",), owner="other"), flow]
+
+    plan = plan_of(resources, objects, scope, Allowances(deletes=9))
+
+    assert "GUARD-ACTION-IN-USE" not in [each.code for each in plan.blocks]
+
+
 @each_row(
     ("ref", "scope", "expected"),
     [
