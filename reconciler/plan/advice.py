@@ -88,7 +88,8 @@ def _no_longer_named(
         for name, trees in observed.elsewhere.items()
         if scope.tree in trees and fold(name) not in named and scope.covers(name)
     )
-    if left and desired.whole:  # a part of a tree does not say what the whole no longer names
+    # A part of a tree does not say what the whole no longer names. An undo reads no manifests.
+    if left and desired.whole and not scope.undo:
         yield warning(
             "PLAN-ORGANIZATION-LEFT",
             "the tree no longer names an organization it applied before",

@@ -313,6 +313,15 @@ def test_organizations_of_other_shards_were_not_left_behind(index: int) -> None:
     assert codes(plan) == (["PLAN-ORGANIZATION-LEFT"] if shard.holds("Old") else [])
 
 
+def test_an_undo_leaves_no_organization_behind() -> None:
+    """It looks only where the run wrote, and no manifest was read for it."""
+    state = replace(observed(*HOUSE), elsewhere=ELSEWHERE)
+
+    plan = build_plan(desired(*OWNERS), state, Scope(undo="01a223a24be34bf3a8b992414d78d342"))
+
+    assert codes(plan) == []
+
+
 def test_glass_that_is_broken_for_nothing_is_told() -> None:
     """A name with a slip in it would otherwise look as if it had allowed something."""
     given = ("OidcApplication acme/shop/STOREFRONT", "Action/acme/typo")
