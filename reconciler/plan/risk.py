@@ -147,9 +147,13 @@ def names_of(risks: Iterable[Risk]) -> str:
     return ", ".join(dict.fromkeys(risk.name for risk in risks))
 
 
-def most_dangerous(risks: Sequence[Risk]) -> int:
-    """Return the place of the worst of some risks among all classes; where none is, the last."""
-    return min((CLASSES.index(risk.name) for risk in risks), default=len(CLASSES))
+def by_danger(risks: Iterable[Risk]) -> tuple[int, ...]:
+    """Return the key that sorts changes by their risks, the most dangerous first.
+
+    It has the places of their classes among all classes. Changes with the same worst class are
+    sorted by the next one: what most of them have hides nothing that only one of them has.
+    """
+    return (*sorted({CLASSES.index(risk.name) for risk in risks}), len(CLASSES))
 
 
 def expected_problems(change: Change) -> tuple[str, ...]:

@@ -37,8 +37,8 @@ from reconciler.plan.risk import (
     CLASSES,
     PROBLEMS,
     Risk,
+    by_danger,
     expected_problems,
-    most_dangerous,
     names_of,
     risks_of,
 )
@@ -192,7 +192,7 @@ def title_of(group: Group) -> str:
 def risky(shown: Sequence[Shown]) -> list[Shown]:
     """Return the changes that have risks, the most dangerous first."""
     found = [each for each in shown if each.risks]
-    return sorted(found, key=lambda each: most_dangerous(each.risks))
+    return sorted(found, key=lambda each: by_danger(each.risks))
 
 
 DOCS = re.compile(r"https?://[A-Za-z0-9._~:/-]{1,200}", re.ASCII)
@@ -305,7 +305,7 @@ class PlanDocument:
     @cached_property
     def for_review(self) -> list[Shown]:
         """Return the changes as a reviewer should meet them; those of one rank in their order."""
-        return sorted(self.changes, key=lambda each: (not each.blocks, most_dangerous(each.risks)))
+        return sorted(self.changes, key=lambda each: (not each.blocks, by_danger(each.risks)))
 
     @cached_property
     def risk_counts(self) -> Mapping[str, int]:

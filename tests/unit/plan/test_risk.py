@@ -14,7 +14,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
 from reconciler.plan.diff import IGNORE
 from reconciler.plan.model import Adopt, Create, Delete, Update
-from reconciler.plan.risk import CLASSES, OF_EVERY_KIND, Risk, is_severe, most_dangerous, risks_of
+from reconciler.plan.risk import CLASSES, OF_EVERY_KIND, Risk, by_danger, is_severe, risks_of
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.rules.risks import SEVERE, Rule
 from reconciler.state import completed
@@ -378,8 +378,17 @@ def test_the_most_dangerous_risk_comes_first() -> None:
         "authMethodType",
         "the application proves its identity by a weaker method, or not at all",
     )
-    assert most_dangerous(risks) == CLASSES.index("credential-weaker")
-    assert most_dangerous(()) == len(CLASSES)
+
+
+def test_of_changes_with_one_risk_in_common_that_with_another_one_comes_first() -> None:
+    """It would be lost among many that only have the common one."""
+    moved, open_, gone = (
+        Risk(name, "redirectUris", "")
+        for name in ("redirect-host-added", "dev-mode-on", "redirect-removed")
+    )
+    in_order = [(open_, moved), (moved, gone), (moved,), (open_,), (gone,), ()]
+
+    assert sorted(reversed(in_order), key=by_danger) == in_order
 
 
 def test_a_spec_that_a_newer_service_holds_is_no_trouble() -> None:
