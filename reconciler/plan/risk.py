@@ -6,7 +6,7 @@ service itself will report are here, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from reconciler.kinds.rules import RULES
@@ -16,6 +16,7 @@ from reconciler.plan.diff import (
     CRITICAL,
     IGNORE,
     PREVENT_DELETE,
+    FieldChange,
     metadata_of,
     spec_after,
 )
@@ -106,8 +107,7 @@ _BEFORE_NEW: Mapping[Kind, Spec] = {
 def risks_of(change: Change) -> tuple[Risk, ...]:
     """Return the risks of a change, most dangerous first."""
     if isinstance(change, Delete):
-        lost = RULES[change.held.ref.kind].removal
-        return (Risk(lost.name, "", lost.sentence),) if lost else ()
+        return removal_risk(change.held.ref.kind)
     kind, after = change.resource.ref.kind, spec_after(change)
     if isinstance(change, Create):
         asked, before = [each for each in _BY_KIND[kind] if each[1].also_new], _BEFORE_NEW[kind]
@@ -121,6 +121,26 @@ def risks_of(change: Change) -> tuple[Risk, ...]:
         if risk.field in after and rule.test(before.get(risk.field), after[risk.field])
     )
     return (*beside, *found)
+
+
+def risks_of_fields(kind: Kind, fields: Iterable[FieldChange]) -> tuple[Risk, ...]:
+    """Return the risks of fields that changed on the service, most dangerous first."""
+    changed = {each.name: each for each in fields}
+    state = [
+        REACTIVATED if changed[name].after else DEACTIVATED for name in changed if name == ACTIVE
+    ]
+    found = (
+        risk
+        for risk, rule in _BY_KIND[kind]
+        if (each := changed.get(risk.field)) and rule.test(each.before, each.after)
+    )
+    return (*state, *found)
+
+
+def removal_risk(kind: Kind) -> tuple[Risk, ...]:
+    """Return what is lost with an object of a kind."""
+    lost = RULES[kind].removal
+    return (Risk(lost.name, "", lost.sentence),) if lost else ()
 
 
 def _beside_the_spec(change: Rewrite) -> Iterator[Risk]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unknown
 from reconciler.plan.history import Step
 from reconciler.plan.model import Cause
+from reconciler.plan.risk import Risk, by_danger, removal_risk, risks_of_fields
 from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.layout import BARE, Forms, Layout, fitted, in_json
@@ -41,6 +42,14 @@ QUESTIONS = {
     Unknown.REPLACEMENTS: "whether an object was deleted and made again, with a new client id",
     Unknown.UNDONE: "what was changed and changed back since the last apply",
 }
+LISTS = 5
+"""Number of lists below the objects."""
+
+LISTS_SHARE = 16
+"""A list may take this part of a report that is too long, and what the objects leave."""
+
+_CUT = "[cut: {} more; `reconciler drift` shows them]"
+
 REASONS = {
     Reason.NEVER_APPLIED: "never applied by this tree",
     Reason.NO_HISTORY: "not held: never applied, or removed",
@@ -102,8 +111,17 @@ class DriftDocument:
 def drift_as_text(document: DriftDocument, layout: Layout = BARE) -> str:
     """Return what drifted, below its place: as applied, then as held; the count last."""
     drift, style = document.drift, layout.style
-    blocks = [place_as_text(document.place)]
-    blocks += ["\n".join(_drifted(drifted, style)) for drifted in drift.objects]
+    objects = ["\n".join(_drifted(drifted, style)) for drifted in drift.objects]
+    blocks = [place_as_text(document.place), *objects, *_beside(document, layout)]
+    return fitted("\n\n".join(blocks), layout.width)
+
+
+def _beside(document: DriftDocument, layout: Layout, longest_list: int = 0) -> Iterator[str]:
+    """Yield what stands below the objects that drifted.
+
+    ``longest_list`` is how many characters a list may take; 0 for any number.
+    """
+    drift, style = document.drift, layout.style
     unjudged = [f"{visible(str(each.ref))}  ({REASONS[each.reason]})" for each in drift.unjudged]
     for title, lines in (
         ("Held, but declared nowhere:", refs_as_text(drift.unmanaged)),
@@ -111,25 +129,69 @@ def drift_as_text(document: DriftDocument, layout: Layout = BARE) -> str:
         ("Cannot be judged:", unjudged),
         (f"{LEFT_INACTIVE}:", refs_as_text(drift.inactive)),
     ):
-        blocks += section(title, lines, style)
-    blocks += ignored_section(ignored_as_text(drift.ignored), layout)
+        yield from section(title, _that_fit(lines, longest_list), style)
+    ignored = ignored_as_text(drift.ignored)
+    yield from ignored_section(_that_fit(ignored, longest_list), layout)
     if drift.unknown:
-        blocks.append(
-            "\n".join([NO_HISTORY, *(f"  - {QUESTIONS[each]}" for each in drift.unknown)])
-        )
-    blocks += owed_sentences(drift.owed, drift.owed_elsewhere)
+        yield "\n".join([NO_HISTORY, *(f"  - {QUESTIONS[each]}" for each in drift.unknown)])
+    yield from owed_sentences(drift.owed, drift.owed_elsewhere)
     if part := document.part:
-        blocks.append(f"{PART} {part.selected}{part.counts}")
-    return fitted("\n\n".join([*blocks, document.sentence.drawn(style)]), layout.width)
+        yield f"{PART} {part.selected}{part.counts}"
+    yield document.sentence.drawn(style)
 
 
 def drift_as_markdown(document: DriftDocument, layout: Layout = BARE) -> str:
-    """Return drift for an issue: everything that others wrote stands in one fence."""
-    text = drift_as_text(document)
+    """Return drift for an issue: everything that others wrote stands in one fence.
+
+    The most dangerous changes come first. Of what does not fit the rest of each list is counted.
+    """
+    found = sorted(document.drift.objects, key=lambda each: by_danger(_risks(each)))
+    objects = ["\n".join(_drifted(each, BARE.style)) for each in found]
+    place = place_as_text(document.place)
+    text = "\n\n".join([place, *objects, *_beside(document, BARE)])
     if len(text) > layout.limit:
-        text = f"{text[: layout.limit]}\n[cut: the whole of it is in the output of the job]"
+        text = _within(document, objects, layout.limit)
     fence = "`" * max(3, 1 + longest_ticks(text))
     return f"### {document.sentence}\n\n{fence}text\n{text}\n{fence}\n"
+
+
+def _within(document: DriftDocument, objects: Sequence[str], limit: int) -> str:
+    """Return the report in about so many characters: of objects and of each list what fits."""
+    place, longest_list = place_as_text(document.place), limit // LISTS_SHARE
+    beside = list(_beside(document, BARE, longest_list))
+    room = limit - sum(len(block) + len("\n\n") for block in (place, *beside))
+    fitting = _that_fit([_shortened(each, room // 4) for each in objects], max(1, room))
+    # What the objects leave is for the lists.
+    left = room - sum(len(block) + len("\n\n") for block in fitting)
+    longest_list += max(0, left) // LISTS
+    return "\n\n".join([place, *fitting, *_beside(document, BARE, longest_list)])
+
+
+def _shortened(text: str, longest: int) -> str:
+    """Return a text without its end if it is too long, to leave room for other objects."""
+    over = len(text) - longest
+    return f"{text[:longest]}\n    {_CUT.format(f'{over} characters')}" if over > 0 else text
+
+
+def _that_fit(items: Sequence[str], room: int) -> list[str]:
+    """Return the items that fit in so many characters, then how many do not; 0 is no limit."""
+    if not room or sum(len(item) + len("\n\n") for item in items) <= room:
+        return list(items)
+    room -= len(_CUT.format(len(items)))
+    fitting: list[str] = []
+    for item in items:
+        room -= len(item) + len("\n\n")
+        if room < 0:
+            break
+        fitting.append(item)
+    return [*fitting, _CUT.format(len(items) - len(fitting))]
+
+
+def _risks(drifted: DriftedObject) -> tuple[Risk, ...]:
+    """Return the risks of what was done on the service; what was made again was lost before."""
+    kind = drifted.ref.kind
+    lost = removal_risk(kind) if drifted.removed or drifted.removed_id else ()
+    return (*lost, *risks_of_fields(kind, drifted.fields))
 
 
 def drift_as_json(document: DriftDocument) -> JsonObject:

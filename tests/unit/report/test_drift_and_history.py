@@ -103,10 +103,51 @@ def test_names_of_others_stay_in_one_fence() -> None:
 def test_a_long_report_is_cut_and_says_so() -> None:
     many = tuple(replace(CHANGED, id=str(number)) for number in range(50))
 
-    text = drift_as_markdown(replace(NOTHING, objects=many), PLACE, limit=500)
+    text = drift_as_markdown(replace(NOTHING, objects=many), PLACE, limit=1000)
 
-    assert "[cut: the whole of it is in the output of the job]" in text
-    assert len(text) < 800
+    whole = text.count("(id ")
+    assert f"[cut: {50 - whole} more; `reconciler drift` shows them]" in text
+    assert 0 < whole < 50
+    assert len(text) < 1100
+
+
+def test_what_is_most_dangerous_is_not_cut() -> None:
+    """Nor is what is told below the objects, of which only the lists are."""
+    many = tuple(replace(CHANGED, id=str(number)) for number in range(500))
+    before, after = ["https://a.example.com/cb"], ["https://a.example.com/cb", "https://b.test/cb"]
+    moved = replace(CHANGED, ref=WEB, fields=(FieldChange("redirectUris", before, after),))
+    names = tuple(a_ref(name=f"web-{number}") for number in range(500))
+    drift = replace(NOTHING, objects=(*many, moved, REMOVED), unmanaged=names, owed=2)
+
+    text = drift_as_markdown(drift, PLACE, limit=4000)
+
+    assert (
+        text.index(f"- {WEB}  (id 8)") < text.index('"https://b.test/cb"') < text.index("timeout")
+    )
+    assert "Held, but declared nowhere:" in text
+    assert "2 client secrets" in text
+    assert text.count("[cut: ") == 2
+    assert len(text) < 4200
+
+
+def test_where_no_object_drifted_a_list_has_the_room() -> None:
+    names = tuple(a_ref(name=f"web-{number}") for number in range(500))
+
+    text = drift_as_markdown(replace(NOTHING, unmanaged=names), PLACE, limit=4000)
+
+    assert len(text) > 1000
+    assert text.count("[cut: ") == 1
+    assert len(text) < 4200
+
+
+def test_one_object_that_is_too_long_is_cut_and_the_rest_is_told() -> None:
+    long = replace(CHANGED, fields=(FieldChange("timeout", "20s", "3" * 5000),))
+
+    text = drift_as_markdown(replace(NOTHING, objects=(long,), owed=2), PLACE, limit=2000)
+
+    assert f"~ {GREET}  (id 7)" in text
+    assert "2 client secrets" in text
+    assert len(text) < 2200
 
 
 def test_json_counts_and_names_everything() -> None:
