@@ -102,7 +102,8 @@ def ownership_notes(
     scope: Scope,
 ) -> Iterator[Diagnostic]:
     """Yield warnings about objects of other trees, and about a service that knows no owners."""
-    yield from _owned_elsewhere(pairs, scope)
+    if not scope.undo:  # it declares nothing: what it does not take back stays with its tree
+        yield from _owned_elsewhere(pairs, scope)
     unknown = [
         change.held
         for change in changes

@@ -170,6 +170,15 @@ def test_what_is_in_step_and_another_tree_s_is_said() -> None:
     assert SHOP in plan.in_step
 
 
+def test_an_undo_says_nothing_of_what_other_trees_own() -> None:
+    """It declares nothing: what its run did not write stays as it is held."""
+    state = observed(*HOUSE[:2], web("b", "b"))
+
+    plan = build_plan(desired(*OWNERS, declared(WEB)), state, Scope(undo="a run"))
+
+    assert plan.warnings == ()
+
+
 def test_a_service_without_owners_is_told_where_unmanaged_objects_are_deleted() -> None:
     prune = Scope(prune_unmanaged=True)
 
