@@ -366,6 +366,10 @@ class FakeService:
         """Return that nothing happened."""
         return ()
 
+    def changes_of(self, after: Mapping[str, int]) -> Iterator[tuple[str, Sequence[FeedEvent]]]:
+        """Yield that nothing happened in any of them."""
+        yield from ((owner, ()) for owner in after)
+
     def trees(self) -> None:
         """Return None: nothing is kept of trees."""
 

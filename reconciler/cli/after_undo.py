@@ -83,9 +83,11 @@ def _commit_of(reader: ReadOnlyService, run: str, tree: str) -> str:
     begins: Mapping[str, int] = sequences_at(reader, log, At(run, run=run))
     before: tuple[int, str] = (0, "")
     commit = ""
-    for head in log.every:
-        begin = begins[head.name]
-        for event in reader.changes(head.id, max(0, begin - SEARCHED)):
+    begun = {head.id: begins[head.name] for head in log.every}
+    searched = {owner: max(0, begin - SEARCHED) for owner, begin in begun.items()}
+    for owner, events in reader.changes_of(searched):
+        begin = begun[owner]
+        for event in events:
             said = event.context
             revision = str(said.get("revision", ""))
             if event.sequence > begin and said.get("run") == run:

@@ -100,12 +100,11 @@ def _first_events(reader: FeedReader, heads: Collection[Head], run: str) -> Mapp
     begins = max(0, int(run[:12], 16) * 1000 - SEARCHED_BEFORE * MICROS)
     first: dict[str, int] = {}
     authors = set()
-    for head in heads:
-        if head.sequence <= begins:
-            continue
-        for event in reader.changes(head.id, begins):
+    names = {head.id: head.name for head in heads if head.sequence > begins}
+    for owner, events in reader.changes_of(dict.fromkeys(names, begins)):
+        for event in events:
             if event.context.get("run") == run:
-                first.setdefault(head.name, event.sequence)
+                first.setdefault(names[owner], event.sequence)
                 authors.add((event.writer, str(event.context.get("tree", ""))))
     if not authors:
         raise ObjectNotFoundError(

@@ -118,17 +118,19 @@ def _log(
     """Return what happened in organizations between two moments, the oldest first."""
     log = log_of(reader, organizations)
     begins, ends = (sequences_at(reader, log, at) if at else {} for at in (since, until))
+    names = {head.id: head.name for head in log.heads}
     events = [
-        (head.name, event)
-        for head in log.heads
-        for event in reader.changes(head.id, begins.get(head.name, 0))
-        if _is_within(event.sequence, None, ends.get(head.name))
+        (names[owner], event)
+        for owner, happened in reader.changes_of(
+            {owner: begins.get(name, 0) for owner, name in names.items()}
+        )
+        for event in happened
+        if _is_within(event.sequence, None, ends.get(names[owner]))
     ]
     events.sort(key=lambda found: found[1].sequence)
     projects: Mapping[str, str] = {}
     if any(event.project_id for _, event in events):
-        names = [head.name for head in log.heads]
-        held = reader.observe(names, flows=False).everything
+        held = reader.observe([*names.values()], flows=False).everything
         projects = {each.id: each.ref.name for each in held if each.ref.kind == PROJECT}
     found = [(name, _name_of(name, event, projects), event) for name, event in events]
     return LogDocument([head.name for head in log.heads], found)

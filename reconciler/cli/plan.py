@@ -264,9 +264,11 @@ def _compared_at(connection: Connection, organizations: Sequence[str], at: Seque
         before, after = reader.observe_at(moments.begins), held_at(reader, moments.ends, at[-1])
         check_complete(before)
         events: dict[str, list[FeedEvent]] = {}
-        for head in log.heads:
-            for event in reader.changes(head.id, moments.begins[head.name]):
-                if moments.holds(head.name, event.sequence):
+        named = {head.id: head.name for head in log.heads}
+        begins = {owner: moments.begins[name] for owner, name in named.items()}
+        for owner, happened in reader.changes_of(begins):
+            for event in happened:
+                if moments.holds(named[owner], event.sequence):
                     events.setdefault(event.id, []).append(event)
         plan = changed_between(before, after, moments, events)
         names = {**names_by_id(before), **names_by_id(after)}

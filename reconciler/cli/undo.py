@@ -67,9 +67,10 @@ def _last_run(reader: FeedReader, tree: str) -> str:
     for begins in (*((now - window) * MICROS for window in _WINDOWS), 0):
         found = [
             (event.sequence, str(event.context["run"]))
-            for head in every
-            if head.sequence > begins
-            for event in reader.changes(head.id, begins)
+            for _, events in reader.changes_of(
+                {head.id: begins for head in every if head.sequence > begins}
+            )
+            for event in events
             if is_change(event) and event.context.get("tree") == tree and event.context.get("run")
         ]
         if found:
@@ -90,8 +91,8 @@ def _run_of_plan(reader: FeedReader, digest: str) -> str:
     """
     runs = {
         str(event.context["run"])
-        for head in log_of(reader).every
-        for event in reader.changes(head.id)
+        for _, events in reader.changes_of({head.id: 0 for head in log_of(reader).every})
+        for event in events
         if event.context.get("plan") == digest and event.context.get("run")
     }
     if not runs:

@@ -211,8 +211,8 @@ def _past_of(reader: FeedReader, run: str, tree: str) -> _Past:
     sequences = sequences_at(reader, log, At(run, run=run))
     events: dict[str, list[FeedEvent]] = {}
     rotated: list[FeedEvent] = []
-    for head in log.every:
-        for event in reader.changes(head.id, sequences[head.name]):
+    for _, since_then in reader.changes_of({each.id: sequences[each.name] for each in log.every}):
+        for event in since_then:
             if event.context.get("run") == run and gives_secret(event):
                 rotated.append(event)
             if is_change(event):

@@ -202,6 +202,16 @@ class FeedReader(ServiceReader, Protocol):
         """
         ...
 
+    def changes_of(self, after: Mapping[str, int]) -> Iterator[tuple[str, Sequence[FeedEvent]]]:
+        """Yield the events of each organization (id) past its sequence, in the order given.
+
+        Several organizations are asked at a time, so that many cost few round trips.
+
+        Raises:
+            ServiceError: the service cannot be read, or has no feed.
+        """
+        ...
+
 
 class ReadOnlyService(HistoryReader, FeedReader, Protocol):
     """A service that can be asked what is there, what was, and why. It has no way to write."""

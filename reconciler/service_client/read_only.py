@@ -49,6 +49,7 @@ from reconciler.state import (
 )
 
 OBJECTS_AT_ONCE = 500  # that a service answers at a sequence, at most
+FEEDS_AT_ONCE = 16  # all events of these are in memory together
 HISTORIES_AT_ONCE = 100  # what is sent together has one deadline
 
 
@@ -212,8 +213,20 @@ class OperationsReader:
         return heads_in(self._pages("ListHeads", {}))
 
     def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
-        fields = {"organizationId": organization_id, "cursor": str(after)}
-        return [*changes_in(self._pages("ListChanges", fields))]
+        ((_, found),) = self.changes_of({organization_id: after})
+        return found
+
+    def changes_of(self, after: Mapping[str, int]) -> Iterator[tuple[str, Sequence[FeedEvent]]]:
+        waiting = iter(after.items())
+        while some := list(islice(waiting, FEEDS_AT_ONCE)):
+            calls = {
+                owner: Call("ListChanges", {"organizationId": owner, "cursor": str(sequence)})
+                for owner, sequence in some
+            }
+            found: dict[str, list[FeedEvent]] = {owner: [] for owner in calls}
+            for owner, page in cursor_pages(self._answers_to, calls, "cursor"):
+                found[owner] += changes_in([page])
+            yield from found.items()
 
     def _names(self, organization_id: str) -> tuple[str, Mapping[str, str]]:
         """Return the name of an organization, and those of its projects by id."""
@@ -304,3 +317,6 @@ class EmptyService:
 
     def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
         return ()
+
+    def changes_of(self, after: Mapping[str, int]) -> Iterator[tuple[str, Sequence[FeedEvent]]]:
+        return iter(())

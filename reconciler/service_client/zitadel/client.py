@@ -218,6 +218,9 @@ class ZitadelClient:
     def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
         raise no_history()
 
+    def changes_of(self, after: Mapping[str, int]) -> Iterator[tuple[str, Sequence[FeedEvent]]]:
+        raise no_history()
+
     def trees(self) -> None:
         """Return None: a ZITADEL keeps nothing of trees."""
 

@@ -14,6 +14,7 @@ from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.service_client.observation import TOGETHER, observed_objects
 from reconciler.service_client.read_only import (
+    FEEDS_AT_ONCE,
     HISTORIES_AT_ONCE,
     EmptyService,
     OperationsReader,
@@ -377,6 +378,26 @@ A_CHANGE = {
     "kind": "Action", "id": "4", "projectId": "", "name": "n", "type": "action.changed",
     "sequence": "43", "recordedAt": "a", "writer": "w", "context": {}, "verified": {},
 }  # fmt: skip
+
+
+def test_the_events_of_many_organizations_are_asked_for_together() -> None:
+    """Each in its own pages, in the order in which they were asked for."""
+
+    def page(call: Call) -> Answer:
+        owner, cursor = call.fields["organizationId"], call.fields["cursor"]
+        has_more = owner == "7" and cursor == "70"
+        event = {**A_CHANGE, "sequence": str(int(str(cursor)) + 1)}
+        return Answer({"changes": [event], "next": "71" if has_more else ""})
+
+    wire = FakeWire(ListChanges=page)
+    after = {str(number): number * 10 for number in range(FEEDS_AT_ONCE, 0, -1)}
+
+    found = dict(OperationsReader(wire).changes_of(after))
+
+    assert [*found] == [*after]
+    assert [each.sequence for each in found["7"]] == [71, 72]
+    assert [each.sequence for each in found["3"]] == [31]
+    assert [len(calls) for calls in wire.sent] == [FEEDS_AT_ONCE, 1]
 
 
 def of_the_past(*answers: Reply) -> tuple[OperationsReader, FakeWire]:
