@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Place, Run, an_action, write
+from tests.acceptance.conftest import ORGANIZATION, Place, Run, an_action, write
 from tests.direct import Direct
 
 USERINFO, ACCESS_TOKEN = "PRE_USERINFO_CREATION", "PRE_ACCESS_TOKEN_CREATION"
@@ -211,3 +211,24 @@ def test_a_flow_runs_the_action_that_takes_the_name_of_a_removed_one(
 
     assert applied.code == 0, applied.all
     assert run("plan", "--prune", "--detailed-exitcode").code == 0
+
+
+def test_an_action_of_the_flow_of_another_tree_is_deleted_only_by_name(
+    run: Run, flow: Path
+) -> None:
+    """The service takes it out of that flow, and the other tree sees no plan of it."""
+    theirs = write(flow.parents[1] / "theirs" / "token.yaml", flow.read_text(encoding="utf-8"))
+    write(theirs.with_name("o.yaml"), ORGANIZATION)
+    flow.unlink()
+    assert run("apply", "--auto-approve").code == 0
+    assert run("apply", "theirs", "--tree", "theirs", "--auto-approve").code == 0
+    (flow.parent / "log.yaml").unlink()
+    prune = ("apply", "--prune", "--auto-approve")
+
+    stopped = run(*prune)
+    allowed = run(*prune, "--break-glass", "Action/acme/log=agreed with them")
+
+    assert stopped.code == 3
+    assert "GUARD-ACTION-IN-USE" in stopped.err
+    assert "which tree theirs owns, runs Action acme/log" in stopped.err
+    assert allowed.code == 0, allowed.all
