@@ -128,21 +128,30 @@ class OperationsReader:
         """
         instance, objects, incomplete = self.instance(), dict[ResourceRef, ObservedObject](), [""]
         at = {fold(name): sequence for name, sequence in moments.items()}
-        for listing in listings(self._wire, moments, {}):
-            owner, name = listing.owner
-            incomplete.append(listing.incomplete)
-            held = self._as_it_was(owner, at[fold(name)], listing.objects)
-            own = next((each for each in held if id_of(each) == owner), None)
-            if own is not None:
-                then = (owner, text_of(own, "name"))
-                objects.update(observed_objects(then, held, incomplete))
+        waiting = iter(listings(self._wire, moments, {}))
+        while some := list(islice(waiting, FEEDS_AT_ONCE)):
+            sequences = {owner: at[fold(name)] for owner, name in (each.owner for each in some)}
+            since = {
+                owner: [*dict.fromkeys(event.id for event in events)]
+                for owner, events in self.changes_of(sequences)
+            }
+            for listing in some:
+                owner, _ = listing.owner
+                incomplete.append(listing.incomplete)
+                held = self._as_it_was(owner, sequences[owner], listing.objects, since[owner])
+                own = next((each for each in held if id_of(each) == owner), None)
+                if own is not None:
+                    then = (owner, text_of(own, "name"))
+                    objects.update(observed_objects(then, held, incomplete))
         return ObservedState(instance, objects, tuple(filter(None, incomplete)))
 
     def _as_it_was(
-        self, owner: str, sequence: int, listed: Sequence[JsonObject]
+        self, owner: str, sequence: int, listed: Sequence[JsonObject], since: Sequence[str]
     ) -> Sequence[JsonObject]:
-        """Return the objects of an organization at a sequence; ``listed`` are those of now."""
-        since = [*dict.fromkeys(event.id for event in self.changes(owner, sequence))]
+        """Return the objects of an organization at a sequence.
+
+        ``listed`` are those of now; ``since`` has the ids of those with an event since, each once.
+        """
         changed = {*since}
         held = [each for each in listed if id_of(each) not in changed]
         while since:
