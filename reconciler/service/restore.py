@@ -27,7 +27,7 @@ from reconciler.service.projections.objects import project_of
 
 
 class Entrance(NamedTuple):
-    """What lets callers in: a token, a rule of keyless login (``trust``), or a machine.
+    """A way for callers to sign in: a token, a rule of keyless login (``trust``), or a machine.
 
     Attributes:
         group: The command's word for its kind.
