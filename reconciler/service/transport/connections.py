@@ -444,7 +444,7 @@ class FirstBytes(asyncio.Protocol):
             self._go_on_as(self._make_http1())  # which says so
             return
         self._connections.add(self)
-        self._place.end = self._make_way
+        self._place.end = self._transport.abort
         self._place.set_idle()
         self._timer = asyncio.get_running_loop().call_later(
             self._place.room.limits.head_seconds, self.shutdown
@@ -466,11 +466,6 @@ class FirstBytes(asyncio.Protocol):
     def shutdown(self) -> None:
         """Close, because the server ends, or nothing came: nothing was asked yet."""
         self._transport.close()
-
-    def _make_way(self) -> None:
-        """End at once, because others have no room."""
-        self._leave()
-        self._transport.abort()
 
     def _go_on_as(self, protocol: asyncio.Protocol) -> asyncio.Protocol:
         self._leave()

@@ -203,7 +203,7 @@ class Http2Protocol(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # of a stream, thus one
         self._transport.set_write_buffer_limits(CONTENT_FRAME)
         self._server.connections.add(self)
-        self._place.end = self._make_way
+        self._place.end = self._transport.abort
         self._place.set_idle()
         self._engine.initiate_connection()
         self._engine.receive_data(PREFACE)  # by which the protocol was known
@@ -691,11 +691,6 @@ class Http2Protocol(asyncio.Protocol):
         for stream in streams:
             self._abandon(stream)
         return False
-
-    def _make_way(self) -> None:
-        """End at once, because others have no room."""
-        self._server.connections.discard(self)
-        self._transport.abort()
 
     def _check_later(self) -> None:
         seconds = min(CHECK_SECONDS, self._limits.write_seconds)

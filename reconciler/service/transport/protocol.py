@@ -59,7 +59,7 @@ class StrictProtocol(HttpToolsProtocol):
         """Take a connection, unless there are too many."""
         super().connection_made(cast("asyncio.Transport", transport))  # of a stream, thus one
         if self._place is not None:
-            self._place.end = self._make_way
+            self._place.end = self.transport.abort
         if self._place is not None and self._place.is_refused:
             self._refuse(
                 Refusal(Code.UNAVAILABLE, "there are too many connections", "service.busy")
@@ -173,11 +173,6 @@ class StrictProtocol(HttpToolsProtocol):
             self._place.set_busy()
         else:
             self._place.set_idle()
-
-    def _make_way(self) -> None:
-        """End at once, because others have no room."""
-        self.connections.discard(self)
-        self.transport.abort()
 
     def shutdown(self) -> None:
         """Close after the answer that is under way, even if its body is not whole yet."""

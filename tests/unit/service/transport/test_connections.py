@@ -448,6 +448,7 @@ def test_a_connection_that_says_nothing_makes_room_and_ends_with_the_server() ->
         first.shutdown()
         guests.enter("b")
         assert line.ends == ["closed", "aborted"]
+        first.connection_lost(None)
         assert connections == set()
 
     asyncio.run(main())
