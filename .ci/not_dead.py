@@ -17,12 +17,11 @@ _.send_400_response
 _.disconnected
 _.eof_received
 
-# h2 and hpack read what is set here, and call what is defined; uvicorn reads the last.
+# h2 and hpack read what is set here, and call what is defined.
 _.MAX_CLOSED_STREAMS
 _._terminate_connection
 _.local_settings
 _.max_header_list_size
-_.limit_concurrency
 
 # Messages of protobuf, which are sent.
 _.valid_host

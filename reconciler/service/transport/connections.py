@@ -224,20 +224,6 @@ class Certificate:
         self._chain, self._key = chain, key
         self.context = tls_context(chain, key)
 
-    def following(self) -> ssl.SSLContext:
-        """Return a context for a server that is given one only once.
-
-        Each handshake moves on to the context of that moment. OpenSSL asks also where a client
-        names no host.
-        """
-        entry = tls_context(self._chain, self._key)
-
-        def move(connection: ssl.SSLObject, _name: str | None, _entry: ssl.SSLContext) -> None:
-            connection.context = self.context
-
-        entry.sni_callback = move
-        return entry
-
     def read_again(self, log: logging.Logger) -> None:
         """Read the files again, and log the result; what cannot be used changes nothing."""
         try:

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Timer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 import uvloop
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from reconciler.service.keyless.exchange import Exchange
 
 LOG = logging.getLogger("reconciler.service")
-MAX_SCRAPES = 16
+SIDE_CONNECTIONS = 16  # of a server of few callers
 TURN_SECONDS = 0.001  # the event loop and the thread that commits wait for each other all the time
 GIVE_UP = 0.8  # of the time to drain; then the store is not waited for, so that calls are answered
 AT_ONCE_SECONDS = 1.0  # after the second signal; nothing that was acknowledged can be lost
@@ -159,7 +159,7 @@ async def serve(serving: Serving) -> None:
         grpc,
         tokens,
     )
-    server = _Server(_config(app, observer, limits), serving, draining, streams.end)
+    server = _CallServer(app, serving, draining, streams.end)
     async with _figures_served(serving, server):
         try:
             await server.serve([serving.listening])
@@ -170,12 +170,9 @@ async def serve(serving: Serving) -> None:
                 serving.exchange.close()
 
 
-def _config(app: ASGIApp, observer: Observer, limits: Limits) -> uvicorn.Config:
-    # To uvicorn's types, a protocol takes nothing but what uvicorn gives it.
-    protocol: Any = partial(StrictProtocol, limits=limits, observer=observer)
+def _config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
     config = uvicorn.Config(
         answering_to_the_end(app),
-        http=protocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -209,47 +206,65 @@ def answering_to_the_end(app: ASGIApp) -> ASGIApp:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it is ready, drains, and leaves signals as they were."""
+    """A server of one application, whose connections are accepted and counted here."""
 
     def __init__(
         self,
-        config: uvicorn.Config,
+        app: ASGIApp,
+        listening: socket.socket,
+        tls: Certificate | None,
+        observer: Observer,
+        limits: Limits,
+    ) -> None:
+        super().__init__(_config(app, limits))
+        loop = asyncio.get_running_loop()
+        state = self.server_state
+        self._observer = observer
+        self._room = Room(limits, loop.time)
+        self._http2 = Http2Server(
+            self.config.loaded_app, limits, Turns(loop), state.connections, state.tasks
+        )
+        self._acceptor = Acceptor(listening, self._first_bytes, tls, self._room, observer)
+
+    def _first_bytes(self, place: Place) -> asyncio.Protocol:
+        """Return what reads a new connection until its protocol is known."""
+        make_http1 = partial(StrictProtocol, self.config, self.server_state, place, self._observer)
+        make_http2 = partial(Http2Protocol, self._http2, place)
+        return FirstBytes(make_http1, make_http2, place, self.server_state.connections)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to others."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup([])  # the acceptor listens instead
+        self._acceptor.start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take nothing new, and finish what is in flight."""
+        self._acceptor.close()
+        await super().shutdown(sockets)
+
+
+class _CallServer(_Server):
+    """The server of all calls, which says when it is ready, and drains."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
         serving: Serving,
         draining: asyncio.Event,
         end_streams: Callable[[], None],
     ) -> None:
-        super().__init__(config)
+        super().__init__(app, serving.listening, serving.tls, serving.observer, serving.limits)
         self._serving = serving
         self._draining = draining
         self._end_streams = end_streams
-        loop = asyncio.get_running_loop()
-        self._room = Room(serving.limits, loop.time)
-        self._http2 = Http2Server(
-            config.loaded_app,
-            serving.limits,
-            Turns(loop),
-            self.server_state.connections,
-            self.server_state.tasks,
-        )
         self._trimmed_at = 0  # connections that had ended
+        config = self.config
         config.callback_notify, config.timeout_notify = self._give_back, GIVE_BACK_SECONDS
-        self._acceptor = Acceptor(
-            serving.listening, self._first_bytes, serving.tls, self._room, serving.observer
-        )
-
-    def _first_bytes(self, place: Place) -> asyncio.Protocol:
-        """Return what reads a new connection until its protocol is known."""
-        make_http1 = partial(
-            StrictProtocol,
-            self.config,
-            self.server_state,
-            {},
-            limits=self._serving.limits,
-            observer=self._serving.observer,
-            place=place,
-        )
-        make_http2 = partial(Http2Protocol, self._http2, place)
-        return FirstBytes(make_http1, make_http2, place, self.server_state.connections)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -259,9 +274,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and say so."""
-        await super().startup([])  # the acceptor listens instead
+        await super().startup(sockets)
         serving, limits = self._serving, self._serving.limits
-        self._acceptor.start()
         serving.on_ready(address_of(serving.listening, is_tls=serving.tls is not None))
         LOG.info(
             "open files: at most %d; connections: at most %d",
@@ -276,7 +290,6 @@ class _Server(uvicorn.Server):
         """Take nothing new, and finish what is in flight."""
         self._draining.set()
         self._serving.batcher.end_waiting()
-        self._acceptor.close()
         within = self._serving.limits.drain_seconds * GIVE_UP
         asyncio.get_running_loop().call_later(within, self._serving.abandon)
         self._end_streams()
@@ -331,20 +344,9 @@ async def serve_pages(
     tls: Certificate | None = None,
 ) -> None:
     """Serve an application of few callers until ``ended`` is set. Signals stay as they are."""
-    config = _config(app, observer, replace(limits, drain_seconds=1))
-    config.ssl = tls.following() if tls is not None else None
-    config.limit_concurrency = MAX_SCRAPES
-    side = _SideServer(config)
+    limits = replace(limits, drain_seconds=1, connections=SIDE_CONNECTIONS)
+    side = _Server(app, listening, tls, observer, limits)
     task = asyncio.get_running_loop().create_task(side.serve([listening]))
     await ended.wait()
     side.should_exit = True
     await task
-
-
-class _SideServer(uvicorn.Server):
-    """A server that ends with another one."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the other one."""
-        yield

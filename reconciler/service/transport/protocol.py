@@ -12,10 +12,10 @@ from uvicorn.server import ServerState
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.scheduling.shares import UNCOUNTED
-from reconciler.service.transport.connections import Place
+from reconciler.service.transport.connections import TOO_MANY, Place
 from reconciler.service.transport.framing import Framing, FramingError, Part
 from reconciler.service.transport.http_messages import CONNECTION, raw_refusal
-from reconciler.service.transport.limits import SMALL_BODY, Limits
+from reconciler.service.transport.limits import SMALL_BODY
 from reconciler.service.transport.observer import Observer
 
 
@@ -31,20 +31,16 @@ class StrictProtocol(HttpToolsProtocol):
         self,
         config: Config,
         server_state: ServerState,
-        app_state: dict[str, object],
-        _loop: asyncio.AbstractEventLoop | None = None,
-        *,
-        limits: Limits,
+        place: Place,
         observer: Observer,
-        place: Place | None = None,
     ) -> None:
-        """Read a connection. Another may get its place, if any, while it carries out no call."""
-        super().__init__(config, server_state, app_state)
-        self._limits = limits
+        """Read a connection. Another may get its place while it carries out no call."""
+        super().__init__(config, server_state, {})
+        self._limits = place.room.limits
         self._observer = observer
         self._place = place
-        self.address = place.address if place is not None else ""
-        self._framing = Framing(limits)
+        self.address = place.address
+        self._framing = Framing(self._limits)
         self._watched: tuple[Part, int] = (Part.HEAD, 1)
         self._timer: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
@@ -58,12 +54,9 @@ class StrictProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a connection, unless there are too many."""
         super().connection_made(cast("asyncio.Transport", transport))  # of a stream, thus one
-        if self._place is not None:
-            self._place.end = self.transport.abort
-        if self._place is not None and self._place.is_refused:
-            self._refuse(
-                Refusal(Code.UNAVAILABLE, "there are too many connections", "service.busy")
-            )
+        self._place.end = self.transport.abort
+        if self._place.is_refused:
+            self._refuse(Refusal(Code.UNAVAILABLE, TOO_MANY, "service.busy"))
         else:
             self.transport.set_write_buffer_limits(UNCOUNTED)
             self._timer = self.loop.call_later(self._limits.head_seconds, self._too_slow)
@@ -80,8 +73,7 @@ class StrictProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         vars(self).update(cycle=None, scope=None)
         self._timer = self._unread = None
-        if self._place is not None:
-            self._place.leave()
+        self._place.leave()
 
     def has_left(self) -> bool:
         return self._has_left
@@ -90,8 +82,7 @@ class StrictProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def judged(self, *, is_known: bool) -> None:
-        if is_known and self._place is not None:
-            self._place.is_known = True
+        self._place.is_known |= is_known
 
     def data_received(self, data: bytes) -> None:
         """Let the parser see what is beyond doubt."""
@@ -166,7 +157,7 @@ class StrictProtocol(HttpToolsProtocol):
         A request that is not whole does not count as a call. Each part of it begins the idle time
         anew, so that a connection that sends one is the last to make way.
         """
-        if self._place is None or self.transport.is_closing():
+        if self.transport.is_closing():
             return
         cycle = self._cycle
         if self.pipeline or not (cycle is None or cycle.response_complete or cycle.more_body):
@@ -259,8 +250,7 @@ class StrictProtocol(HttpToolsProtocol):
         if self._is_ending:
             return
         self._is_ending = True
-        if self._place is not None:
-            self._place.linger()
+        self._place.linger()
         _cancel(self._timer)
         self._unset_keepalive_if_required()
         cycle = self._cycle

@@ -5,19 +5,30 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from h2.connection import H2Connection
 
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.scheduling.batching import Batcher
 from reconciler.service.transport import listener
-from reconciler.service.transport.connections import bind
+from reconciler.service.transport.connections import Certificate, bind
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.listener import Serving, on_signals, one_queue, serve
+from reconciler.service.transport.listener import (
+    Serving,
+    on_signals,
+    one_queue,
+    serve,
+    serve_pages,
+)
 from reconciler.service.transport.observer import Observer
+from tests.acceptance.test_serve import make_certificate
 from tests.examples import NAMES_ALONE
 from tests.memory_store import open_memory
 
@@ -168,3 +179,65 @@ def test_memory_of_connections_that_are_gone_is_given_back(monkeypatch: pytest.M
     asyncio.run(asyncio.wait_for(main(), 20))
 
     assert trimmed == [0]
+
+
+async def hello(scope: Any, receive: Any, send: Any) -> None:
+    """Answer with a word."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"hello"})
+
+
+Asked = Callable[[int], Awaitable[bytes]]
+
+
+def answered_beside(ask: Asked, tls: Certificate | None = None) -> bytes:
+    """Return what a server of few callers answers."""
+
+    async def main() -> bytes:
+        ended = asyncio.Event()
+        listening = bind("127.0.0.1", 0)
+        port = listening.getsockname()[1]
+        pages = serve_pages(hello, listening, Observer(), Limits(), ended, tls)
+        running = asyncio.ensure_future(pages)
+        answer = await ask(port)
+        ended.set()
+        await running
+        return answer
+
+    return asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_silent_connections_keep_no_caller_from_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "SIDE_CONNECTIONS", 2)
+
+    async def ask(port: int) -> bytes:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        answer = await reader.readuntil(b"hello")
+        for _, other in (*silent, (reader, writer)):
+            other.close()
+        return answer
+
+    assert answered_beside(ask).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_page_is_answered_in_each_protocol_that_is_offered(tmp_path: Path) -> None:
+    chain, key = make_certificate(tmp_path)
+    context = ssl.create_default_context(cafile=str(chain))
+    context.set_alpn_protocols(["h2"])
+
+    async def ask(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=context, server_hostname="localhost"
+        )
+        client = H2Connection()
+        client.initiate_connection()
+        target = [(":method", "GET"), (":scheme", "https"), (":authority", "x"), (":path", "/")]
+        client.send_headers(1, target, end_stream=True)
+        writer.write(client.data_to_send())
+        answer = await reader.readuntil(b"hello")
+        writer.close()
+        return answer
+
+    assert answered_beside(ask, Certificate(chain, key)).endswith(b"hello")

@@ -68,9 +68,8 @@ def answered(
     async def talk() -> None:
         config = uvicorn.Config(hello, lifespan="off", log_config=None)
         config.load()
-        protocol = StrictProtocol(
-            config, ServerState(), {}, limits=limits, observer=Observer(), place=place
-        )
+        its_place = place or a_room(limits).enter("2", print)
+        protocol = StrictProtocol(config, ServerState(), its_place, Observer())
         protocol.connection_made(wire)
         for piece in pieces:
             protocol.data_received(piece)
@@ -177,9 +176,7 @@ def test_a_connection_is_idle_while_it_carries_out_no_call(sent: bytes, *, is_id
         config = uvicorn.Config(never, lifespan="off", log_config=None)
         config.load()
         place, wire = a_room(PATIENT).enter("2", print), Wire()
-        protocol = StrictProtocol(
-            config, ServerState(), {}, limits=PATIENT, observer=Observer(), place=place
-        )
+        protocol = StrictProtocol(config, ServerState(), place, Observer())
         protocol.connection_made(wire)
         protocol.data_received(sent)
         await asyncio.sleep(0)
