@@ -55,7 +55,7 @@ class Place:
 
     room: Room
     address: str
-    end: Callable[[], None]
+    end: Callable[[], object]
     is_refused: bool = False
     is_known: bool = False
     idle_since: float = 0.0
@@ -128,7 +128,7 @@ class Room:
         """Return whether one more caller can be answered why it is refused."""
         return len(self.lingering) < LINGERING
 
-    def enter(self, address: str, end: Callable[[], None]) -> Place:
+    def enter(self, address: str, end: Callable[[], object]) -> Place:
         """Return a place for a new connection, which is idle; an idle one may lose its place.
 
         It is refused where all others carry out calls, or have done so a moment ago.
@@ -267,9 +267,6 @@ def address_of(listening: socket.socket, *, is_tls: bool) -> str:
     return f"{'https' if is_tls else 'http'}://{in_url(host)}:{port}"
 
 
-MakeProtocol = Callable[[Place], asyncio.Protocol]
-
-
 class Acceptor:
     """One listening socket.
 
@@ -280,7 +277,7 @@ class Acceptor:
     def __init__(
         self,
         listening: socket.socket,
-        make_protocol: MakeProtocol,
+        make_protocol: Callable[[Place], FirstBytes],
         tls: Certificate | None,
         room: Room,
         observer: Observer,
@@ -326,8 +323,7 @@ class Acceptor:
             self._take(accepted, address[0])
 
     def _take(self, accepted: socket.socket, address: str) -> None:
-        newcomer = _Newcomer(self._make_protocol)
-        newcomer.place = place = self._room.enter(address, newcomer.give_up)
+        place = self._room.enter(address, lambda: None)
         # Without TLS, the refusal is answered with its reason, where there is room for that.
         if place.is_refused and (self._tls or not self._room.can_refuse):
             self._observer.turned_away(TOO_MANY)
@@ -335,16 +331,18 @@ class Acceptor:
             return
         accepted.settimeout(0)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        newcomer.task = task = self._loop.create_task(self._connect(accepted, newcomer))
+        first = self._make_protocol(place)
+        task = self._loop.create_task(self._connect(accepted, first))
+        place.end = task.cancel  # until the connection is made
         self._tasks.add(task)
-        task.add_done_callback(partial(self._connected, accepted, newcomer))
+        task.add_done_callback(partial(self._connected, accepted, first, place))
 
-    async def _connect(self, accepted: socket.socket, newcomer: _Newcomer) -> None:
+    async def _connect(self, accepted: socket.socket, first: FirstBytes) -> None:
         """Hand a connection to its protocol, once TLS is agreed on."""
         seconds = self._room.limits.head_seconds if self._tls else None
         try:
             await self._loop.connect_accepted_socket(
-                lambda: newcomer,
+                lambda: first,
                 accepted,
                 ssl=self._tls.context if self._tls else None,
                 ssl_handshake_timeout=seconds,
@@ -353,57 +351,23 @@ class Acceptor:
             accepted.close()
 
     def _connected(
-        self, accepted: socket.socket, newcomer: _Newcomer, task: asyncio.Task[None]
+        self, accepted: socket.socket, first: FirstBytes, place: Place, task: asyncio.Task[None]
     ) -> None:
         if task.cancelled():
             accepted.close()
-            newcomer.end()
+            first.end()
         self._tasks.discard(task)
-        if not newcomer.is_made:
-            newcomer.place.leave()
-
-
-class _Newcomer(asyncio.Protocol):
-    """Remembers the transport of a connection, which goes to another protocol at once.
-
-    ``connect_accepted_socket`` returns no transport when it is cancelled.
-    """
-
-    def __init__(self, make_protocol: MakeProtocol) -> None:
-        self._make_protocol = make_protocol
-        self._transport: asyncio.Transport | None = None
-        self.place: Place
-        self.task: asyncio.Task[None] | None = None
-
-    @property
-    def is_made(self) -> bool:
-        """Return whether the connection is there, and not only about to be."""
-        return self._transport is not None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # of a stream, thus one
-        protocol = self._make_protocol(self.place)
-        self._transport.set_protocol(protocol)
-        protocol.connection_made(transport)
-
-    def give_up(self) -> None:
-        """Make room for another connection while this one is not made yet."""
-        if self.task is not None:
-            self.task.cancel()
-
-    def end(self) -> None:
-        """Notify the protocol that the connection is lost, unless the event loop has done so.
-
-        uvloop ends a connection whose making is cancelled without notifying its protocol. By then
-        the first bytes may have come, and another protocol than the first may be there.
-        """
-        present = self._transport and self._transport.get_protocol()
-        if present:  # asyncio has none once it has notified it
-            present.connection_lost(None)
+        if first.made is None:
+            place.leave()
 
 
 class FirstBytes(asyncio.Protocol):
-    """A connection whose protocol is not known yet: its first bytes are the preface, or are not."""
+    """A connection whose protocol is not known yet: its first bytes are the preface, or are not.
+
+    Attributes:
+        made: Its transport; None until the connection is made. ``connect_accepted_socket`` returns
+            no transport when it is cancelled.
+    """
 
     def __init__(
         self,
@@ -422,10 +386,11 @@ class FirstBytes(asyncio.Protocol):
         self._connections = connections
         self._timer: asyncio.TimerHandle | None = None
         self._seen = b""
+        self.made: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first bytes, but not for long; not at all where there is no place."""
-        self._transport = cast("asyncio.Transport", transport)  # of a stream, thus one
+        self.made = self._transport = cast("asyncio.Transport", transport)  # of a stream, thus one
         if self._place.is_refused:
             self._go_on_as(self._make_http1())  # which says so
             return
@@ -448,6 +413,16 @@ class FirstBytes(asyncio.Protocol):
         """Forget the connection."""
         self._leave()
         self._place.leave()
+
+    def end(self) -> None:
+        """Notify the present protocol that the connection is lost, unless that was done.
+
+        uvloop ends a connection whose making is cancelled without notifying its protocol. By then
+        the first bytes may have come, and another protocol may be there.
+        """
+        present = self.made and self.made.get_protocol()
+        if present:  # asyncio has none once it has notified it
+            present.connection_lost(None)
 
     def shutdown(self) -> None:
         """Close, because the server ends, or nothing came: nothing was asked yet."""

@@ -226,7 +226,7 @@ class _Server(uvicorn.Server):
         )
         self._acceptor = Acceptor(listening, self._first_bytes, tls, self._room, observer)
 
-    def _first_bytes(self, place: Place) -> asyncio.Protocol:
+    def _first_bytes(self, place: Place) -> FirstBytes:
         """Return what reads a new connection until its protocol is known."""
         make_http1 = partial(StrictProtocol, self.config, self.server_state, place, self._observer)
         make_http2 = partial(Http2Protocol, self._http2, place)

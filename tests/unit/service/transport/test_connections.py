@@ -23,7 +23,6 @@ from reconciler.service.transport.connections import (
     Certificate,
     FirstBytes,
     ListenError,
-    MakeProtocol,
     Place,
     Room,
     bind,
@@ -191,17 +190,10 @@ class Hello(asyncio.Protocol):
         self._place.leave()
 
 
-class HandsOver(Hello):
-    """Hands its connection over to another protocol at the first bytes."""
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        other = Hello(self._place)
-        self._transport.set_protocol(other)
-        other.connection_made(self._transport)
+def says_hello(place: Place) -> FirstBytes:
+    """Return what reads a connection until its first bytes came; then it says hello."""
+    make = partial(Hello, place)
+    return FirstBytes(make, make, place, set())
 
 
 @dataclass
@@ -234,7 +226,7 @@ async def a_house(certificate: tuple[Path, Path], limits: Limits) -> AsyncIterat
     observer = Observer()
     room = Room(limits, asyncio.get_running_loop().time)
     with bind("127.0.0.1", 0) as listening:
-        acceptor = Acceptor(listening, Hello, Certificate(*certificate), room, observer)
+        acceptor = Acceptor(listening, says_hello, Certificate(*certificate), room, observer)
         acceptor.start()
         house = House(listening.getsockname()[1], room, observer.metrics)
         yield house
@@ -274,6 +266,7 @@ async def greeting(house: House, certificate: tuple[Path, Path]) -> bytes:
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", house.port, ssl=context, server_hostname="localhost"
     )
+    writer.write(b"GET")
     said = await reader.readexactly(5)
     writer.close()
     return said
@@ -321,11 +314,11 @@ def test_a_silent_handshake_makes_room(run: Run, certificate: tuple[Path, Path])
     run(main())
 
 
-async def left_in(protocol: MakeProtocol, sent: bytes, turns: int) -> int:
+async def left_in(sent: bytes, turns: int) -> int:
     """Stop to listen some turns after a caller came; return how many connections are counted."""
     room = Room(Limits(), asyncio.get_running_loop().time)
     with bind("127.0.0.1", 0) as listening, socket.socket() as caller:
-        acceptor = Acceptor(listening, protocol, None, room, Observer())
+        acceptor = Acceptor(listening, says_hello, None, room, Observer())
         caller.connect(listening.getsockname())
         caller.sendall(sent)
         acceptor.start()
@@ -342,7 +335,7 @@ def test_a_connection_that_is_made_while_listening_ends_is_forgotten(run: Run, t
     """A server that ends waits for every connection it knows of, and would wait for this one."""
 
     async def main() -> None:
-        assert await left_in(Hello, b"", turns) == 0
+        assert await left_in(b"", turns) == 0
 
     run(main())
 
@@ -352,7 +345,7 @@ def test_a_protocol_that_was_handed_a_connection_meanwhile_is_told(run: Run, tur
     """The first bytes can come in the same turn as the connection, and choose its protocol."""
 
     async def main() -> None:
-        assert await left_in(HandsOver, b"GET", turns) == 0
+        assert await left_in(b"GET", turns) == 0
 
     run(main())
 
