@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from enum import IntEnum, auto
 
-from reconciler.service.domain.refusal import Code
 from reconciler.service.transport.http_messages import HttpRefusal
 from reconciler.service.transport.limits import Limits
 
@@ -42,17 +41,7 @@ class FramingError(HttpRefusal):
     """A request whose bounds are not beyond doubt, or beyond the limits: the connection ends."""
 
     def __init__(self, status: int, rule: str) -> None:
-        super().__init__(status, _CODES[status], rule, "framing.invalid")
-
-
-_CODES = {
-    400: Code.INVALID_ARGUMENT,
-    408: Code.ABORTED,
-    413: Code.RESOURCE_EXHAUSTED,
-    414: Code.INVALID_ARGUMENT,
-    429: Code.RESOURCE_EXHAUSTED,
-    431: Code.RESOURCE_EXHAUSTED,
-}
+        super().__init__(status, rule, "framing.invalid")
 
 
 class Part(IntEnum):  # hashed in C; an Enum is hashed in Python

@@ -42,6 +42,18 @@ _RETRY = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
 _FURTHER: Mapping[int, tuple[bytes, bytes]] = {401: _CHALLENGE, 429: _RETRY, 503: _RETRY}
 
 
+_CODES: Mapping[int, Code] = {
+    400: Code.INVALID_ARGUMENT,
+    405: Code.UNIMPLEMENTED,
+    408: Code.ABORTED,
+    413: Code.RESOURCE_EXHAUSTED,
+    414: Code.INVALID_ARGUMENT,
+    415: Code.INVALID_ARGUMENT,
+    429: Code.RESOURCE_EXHAUSTED,
+    431: Code.RESOURCE_EXHAUSTED,
+}
+
+
 def read_headers(scope: Scope) -> dict[str, list[str]]:
     """Return every value of the headers that something reads, by lower-case name.
 
@@ -81,10 +93,10 @@ def is_grpc(scope: Scope) -> bool:
 
 
 class HttpRefusal(Refusal):
-    """A refusal for which HTTP has a status of its own."""
+    """A refusal for which HTTP has a status of its own, by that status."""
 
-    def __init__(self, status: int, code: Code, message: str, reason: str, allow: str = "") -> None:
-        super().__init__(code, message, reason)
+    def __init__(self, status: int, message: str, reason: str, allow: str = "") -> None:
+        super().__init__(_CODES[status], message, reason)
         self.http_status = status
         self.allow = allow
 
@@ -123,13 +135,8 @@ def allowed(refusal: Refusal) -> RawHeaders:
 def wrong_verb(verbs: Iterable[str]) -> Refusal:
     """Refuse a verb that an address does not have; one with GET has HEAD, too."""
     allow = {*verbs, "HEAD"} if "GET" in verbs else verbs
-    return HttpRefusal(
-        405,
-        Code.UNIMPLEMENTED,
-        "this address has no such verb",
-        "verb.unknown",
-        allow=", ".join(sorted(allow)),
-    )
+    rule = "this address has no such verb"
+    return HttpRefusal(405, rule, "verb.unknown", ", ".join(sorted(allow)))
 
 
 async def send_answer(send: Send, answer: HttpAnswer, request_id: str = "") -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from starlette.types import Receive, Scope
 
-from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.request import Headers
 from reconciler.service.scheduling.shares import Shares
 from reconciler.service.transport.admission import Admission, Budget
@@ -222,4 +222,4 @@ class _Reader(NamedTuple):
 
 def too_slow() -> Refusal:
     """Refuse a request whose body does not come."""
-    return HttpRefusal(408, Code.ABORTED, "the message took too long to arrive", "message.too_slow")
+    return HttpRefusal(408, "the message took too long to arrive", "message.too_slow")

@@ -142,15 +142,11 @@ def _fields_of(scope: Scope, found: Found, body: bytes | None, headers: Headers)
         Refusal: they could not be read.
     """
     if body is None:
-        raise HttpRefusal(
-            413,
-            Code.RESOURCE_EXHAUSTED,
-            f"a body must be at most {MAX_JSON} bytes long",
-            "message.too_large",
-        )
+        rule = f"a body must be at most {MAX_JSON} bytes long"
+        raise HttpRefusal(413, rule, "message.too_large")
     # The limit is on the bytes that come: a compressed body could become a thousand times longer.
     if "content-encoding" in headers:
-        raise _unsupported("content-encoding: not supported", "encoding.unsupported")
+        raise HttpRefusal(415, "content-encoding: not supported", "encoding.unsupported")
     # Some proxies drop the body of a GET, and others pass it on: it has no reliable meaning.
     if scope["method"] in {"GET", "HEAD"}:
         if body:
@@ -160,12 +156,9 @@ def _fields_of(scope: Scope, found: Found, body: bytes | None, headers: Headers)
         raise invalid("request", "must not have query parameters with this verb")
     types = headers.get("content-type", ())
     if body and not (len(types) == 1 and _IS_JSON.fullmatch(types[0].strip())):
-        raise _unsupported("content-type: must be application/json", "content_type.unsupported")
+        rule = "content-type: must be application/json"
+        raise HttpRefusal(415, rule, "content_type.unsupported")
     return {**without_null(found.operation, read_body(body)), **found.fields}
-
-
-def _unsupported(message: str, reason: str) -> Refusal:
-    return HttpRefusal(415, Code.INVALID_ARGUMENT, message, reason)
 
 
 def read_parameters(query: bytes) -> dict[str, str]:

@@ -49,7 +49,7 @@ def test_a_caller_is_told_how_to_go_on(code: Code, name: bytes) -> None:
 
 
 def test_a_status_of_http_alone_keeps_its_code_and_its_methods() -> None:
-    refused = HttpRefusal(405, Code.UNIMPLEMENTED, "no", "method.unknown", "GET, PUT")
+    refused = HttpRefusal(405, "no", "method.unknown", "GET, PUT")
 
     answer = json_answer(refused)
 
