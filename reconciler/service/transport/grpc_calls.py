@@ -42,7 +42,6 @@ from reconciler.service.transport.intake import CallerLeftError, Connection, Int
 from reconciler.service.transport.observer import Answer, Observer
 from reconciler.service.transport.protobuf import METHODS, Method, answer_call
 
-MILLISECOND = 0.001
 GRPC_TYPES = frozenset({"application/grpc", "application/grpc+proto"})
 WEB_TYPES = frozenset({"application/grpc-web", "application/grpc-web+proto"})
 ALLOWED_HEADERS = (
@@ -163,23 +162,12 @@ class GrpcCalls:
         try:
             if has_token:
                 bearer_token(headers)
-            async with asyncio.timeout(_seconds(headers)):
+            async with asyncio.timeout(read_timeout(one(headers, "grpc-timeout"))):
                 return await self._intake.take(
                     MessageBody(headers), receive, connection, go_on, needs_token=has_token
                 )
         except Refusal as refusal:
             return Received("", refusal)
-
-
-def _seconds(headers: Headers) -> float | None:
-    """Return the time that a call has, or None if it gives no limit.
-
-    Raises:
-        Refusal: it says something else.
-    """
-    seconds = read_timeout(one(headers, "grpc-timeout"))
-    # The clock of the event loop counts milliseconds: a shorter time has passed.
-    return 0 if seconds is not None and seconds < MILLISECOND else seconds
 
 
 def content_type(headers: Headers) -> str:

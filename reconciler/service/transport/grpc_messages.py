@@ -39,6 +39,7 @@ ACCEPTED_ENCODINGS = ", ".join(ENCODINGS)
 # ``grpc-timeout`` as gRPC writes it: ``250m`` is a quarter of a second, ``2M`` are two minutes.
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])", re.ASCII)
 _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+MILLISECOND = 0.001
 _SHOWN = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
 Pairs = list[tuple[str, str]]
@@ -107,7 +108,9 @@ def read_timeout(text: str) -> float | None:
     found = _TIMEOUT.fullmatch(text)
     if found is None:
         raise invalid("grpc-timeout", "must be up to eight digits and one of H, M, S, m, u, n")
-    return int(found[1]) * _UNITS[found[2]]
+    seconds = int(found[1]) * _UNITS[found[2]]
+    # The clock of the event loop counts milliseconds: a shorter time has passed.
+    return seconds if seconds >= MILLISECOND else 0
 
 
 def message_of_call(body: bytes | None, headers: Headers) -> bytes | Refusal:

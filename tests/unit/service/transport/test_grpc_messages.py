@@ -208,6 +208,8 @@ def test_any_message_survives_the_wire(text: str) -> None:
         ("250m", 0.25),
         ("0n", 0),
         ("99999999u", 99.999999),
+        ("1000u", 0.001),
+        ("999u", 0),
     ],
 )
 def test_a_deadline_is_read(text: str, seconds: float | None) -> None:
