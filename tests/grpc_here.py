@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import grpc
 
@@ -44,6 +44,8 @@ class Door:
         held: Until then calls are not answered whose token ends with ``held``.
     """
 
+    given: ClassVar[dict[str, Any]] = {}
+
     def __init__(self, limits: Limits) -> None:
         self.asked = 0
         self.held = asyncio.Event()
@@ -67,7 +69,7 @@ class Door:
         if token.endswith("held"):
             self.taken.set()
             await self.held.wait()
-        return Received("good", {})
+        return Received("good", self.given)
 
     async def has(self, *, calls: int = 0, streams: int = 0) -> None:
         """Wait until there are so many calls with a token, and streams, that have their places."""

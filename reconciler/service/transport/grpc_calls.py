@@ -8,14 +8,15 @@ may call gRPC-web: what a caller may do depends on its token alone, which no bro
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL
+from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.dispatch import Received
+from reconciler.service.operations.dispatch import FAILED, Incoming, Received
 from reconciler.service.operations.request import Headers, bearer_token
 from reconciler.service.operations.table import needs_token
 from reconciler.service.transport.grpc_messages import (
@@ -40,8 +41,9 @@ from reconciler.service.transport.http_messages import (
 )
 from reconciler.service.transport.intake import CallerLeftError, Connection, Intake, connection_of
 from reconciler.service.transport.observer import Answer, Observer
-from reconciler.service.transport.protobuf import METHODS, Method, answer_call
+from reconciler.service.transport.protobuf import METHODS, Method, encoding_of, request_fields
 
+LOG = logging.getLogger("reconciler.service")
 GRPC_TYPES = frozenset({"application/grpc", "application/grpc+proto"})
 WEB_TYPES = frozenset({"application/grpc-web", "application/grpc-web+proto"})
 ALLOWED_HEADERS = (
@@ -151,23 +153,54 @@ class GrpcCalls:
             CallerLeftError: the request has no end.
             TimeoutError: the deadline of the call has passed.
         """
-
-        async def go_on(body: bytes | None) -> Received:
-            message = message_of_call(body, headers)
-            return await answer_call(
-                self._answer, method, message, headers, delivery, connection.drop
-            )
-
         has_token = needs_token(method.operation)
         try:
             if has_token:
                 bearer_token(headers)
             async with asyncio.timeout(read_timeout(one(headers, "grpc-timeout"))):
                 return await self._intake.take(
-                    MessageBody(headers), receive, connection, go_on, needs_token=has_token
+                    MessageBody(headers),
+                    receive,
+                    connection,
+                    lambda body: self._carried_out(method, body, headers, connection, delivery),
+                    needs_token=has_token,
                 )
         except Refusal as refusal:
             return Received("", refusal)
+
+    async def _carried_out(
+        self,
+        method: Method,
+        body: bytes | None,
+        headers: Headers,
+        connection: Connection,
+        delivery: ExitStack,
+    ) -> Received:
+        """Return the answer with a message as its body, or the refusal. Nothing is raised."""
+        fields: JsonObject | Refusal
+        try:
+            fields = request_fields(method, message_of_call(body, headers))
+        except Refusal as refusal:  # answered only to callers who may know
+            fields = refusal
+        encode = encoding_of(method)
+        received = await self._answer(
+            Incoming(
+                method.operation,
+                fields,
+                headers,
+                encode,
+                in_parts=True,
+                delivery=delivery,
+                drop=connection.drop,
+            )
+        )
+        if isinstance(received.answer, Refusal):
+            return received
+        try:
+            return received._replace(body=received.body or encode(received.answer))
+        except Exception:  # a defect of ours must not show itself
+            LOG.exception("an answer does not fit its message")
+            return Received(received.caller, FAILED)
 
 
 def content_type(headers: Headers) -> str:

@@ -113,14 +113,15 @@ def read_timeout(text: str) -> float | None:
     return seconds if seconds >= MILLISECOND else 0
 
 
-def message_of_call(body: bytes | None, headers: Headers) -> bytes | Refusal:
-    """Return the one message of a call, or why there is none; a body of None is too long."""
+def message_of_call(body: bytes | None, headers: Headers) -> bytes:
+    """Return the one message of a call; a body of None is too long.
+
+    Raises:
+        Refusal: there is none, as ``read_message`` says.
+    """
     if body is None:
-        return too_large()
-    try:
-        return read_message(body, one(headers, "grpc-encoding").lower())
-    except Refusal as refusal:
-        return refusal
+        raise too_large()
+    return read_message(body, one(headers, "grpc-encoding").lower())
 
 
 def read_message(body: bytes, encoding: str, longest: int = MAX_MESSAGE) -> bytes:

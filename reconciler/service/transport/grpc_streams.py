@@ -13,10 +13,10 @@ from functools import cache, partial
 from typing import Any
 
 from google.protobuf.descriptor import FileDescriptor
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from reconciler.service.domain.refusal import Code, Refusal, invalid
+from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.scheduling.batching import ENDING
 from reconciler.service.scheduling.shares import Shares, too_many_calls
 from reconciler.service.transport.grpc_calls import content_type, raw, start_of_grpc
@@ -35,7 +35,7 @@ from reconciler.service.transport.grpc_messages import (
 from reconciler.service.transport.http_messages import read_headers
 from reconciler.service.transport.intake import CallerLeftError, Intake, connection_of, too_slow
 from reconciler.service.transport.limits import KIB
-from reconciler.service.transport.protobuf import POOL, SERVICES, message_class
+from reconciler.service.transport.protobuf import POOL, SERVICES, message_class, parsed
 
 HEALTH = "grpc.health.v1"
 REFLECTION = ("grpc.reflection.v1", "grpc.reflection.v1alpha")
@@ -120,7 +120,7 @@ class GrpcStreams:
         question = message_class(f"{package}.ServerReflectionRequest")
         async with self._stream(call):
             async for asked in call.messages():
-                await call.write(answer_reflection(package, _parsed(question, asked)))
+                await call.write(answer_reflection(package, parsed(question, asked)))
                 await asyncio.sleep(0)  # many questions may have come at once
 
     @asynccontextmanager
@@ -161,16 +161,14 @@ class _Call:
             CallerLeftError: the request has no end.
         """
 
-        async def go_on(body: bytes | None) -> bytes | Refusal:
+        async def go_on(body: bytes | None) -> bytes:
             return message_of_call(body, self.headers)
 
         body = MessageBody(self.headers, LONGEST_ASKED)
         asked = await self._intake.take(
             body, self._receive, self.connection, go_on, needs_token=False
         )
-        if isinstance(asked, Refusal):
-            raise asked
-        service: str = _parsed(message_class(f"{HEALTH}.HealthCheckRequest"), asked).service
+        service: str = parsed(message_class(f"{HEALTH}.HealthCheckRequest"), asked).service
         return service
 
     async def messages(self) -> AsyncIterator[bytes]:
@@ -228,13 +226,6 @@ def _next_of(held: bytearray, encoding: str) -> bytes | None:
     message = read_message(bytes(held[:end]), encoding, LONGEST_ASKED)
     del held[:end]
     return message
-
-
-def _parsed(kind: type[Message], data: bytes) -> Any:
-    try:
-        return kind.FromString(data)
-    except DecodeError:
-        raise invalid("request", f"must be a message {kind.DESCRIPTOR.full_name}") from None
 
 
 def _health(status: int) -> Message:

@@ -1,8 +1,5 @@
 """Messages of gRPC and gRPC-web, to JSON-shaped fields as the operations read them, and back.
 
-``answer_call`` carries out a call for both wires: the bytes of a message in, those of the answer
-out. What differs between the wires is how bytes and refusals are framed.
-
 The messages come from a descriptor set made of ``proto/`` (``make protos``). They live in a pool
 of their own, so that a program may load other code of the same names beside them.
 
@@ -14,9 +11,7 @@ of the field, as it does a word it does not know.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from datetime import datetime
 from functools import cache, partial
 from itertools import chain
@@ -33,15 +28,10 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import NANOSECONDS, format_duration, parse_duration
-from reconciler.service.domain.refusal import Code, Refusal, invalid
-from reconciler.service.operations.dispatch import Incoming, Received
+from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.operation import MANAGEMENT, deprecation
-from reconciler.service.operations.request import Headers
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import Encoded
-from reconciler.service.transport.observer import Answer
-
-LOG = logging.getLogger("reconciler.service")
 
 DESCRIPTORS = Path(__file__).parent / "proto" / "descriptors.binpb"
 
@@ -133,6 +123,30 @@ def fields_of(message: Message, path: str = "") -> dict[str, object]:
         else:
             fields[field.json] = field.read(value, at)
     return fields
+
+
+def request_fields(method: Method, data: bytes) -> JsonObject:
+    """Return the fields of the request of a method.
+
+    Raises:
+        Refusal: it is no message, has too much in lists, or a field of it is unknown.
+    """
+    message = parsed(method.request, data)
+    if _parts_of(message) > MOST_PARTS:
+        raise invalid("request", f"must not have more than {MOST_PARTS} values in lists")
+    return fields_of(message)
+
+
+def parsed(kind: type[Message], data: bytes) -> Any:
+    """Return a message.
+
+    Raises:
+        Refusal: it is none.
+    """
+    try:
+        return kind.FromString(data)
+    except DecodeError:
+        raise invalid("request", f"must be a message {kind.DESCRIPTOR.full_name}") from None
 
 
 def _parts_of(message: Message) -> int:
@@ -244,36 +258,6 @@ _ERROR_DETAIL: _Make = message_class("zitadel.v1.ErrorDetail")
 _ERROR_INFO: _Make = message_class("google.rpc.ErrorInfo")
 
 
-async def answer_call(
-    answer: Answer,
-    method: Method,
-    asked: bytes | Refusal,
-    headers: Headers,
-    delivery: ExitStack,
-    drop: Callable[[], None],
-) -> Received:
-    """Carry out a call; return its answer with a message as its body, or its refusal.
-
-    Nothing is raised. ``asked`` is a refusal where the message could not be read; that is answered
-    only to callers who may know. ``delivery`` ends once the network has taken the answer; ``drop``
-    ends it before that.
-    """
-    encode = encoding_of(method)
-    fields = _fields(method, asked)
-    call = Incoming(
-        method.operation, fields, headers, encode, in_parts=True, delivery=delivery, drop=drop
-    )
-    received = await answer(call)
-    if isinstance(received.answer, Refusal):
-        return received
-    try:
-        return received._replace(body=received.body or encode(received.answer))
-    except Exception:  # a defect of ours must not show itself
-        LOG.exception("an answer does not fit its message")
-        refusal = Refusal(Code.INTERNAL, "the service failed", "service.failed")
-        return Received(received.caller, refusal)
-
-
 @cache
 def encoding_of(method: Method) -> Callable[[JsonObject], bytes]:
     """Return what encodes the answers of a method; lists that it encoded itself are put in.
@@ -304,17 +288,3 @@ def status_bytes(refusal: Refusal) -> bytes:
         status.details.add().Pack(info)
     data: bytes = status.SerializeToString()
     return data
-
-
-def _fields(method: Method, asked: bytes | Refusal) -> JsonObject | Refusal:
-    if isinstance(asked, Refusal):
-        return asked
-    try:
-        message = method.request.FromString(asked)
-        if _parts_of(message) > MOST_PARTS:
-            return invalid("request", f"must not have more than {MOST_PARTS} values in lists")
-        return fields_of(message)
-    except DecodeError:
-        return invalid("request", f"must be a message {method.request.DESCRIPTOR.full_name}")
-    except Refusal as refusal:
-        return refusal

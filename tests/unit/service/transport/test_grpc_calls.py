@@ -252,6 +252,20 @@ def test_both_wires_have_one_table_of_errors(
 
 
 @pytest.mark.parametrize("wire", WIRES)
+def test_an_answer_that_fits_no_message_shows_nothing(
+    wire: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Door, "given", {"surprise": "geheim"})
+
+    answer = asked({"content-type": WIRES[wire], **TOKEN})
+
+    assert answer.trailers["grpc-status"] == "13"
+    assert answer.trailers["grpc-message"] == "the service failed"
+    assert answer.message == b""
+    assert "does not fit its message" in caplog.text
+
+
+@pytest.mark.parametrize("wire", WIRES)
 def test_a_call_whose_time_runs_out_says_so(wire: str) -> None:
     answer = asked(
         {"content-type": WIRES[wire], **TOKEN, "grpc-timeout": "10m"}, frame(EMPTY), held_for=5

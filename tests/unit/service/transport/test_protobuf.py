@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import ExitStack
 from typing import Any, cast
 
 import pytest
@@ -14,16 +12,13 @@ from hypothesis import strategies as st
 
 from reconciler.resources.fields import NANOSECONDS, parse_duration
 from reconciler.service.domain.refusal import Code, Refusal, not_found
-from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.transport.grpc_messages import too_large
 from reconciler.service.transport.protobuf import (
     METHODS,
     MOST_PARTS,
-    _fields,
-    answer_call,
     fields_of,
     message_class,
     message_of,
+    request_fields,
     status_bytes,
 )
 from tests.effort import cases
@@ -186,52 +181,9 @@ STATUS: Any = message_class("google.rpc.Status")
 INFO: Any = message_class("google.rpc.ErrorInfo")
 
 
-def answered(asked: bytes | Refusal, result: Any) -> tuple[bytes | Refusal, Incoming]:
-    """Return what a call gives where the operation gives a result, and what was asked of it."""
-    seen: list[Incoming] = []
-
-    async def answer(call: Incoming) -> Received:
-        seen.append(call)
-        return Received("ci", result)
-
-    with ExitStack() as delivery:
-        found = asyncio.run(answer_call(answer, METHOD, asked, {}, delivery, delivery.close))
-    return found.answer if isinstance(found.answer, Refusal) else found.body, seen[0]
-
-
-def test_a_message_is_read_and_an_answer_written() -> None:
-    asked: Any = METHOD.request(name="shop")
-
-    found, call = answered(asked.SerializeToString(), {"id": "9"})
-
-    assert call.operation == "AddProject"
-    assert isinstance(call.fields, dict)
-    assert call.fields["name"] == "shop"
-    assert isinstance(found, bytes)
-    answer: Any = METHOD.answer.FromString(found)
-    assert answer.id == "9"
-
-
-@pytest.mark.parametrize("asked", [b"\xff\xff", too_large()])
-def test_what_cannot_be_read_is_handed_on_as_a_refusal(asked: bytes | Refusal) -> None:
-    """Whether its caller may know is decided behind."""
-    _, call = answered(asked, not_found("x"))
-
-    assert isinstance(call.fields, Refusal)
-
-
-def test_a_refusal_is_an_answer() -> None:
-    refused = not_found("action")
-
-    assert answered(b"", refused)[0] is refused
-
-
-def test_an_answer_that_fits_no_message_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    found, _ = answered(b"", {"surprise": "geheim"})
-
-    assert isinstance(found, Refusal)
-    assert (found.code, found.message) == (Code.INTERNAL, "the service failed")
-    assert "does not fit its message" in caplog.text
+def test_what_is_no_message_of_the_request_is_refused() -> None:
+    with pytest.raises(Refusal, match="must be a message zitadel"):
+        request_fields(METHOD, b"\xff\xff")
 
 
 def test_a_status_has_the_detail_of_json_and_the_facts_beside_it() -> None:
@@ -251,10 +203,10 @@ def test_a_message_of_very_many_values_is_refused_before_they_are_objects() -> N
     method = METHODS["/zitadel.management.v1.ManagementService/AddOIDCApp"]
     sent = b"\x1a\x00" * (MOST_PARTS + 1)  # empty redirect URIs
 
-    refused = _fields(method, sent)
-    assert isinstance(refused, Refusal)
-    assert refused.details == {"field": "request"}
-    assert isinstance(_fields(method, sent[2:]), dict)
+    with pytest.raises(Refusal, match="values in lists") as refused:
+        request_fields(method, sent)
+    assert refused.value.details == {"field": "request"}
+    assert request_fields(method, sent[2:])
 
 
 def test_values_within_messages_count() -> None:
@@ -262,4 +214,5 @@ def test_values_within_messages_count() -> None:
     (field,) = [each for each in method.request.DESCRIPTOR.fields if each.is_repeated]
     sent = bytes((field.number << 3 | 2, 0)) * (MOST_PARTS + 1)
 
-    assert isinstance(_fields(method, sent), Refusal)
+    with pytest.raises(Refusal, match="values in lists"):
+        request_fields(method, sent)
