@@ -27,7 +27,6 @@ from reconciler.service.transport.grpc_messages import (
     Pairs,
     frame,
     message_of_call,
-    one,
     read_timeout,
     trailers,
 )
@@ -36,6 +35,8 @@ from reconciler.service.transport.http_messages import (
     HttpAnswer,
     RawHeaders,
     answer_of,
+    content_type,
+    one,
     read_headers,
     send_answer,
 )
@@ -201,11 +202,6 @@ class GrpcCalls:
         except Exception:  # a defect of ours must not show itself
             LOG.exception("an answer does not fit its message")
             return Received(received.caller, FAILED)
-
-
-def content_type(headers: Headers) -> str:
-    """Return the content type of a request without its parameters."""
-    return one(headers, "content-type").split(";")[0].strip().lower()
 
 
 def start_of_grpc(kind: str, ends: Pairs | None = None) -> Message:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from reconciler.service.domain.refusal import Code, Refusal, always, invalid
 from reconciler.service.operations.request import Headers
+from reconciler.service.transport.http_messages import one
 from reconciler.service.transport.intake import Body
 from reconciler.service.transport.limits import (
     JSON_FACTOR,
@@ -89,12 +90,6 @@ class MessageBody(Body):
     def _is_compressed(self) -> bool:
         """Return whether it can become as long as any message, however short it is."""
         return self.read[:1] == bytes((COMPRESSED,))
-
-
-def one(headers: Headers, name: str) -> str:
-    """Return the value of a header that was given once, and otherwise nothing."""
-    values = headers.get(name, ())
-    return values[0].strip() if len(values) == 1 else ""
 
 
 def read_timeout(text: str) -> float | None:

@@ -19,20 +19,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.scheduling.batching import ENDING
 from reconciler.service.scheduling.shares import Shares, too_many_calls
-from reconciler.service.transport.grpc_calls import content_type, raw, start_of_grpc
+from reconciler.service.transport.grpc_calls import raw, start_of_grpc
 from reconciler.service.transport.grpc_messages import (
     HEAD,
     PLAIN,
     MessageBody,
     frame,
     message_of_call,
-    one,
     read_message,
     read_timeout,
     too_large,
     trailers,
 )
-from reconciler.service.transport.http_messages import read_headers
+from reconciler.service.transport.http_messages import content_type, one, read_headers
 from reconciler.service.transport.intake import CallerLeftError, Intake, connection_of, too_slow
 from reconciler.service.transport.limits import KIB
 from reconciler.service.transport.protobuf import POOL, SERVICES, message_class, parsed

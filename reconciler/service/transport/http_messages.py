@@ -13,6 +13,7 @@ from starlette.types import Scope, Send
 from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.answers import error_body
+from reconciler.service.operations.request import Headers
 from reconciler.service.operations.texts import answer_bytes, json_bytes
 from reconciler.service.scheduling.shares import UNCOUNTED
 
@@ -65,6 +66,17 @@ def read_headers(scope: Scope) -> dict[str, list[str]]:
         if name is not None:
             headers.setdefault(name, []).append(value.decode("latin-1"))
     return headers
+
+
+def one(headers: Headers, name: str) -> str:
+    """Return the value of a header that was given once, and otherwise nothing."""
+    values = headers.get(name, ())
+    return values[0].strip() if len(values) == 1 else ""
+
+
+def content_type(headers: Headers) -> str:
+    """Return the content type of a request without its parameters."""
+    return one(headers, "content-type").partition(";")[0].strip().lower()
 
 
 def read_pairs(content: bytes) -> tuple[dict[str, str], Sequence[str]]:

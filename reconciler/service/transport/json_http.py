@@ -27,6 +27,7 @@ from reconciler.service.transport.http_messages import (
     HttpRefusal,
     RawHeaders,
     json_answer,
+    one,
     read_headers,
     read_pairs,
     send_answer,
@@ -61,7 +62,7 @@ class JsonHttp:
         found = self._addresses.find(scope["method"], scope["raw_path"].decode("latin-1"))
         operation = "" if isinstance(found, Refusal) else found.operation.name
         with (
-            self._observer.call("json", operation, headers, _given_id(headers)) as seen,
+            self._observer.call("json", operation, headers, one(headers, "x-request-id")) as seen,
             ExitStack() as delivery,
         ):
             try:
@@ -129,12 +130,6 @@ def _call(
     )
 
 
-def _given_id(headers: Headers) -> bytes | None:
-    # Several ids are none: the service then makes one of its own.
-    given = headers.get("x-request-id", ())
-    return given[0].encode("latin-1") if len(given) == 1 else None
-
-
 def _fields_of(scope: Scope, found: Found, body: bytes | None, headers: Headers) -> JsonObject:
     """Return the fields of a request. Those of the address win over others of the same name.
 
@@ -154,8 +149,7 @@ def _fields_of(scope: Scope, found: Found, body: bytes | None, headers: Headers)
         return {**read_parameters(scope["query_string"]), **found.fields}
     if scope["query_string"]:
         raise invalid("request", "must not have query parameters with this verb")
-    types = headers.get("content-type", ())
-    if body and not (len(types) == 1 and _IS_JSON.fullmatch(types[0].strip())):
+    if body and not _IS_JSON.fullmatch(one(headers, "content-type")):
         rule = "content-type: must be application/json"
         raise HttpRefusal(415, rule, "content_type.unsupported")
     return {**without_null(found.operation, read_body(body)), **found.fields}

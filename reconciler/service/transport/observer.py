@@ -34,7 +34,7 @@ from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import Headers, organization_named, shown
 
 LOG = logging.getLogger("reconciler.requests")
-_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 QUIET_SECONDS = 1.0  # between two lines about refused connections
 # Upper bounds of a histogram, in seconds.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -94,10 +94,10 @@ class Observer:
         self._turned_away = 0
         self._quiet_until = 0.0
 
-    def request_id(self, given: bytes | None = None) -> str:
+    def request_id(self, given: str = "") -> str:
         """Return the id of a request: the caller's own if it is a plain word, or a new one."""
-        if given is not None and _REQUEST_ID.fullmatch(given):
-            return given.decode("ascii")
+        if _REQUEST_ID.fullmatch(given):
+            return given
         return f"{self._prefix}-{next(self._numbers):x}"
 
     @contextmanager
@@ -106,12 +106,14 @@ class Observer:
         transport: str,
         operation: str,
         headers: Headers = MappingProxyType({}),
-        given_id: bytes | None = None,
+        given_id: str = "",
     ) -> Iterator[Seen]:
         """See a call for as long as the block runs; without a note, it counts as cancelled."""
         began = time.perf_counter()
         self.metrics.in_flight += 1
-        seen = Seen(self.request_id(given_id), transport, operation, organization_of(headers))
+        # Safe to show: its caller may have no token.
+        organization = shown(organization_named(headers))
+        seen = Seen(self.request_id(given_id), transport, operation, organization)
         try:
             yield seen
         finally:
@@ -148,11 +150,6 @@ class Observer:
             count, self._turned_away = self._turned_away, 0
             self._quiet_until = now + QUIET_SECONDS
             LOG.warning("connections refused since the last such line: %d: %s", count, why)
-
-
-def organization_of(headers: Headers) -> str:
-    """Return the organization that a call names, safe to show: its caller may have no token."""
-    return shown(organization_named(headers))
 
 
 class StoreFigures(NamedTuple):

@@ -22,6 +22,7 @@ from reconciler.service.transport.http_messages import (
     OF_JSON,
     HttpAnswer,
     answer_of,
+    content_type,
     json_answer,
     read_headers,
     read_pairs,
@@ -171,10 +172,9 @@ def _form(headers: Mapping[str, list[str]], content: bytes | None) -> Mapping[st
     Raises:
         _OAuthError: it is none, is too long, or has a field twice.
     """
-    types = [value.partition(";")[0].strip().lower() for value in headers.get("content-type", ())]
     if content is None:
         raise _OAuthError("invalid_request", f"a form must be at most {MAX_FORM} bytes long")
-    if types != [FORM] or "content-encoding" in headers:
+    if content_type(headers) != FORM or "content-encoding" in headers:
         raise _OAuthError("invalid_request", f"content-type: must be {FORM}")
     try:
         form, twice = read_pairs(content)

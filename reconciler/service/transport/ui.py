@@ -37,6 +37,7 @@ from reconciler.service.transport.http_messages import (
     HttpAnswer,
     allowed,
     answer_of,
+    one,
     read_headers,
     send_answer,
     wrong_verb,
@@ -376,8 +377,7 @@ def password(headers: Headers) -> str:
     Raises:
         Refusal: there is none, or something else.
     """
-    values = headers.get("authorization", ())
-    scheme, _, given = values[0].strip().partition(" ") if len(values) == 1 else ("", "", "")
+    scheme, _, given = one(headers, "authorization").partition(" ")
     if scheme.lower() != "basic" or len(given) > LONGEST_BASIC:
         raise unauthenticated("sign in with any name, and a token of this service as the password")
     try:

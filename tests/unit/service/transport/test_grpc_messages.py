@@ -21,7 +21,6 @@ from reconciler.service.transport.grpc_messages import (
     LONGEST,
     MessageBody,
     message_of_call,
-    one,
     percent_encoded,
     read_message,
     read_timeout,
@@ -152,11 +151,6 @@ def test_a_message_that_was_not_taken_in_is_too_large() -> None:
     assert message_of_call(frame(b"a"), {}) == b"a"
     with pytest.raises(Refusal, match=too_large().message):
         message_of_call(None, {})
-
-
-@each_row(("values", "value"), [([], ""), (["a"], "a"), ([" a "], "a"), (["a", "a"], "")])
-def test_a_header_counts_that_is_given_once(values: list[str], value: str) -> None:
-    assert one({"name": values} if values else {}, "name") == value
 
 
 def test_an_answer_is_a_message_and_trailers() -> None:

@@ -19,6 +19,7 @@ from reconciler.service.transport.http_messages import (
     HttpAnswer,
     HttpRefusal,
     json_answer,
+    one,
     raw_refusal,
     send_answer,
 )
@@ -56,6 +57,11 @@ def test_a_status_of_http_alone_keeps_its_code_and_its_methods() -> None:
     assert answer.status == 405
     assert dict(answer.headers)[b"allow"] == b"GET, PUT"
     assert json.loads(answer.body)["code"] == Code.UNIMPLEMENTED
+
+
+@each_row(("values", "value"), [([], ""), (["a"], "a"), ([" a "], "a"), (["a", "a"], "")])
+def test_a_header_counts_that_is_given_once(values: list[str], value: str) -> None:
+    assert one({"name": values} if values else {}, "name") == value
 
 
 def test_an_answer_that_is_encoded_already_is_sent_as_it_is() -> None:

@@ -23,7 +23,6 @@ from reconciler.service.transport.observer import (
     Observer,
     Seen,
     StoreFigures,
-    organization_of,
 )
 
 SEEN = Seen("r-1", "json", "CreateAction", "42", "ci", 0.0123456, 0, 200)
@@ -96,7 +95,8 @@ def test_other_libraries_speak_from_warnings_on(logs: io.StringIO) -> None:
 )
 def test_an_organization_is_shown_safely(value: str, shown: str) -> None:
     """Anybody can send any header."""
-    assert organization_of({"x-zitadel-orgid": [value]}) == shown
+    with Observer().call("json", "A", {"x-zitadel-orgid": [value]}) as seen:
+        assert seen.organization == shown
 
 
 def test_calls_are_counted_however_they_end() -> None:
