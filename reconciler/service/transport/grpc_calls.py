@@ -115,10 +115,9 @@ class GrpcCalls:
     async def _call(
         self, scope: Scope, headers: Headers, receive: Receive, send: Send, kind: str
     ) -> None:
-        write = send_grpc_web if kind in WEB_TYPES else send_grpc
         method = METHODS.get(scope["path"])
         if method is None:
-            await write(send, kind, _UNKNOWN)
+            await _send(send, kind, _UNKNOWN)
             return
         connection = connection_of(scope)
         wire = "grpc-web" if kind in WEB_TYPES else "grpc"
@@ -131,14 +130,14 @@ class GrpcCalls:
             except CallerLeftError:
                 return
             except TimeoutError:
-                await write(send, kind, None, method.metadata)
+                await _send(send, kind, None, method.metadata)
                 return
             seen.note(received)
             if received.caller:
                 connection.judged(is_known=True)
             answer = received.answer
             answered = answer if isinstance(answer, Refusal) else received.body
-            await write(send, kind, answered, method.metadata)
+            await _send(send, kind, answered, method.metadata)
 
     async def _received(
         self,
@@ -224,34 +223,27 @@ def raw(pairs: Pairs) -> RawHeaders:
     return [(name.encode(), value.encode("latin-1")) for name, value in pairs]
 
 
-async def send_grpc(
+async def _send(
     send: Send,
     kind: str,
     answered: bytes | Refusal | None,
     metadata: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """Write an answer of gRPC: a message and trailers, or trailers alone."""
+    """Write an answer: a message and trailers, or trailers alone.
+
+    The trailers of gRPC-web are a frame of the body.
+    """
     ends = trailers(answered, metadata)
-    if not isinstance(answered, bytes):
-        await send(start_of_grpc(kind, ends))
-        await send({"type": "http.response.body", "body": b""})
-        return
-    await send(start_of_grpc(kind))
-    await send({"type": "http.response.body", "body": frame(PLAIN, answered)})
-    await send({"type": "http.response.trailers", "headers": raw(ends)})
-
-
-async def send_grpc_web(
-    send: Send,
-    kind: str,
-    answered: bytes | Refusal | None,
-    metadata: Sequence[tuple[str, str]] = (),
-) -> None:
-    """Write an answer of gRPC-web, whose trailers are a frame of the body."""
     message = frame(PLAIN, answered) if isinstance(answered, bytes) else b""
-    lines = "".join(f"{name}:{value}\r\n" for name, value in trailers(answered, metadata))
-    content = message + frame(TRAILERS, lines.encode())
-    await _respond(send, 200, {**_WEB_ANSWER, "content-type": kind}, content)
+    if kind in WEB_TYPES:
+        lines = "".join(f"{name}:{value}\r\n" for name, value in ends)
+        content = message + frame(TRAILERS, lines.encode())
+        await _respond(send, 200, {**_WEB_ANSWER, "content-type": kind}, content)
+        return
+    await send(start_of_grpc(kind, None if message else ends))
+    await send({"type": "http.response.body", "body": message})
+    if message:
+        await send({"type": "http.response.trailers", "headers": raw(ends)})
 
 
 async def _respond(
