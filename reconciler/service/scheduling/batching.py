@@ -125,13 +125,16 @@ class Batcher:
                 bearer_token(call.headers)  # without one, a call takes no turn to be refused
             with self._waiting.place(call.caller):
                 if call.operation == WRITE_BATCH:
-                    return await self._write_batch(call)
+                    return await self._carry_out_orders(call)
                 job = Job(call, asyncio.get_running_loop().create_future())
                 if writes(call.operation) and not isinstance(call.fields, Refusal):
                     return await self._written(job)
                 return await self._read_in_turn(job)
         except Refusal as refusal:
             return Received("", refusal)
+        except (MemoryError, RuntimeError) as failure:
+            LOG.warning("a batch could not be handed over: %r", failure)
+            return Received("", OUT_OF_RESOURCES)
 
     def end_waiting(self) -> None:
         """End what would wait for long, as the server stops: batches, and reads of slow callers.
@@ -249,20 +252,13 @@ class Batcher:
             if not waiting:
                 del self._queues[key]
 
-    async def _write_batch(self, call: Incoming) -> Received:
-        """Answer a batch of orders. How many there are at a time is bounded by their bytes."""
-        try:
-            return await self._carry_out_orders(call)
-        except (MemoryError, RuntimeError) as failure:
-            LOG.warning("a batch could not be handed over: %r", failure)
-            return Received("", OUT_OF_RESOURCES)
-
     async def _carry_out_orders(self, call: Incoming) -> Received:
         """Carry out a batch of orders in as many commits as it takes, taking turns with others.
 
         Batches of one caller are carried out one after the other, so that the first is answered
         while the next is carried out. Of several callers' batches in a queue only one at a time
         waits for its turn there, so that other writes wait for one commit of one batch at most.
+        How many there are at a time is bounded by their bytes.
         """
         loop = asyncio.get_running_loop()
         orders = await loop.run_in_executor(self._threads, self._reception.take_batch, call)
