@@ -36,6 +36,8 @@ from reconciler.service.transport.connections import (
     fitted,
     raise_file_limit,
 )
+from reconciler.service.transport.grpc_calls import GrpcCalls
+from reconciler.service.transport.grpc_streams import GrpcStreams
 from reconciler.service.transport.http2 import Http2Protocol, Http2Server
 from reconciler.service.transport.http_messages import json_answer, send_answer
 from reconciler.service.transport.intake import Intake
@@ -133,16 +135,12 @@ async def serve(serving: Serving) -> None:
 
     The caller closes the store afterwards.
     """
-    from reconciler.service.transport.grpc_calls import GrpcCalls  # loads protobuf
-    from reconciler.service.transport.grpc_streams import GrpcStreams
-
-    draining = asyncio.Event()
     serving = replace(serving, limits=fitted(serving.limits, raise_file_limit()))
     batcher, observer, limits = serving.batcher, serving.observer, serving.limits
     is_open = StoreCheck(serving.is_open, READY_SECONDS)
 
     async def is_ready() -> bool:
-        return not draining.is_set() and await batcher.is_ready()
+        return not server.should_exit and await batcher.is_ready()
 
     intake = Intake(batcher.answer, limits)
     streams = GrpcStreams(intake)
@@ -159,7 +157,7 @@ async def serve(serving: Serving) -> None:
         grpc,
         tokens,
     )
-    server = _CallServer(app, serving, draining, streams.end)
+    server = _CallServer(app, serving, streams.end)
     async with _figures_served(serving, server):
         try:
             await server.serve([serving.listening])
@@ -251,16 +249,9 @@ class _Server(uvicorn.Server):
 class _CallServer(_Server):
     """The server of all calls, which says when it is ready, and drains."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        serving: Serving,
-        draining: asyncio.Event,
-        end_streams: Callable[[], None],
-    ) -> None:
+    def __init__(self, app: ASGIApp, serving: Serving, end_streams: Callable[[], None]) -> None:
         super().__init__(app, serving.listening, serving.tls, serving.observer, serving.limits)
         self._serving = serving
-        self._draining = draining
         self._end_streams = end_streams
         self._trimmed_at = 0  # connections that had ended
         config = self.config
@@ -278,17 +269,14 @@ class _CallServer(_Server):
         serving, limits = self._serving, self._serving.limits
         serving.on_ready(address_of(serving.listening, is_tls=serving.tls is not None))
         LOG.info(
-            "open files: at most %d; connections: at most %d",
-            file_limit(),
-            limits.connections,
+            "open files: at most %d; connections: at most %d", file_limit(), limits.connections
         )
-        has_tokens = self._serving.exchange is not None
+        has_tokens = serving.exchange is not None
         most = sum(most_memory(limits, gives_tokens=has_tokens).values()) // MIB
         LOG.info("memory: at most %d MiB, whatever callers do", most)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take nothing new, and finish what is in flight."""
-        self._draining.set()
         self._serving.batcher.end_waiting()
         within = self._serving.limits.drain_seconds * GIVE_UP
         asyncio.get_running_loop().call_later(within, self._serving.abandon)
