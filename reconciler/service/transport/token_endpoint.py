@@ -89,8 +89,15 @@ class TokenEndpoint:
             return Code.UNIMPLEMENTED, json_answer(wrong_verb({verb}))
         if path == DISCOVERY:
             return 0, json_answer(self._discovery())
+        headers = read_headers(scope)
         try:
-            return 0, json_answer(await self._taken(scope, receive))
+            given = await self._intake.take_form(
+                Body(headers, MAX_FORM),
+                receive,
+                connection_of(scope),
+                lambda content: self._given(_form(headers, content)),
+            )
+            return 0, json_answer(given)
         except _OAuthError as failure:
             return Code.INVALID_ARGUMENT, _refused(failure.error, failure.description)
         except SignedTokenError as failure:
@@ -104,16 +111,6 @@ class TokenEndpoint:
             LOG.exception("a token request failed (request_id=%s)", request_id)
             refusal = FAILED
         return refusal.code, json_answer(refusal)
-
-    async def _taken(self, scope: Scope, receive: Receive) -> JsonObject:
-        """Take in a form, and return its answer; see ``_given`` for what is raised."""
-        headers = read_headers(scope)
-        return await self._intake.take_form(
-            Body(headers, MAX_FORM),
-            receive,
-            connection_of(scope),
-            lambda content: self._given(_form(headers, content)),
-        )
 
     def _discovery(self) -> JsonObject:
         origin = self._exchange.origin
