@@ -126,22 +126,24 @@ def read_message(body: bytes, encoding: str, longest: int = MAX_MESSAGE) -> byte
         Refusal: there is not exactly one, it is too large, or compressed in an unknown way.
     """
     if len(body) < HEAD.size:
-        raise _malformed("must begin with a whole frame head")
+        raise invalid("frame", "must begin with a whole frame head")
     flag, length = HEAD.unpack_from(body)
     if flag not in {PLAIN, COMPRESSED}:
-        raise _malformed("must be a message, plain or compressed")
+        raise invalid("frame", "must be a message, plain or compressed")
     # Before the length is compared: of two faults, the caller reads the one that it can act on.
     if length > longest:
         raise too_large()
     if length != len(body) - HEAD.size:
-        raise _malformed("must be one message, as long as its frame says, and nothing else")
+        raise invalid("frame", "must be one message, as long as its frame says, and nothing else")
     message = body[HEAD.size :]
     return message if flag == PLAIN else _decompressed(message, encoding, longest)
 
 
 def _decompressed(message: bytes, encoding: str, longest: int) -> bytes:
     if encoding in {"", "identity"}:
-        raise _malformed("must not say that it is compressed where grpc-encoding says it is not")
+        raise invalid(
+            "frame", "must not say that it is compressed where grpc-encoding says it is not"
+        )
     if encoding not in ENCODINGS:
         raise Refusal(
             Code.UNIMPLEMENTED,
@@ -154,16 +156,12 @@ def _decompressed(message: bytes, encoding: str, longest: int) -> bytes:
         # more is held, however much a few compressed bytes stand for.
         plain = reader.decompress(message, longest + 1)
     except zlib.error:
-        raise _malformed("must be compressed as grpc-encoding says") from None
+        raise invalid("frame", "must be compressed as grpc-encoding says") from None
     if len(plain) > longest:
         raise too_large()
     if not reader.eof or reader.unused_data:
-        raise _malformed("must be compressed as a whole, with nothing after it")
+        raise invalid("frame", "must be compressed as a whole, with nothing after it")
     return plain
-
-
-def _malformed(rule: str) -> Refusal:
-    return invalid("frame", rule)
 
 
 def frame(flag: int, content: bytes) -> bytes:
