@@ -60,8 +60,7 @@ HEADER_TABLE = 4 * KIB  # of the compression of headers, in both directions
 MOST_PENDING = CONTENT_FRAME + 9  # bytes that came and are not read; what is more the network holds
 LEAST_FRAME = KIB  # of content that is sent, without a cost to the peer that lets in no more
 HEAD = 9  # bytes: length 3, kind 1, flags 1, stream 4
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY = 0, 1, 3, 4, 6, 7
-WINDOW_UPDATE, CONTINUATION = 8, 9
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 6, 7, 9
 ACK, END_HEADERS = 0x1, 0x4
 GOAWAY_LEAST = 8  # bytes of such a frame
 # Times the bytes that headers may have, a call is refused for them; beyond, its connection ends.
@@ -326,17 +325,12 @@ class Http2Protocol(asyncio.Protocol):
         return True
 
     def _is_settled(self, frame: _Frame) -> bool:
-        """Return whether a frame needs no look by the library, or must not have one."""
+        """Return whether a frame must not have a look by the library."""
         if frame.kind == HEADERS:
             self._newest = max(self._newest, frame.stream)
-        elif self._block:  # the library ends a connection with another frame within a block
-            return False
-        elif frame.kind in {RST_STREAM, WINDOW_UPDATE}:
-            # Of a closed stream; the peer may not know yet.
-            is_of_caller = frame.stream % 2 == 1 and frame.stream <= self._newest
-            is_open = frame.stream in self._streams or frame.stream in self._answered_early
-            return is_of_caller and not is_open and frame.length == 4
-        elif frame.kind == GOAWAY and not frame.stream and frame.length >= GOAWAY_LEAST:
+        # Within a block of headers, the library ends the connection for any other frame.
+        is_farewell = frame.kind == GOAWAY and not self._block and not frame.stream
+        if is_farewell and frame.length >= GOAWAY_LEAST:
             self.shutdown()  # the library would not answer the calls that are left
             return True
         return False
