@@ -26,7 +26,7 @@ from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.connections import Certificate
-from reconciler.service.transport.http_messages import HttpAnswer, send_answer
+from reconciler.service.transport.http_messages import HttpAnswer, answer_of, send_answer
 from reconciler.service.transport.json_http import read_parameters
 from reconciler.service.transport.ui import CHALLENGE, GUARDS, password
 
@@ -45,9 +45,7 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 def _answer(status: int, kind: bytes, content: bytes, *more: tuple[bytes, bytes]) -> HttpAnswer:
-    length = str(len(content)).encode()
-    about = [(b"content-type", kind), (b"content-length", length)]
-    return HttpAnswer(status, [*about, *_HEADERS, *more], content)
+    return answer_of(status, content, (b"content-type", kind), *_HEADERS, *more)
 
 
 def _json(status: int, fields: JsonObject, *more: tuple[bytes, bytes]) -> HttpAnswer:
