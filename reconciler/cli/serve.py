@@ -167,7 +167,6 @@ def _serve_store(
     from reconciler.service.scheduling.batching import Batcher
     from reconciler.service.transport.listener import (
         Serving,
-        no_wait,
         on_signals,
         one_queue,
         run_loop,
@@ -204,7 +203,7 @@ def _serve_store(
             figures=partial(_figures, opened, service),
             is_open=partial(_is_open, opened),
             # Waits for a file end by themselves.
-            abandon=store.abandon if isinstance(store, RemoteStore) else no_wait,
+            abandon=store.abandon if isinstance(store, RemoteStore) else lambda: None,
             on_ready=partial(_ready, log_format),
             drawing=Drawing(draw, served_policy()),
             until=partial(on_signals, reload=partial(_reload, tls)),

@@ -61,10 +61,6 @@ GIVE_BACK_SECONDS = 5  # between two looks whether memory can be given back, and
 GIVE_BACK_AFTER = 64  # connections, which leave some 6 MB of TLS behind
 
 
-def no_wait() -> None:
-    """Have no store that is waited for."""
-
-
 def on_signals(stop: Callable[[], None], reload: Callable[[], None]) -> None:
     """End a server by the signals that end a process; a second one ends the process itself.
 
@@ -112,7 +108,7 @@ class Serving:
     limits: Limits = field(default_factory=Limits)
     figures: Callable[[], StoreFigures | None]
     is_open: Callable[[], bool | None]
-    abandon: Callable[[], None] = no_wait
+    abandon: Callable[[], None] = lambda: None
     on_ready: Callable[[str], None]
     until: Callable[[Callable[[], None]], None]
     drawing: Drawing
