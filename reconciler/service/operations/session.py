@@ -209,9 +209,8 @@ class Writing(Reading):
         return row
 
     def _first(self, stream: StreamAt, event: Event) -> ObjectRow:
-        made = encode(event)
-        (stored,) = self.tx.append(stream, (made.event,), self._author)
-        row = next_row(None, stored, event, made.spec)
+        (stored,) = self.tx.append(stream, (encode(event),), self._author)
+        row = next_row(None, stored, event)
         if row is None:
             raise AssertionError("a new object is held")
         return row
@@ -279,14 +278,14 @@ class Writing(Reading):
         """Write an event that is about an object and changes neither it nor its sequence."""
         name = side_stream(row.id)
         stream = StreamAt(row.organization, name, self.tx.stream_version(name))
-        self.tx.append(stream, (encode(event).event,), self._author)
+        self.tx.append(stream, (encode(event),), self._author)
 
     def _record(self, row: ObjectRow, events: Sequence[Event]) -> Sequence[StoredEvent]:
         if not events:
             return ()
         self.check_lease(self._folded_owner(row))
         stream = StreamAt(row.organization, row.id, row.version)
-        return self.tx.append(stream, [encode(event).event for event in events], self._author)
+        return self.tx.append(stream, [encode(event) for event in events], self._author)
 
     def _put(self, row: ObjectRow) -> None:
         try:

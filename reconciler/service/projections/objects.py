@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from reconciler.kinds.events import EVENTS
 from reconciler.resources.call import JsonObject
@@ -64,13 +64,8 @@ def state_of(row: ObjectRow) -> Held:
     )  # fmt: skip
 
 
-def next_row(
-    row: ObjectRow | None, stored: StoredEvent, event: Event, spec: str = ""
-) -> ObjectRow | None:
-    """Return an object's row after one more event; None once it is removed.
-
-    ``spec`` is the canonical text of the event's spec, where it is known already.
-    """
+def next_row(row: ObjectRow | None, stored: StoredEvent, event: Event) -> ObjectRow | None:
+    """Return an object's row after one more event; None once it is removed."""
     before: State = state_of(row) if row else Unborn(stored.stream, stored.organization)
     held = evolve(before, event)
     if not isinstance(held, Held):
@@ -84,7 +79,7 @@ def next_row(
         held.parent,
         held.name,
         fold_name(held.kind, held.name),
-        spec or (row.spec if row and _is_same(before, held) else canonical(held.spec)),
+        canonical(held.spec),
         held.client_id,
         held.secret_hash,
         stored.version,
@@ -107,10 +102,6 @@ def _marked(row: ObjectRow, stored: StoredEvent, event: MarkEvent) -> ObjectRow:
     marks: dict[str, Any] = json.loads(row.marks)
     event.marked(marks, stored.sequence, stored.writer)
     return row._replace(version=stored.version, marks=canonical(marks))
-
-
-def _is_same(before: State, held: Held) -> bool:
-    return isinstance(before, Held) and before.spec is held.spec
 
 
 def project_of(row: ObjectRow | ObjectName) -> str:
@@ -198,13 +189,6 @@ def gives_name(event_type: str) -> bool:
     return "name" in _EVENTS[event_type][1].__slots__
 
 
-class EncodedEvent(NamedTuple):
-    """An event as it is appended, and the text of the spec in it, which is not made twice."""
-
-    event: NewEvent
-    spec: str
-
-
 def canonical(value: object) -> str:
     """Return the one JSON text of a value: equal values give equal texts.
 
@@ -230,19 +214,11 @@ def fast_json(*, sorts: bool) -> Callable[[object], bytes]:
     return partial(orjson.dumps, option=strict | orjson.OPT_SORT_KEYS if sorts else strict)
 
 
-def encode(event: Event) -> EncodedEvent:
-    """Return an event as it is appended. Empty texts are left out.
-
-    ``spec`` is the last name of every payload that has it, so its text can be put in.
-    """
-    fields = {name: value for name in event.__slots__ if (value := getattr(event, name)) != ""}
-    spec = fields.pop("spec", None)
-    rest = canonical(fields)
-    if not spec:
-        return EncodedEvent(NewEvent(event.type, rest), "")
-    text = canonical(spec)
-    comma = "," if fields else ""
-    return EncodedEvent(NewEvent(event.type, f'{rest[:-1]}{comma}"spec":{text}}}'), text)
+def encode(event: Event) -> NewEvent:
+    """Return an event as it is appended. Empty fields are left out."""
+    fields = {name: getattr(event, name) for name in event.__slots__}
+    given = {name: value for name, value in fields.items() if value not in ("", {})}
+    return NewEvent(event.type, canonical(given))
 
 
 def decode(stored: StoredEvent) -> Event:
