@@ -87,12 +87,10 @@ def next_row(row: ObjectRow | None, stored: StoredEvent, event: Event) -> Object
         row.created if row else stored.sequence,
         stored.writer,
         stored.context,
-        _with_state(
-            _next_marks(
-                row.marks if row else NO_MARKS,
-                stored.context,
-                gives=event.GIVES_OWNER,
-            ),
+        _next_marks(
+            row.marks if row else NO_MARKS,
+            stored.context,
+            gives=event.GIVES_OWNER,
             active=held.active,
         ),
     )
@@ -121,27 +119,14 @@ def is_active(marks: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _with_state(marks: str, *, active: bool) -> str:
-    """Return the marks of an object in a state; those of an active one have no mark of it."""
-    if is_active(marks) == active:
-        return marks
-    known: dict[str, object] = {**json.loads(marks), _INACTIVE: True}
-    if active:
-        del known[_INACTIVE]
-    return canonical(known)
+def _next_marks(marks: str, context: str, *, gives: bool, active: bool) -> str:
+    """Return the marks of an object after one more event. A whole apply has very few contexts.
 
-
-@lru_cache(maxsize=64)
-def _next_marks(marks: str, context: str, *, gives: bool) -> str:
-    """Return what contexts left behind, after one more. A whole apply has very few contexts.
-
-    ``gives`` says whether the event makes the tree of its context the owner of the object.
+    ``gives`` says whether the event makes the tree of its context the owner of the object, and
+    ``active`` whether the object is active then: only one that is not has a mark of its state.
     """
-    if not context:
-        return marks
-    said: JsonObject = json.loads(context)
-    before: JsonObject = json.loads(marks)
-    known: dict[str, Any] = {**before}
+    said: JsonObject = json.loads(context) if context else {}
+    known: dict[str, Any] = json.loads(marks)
     tree = tree_of(context)
     if gives and tree:
         known["owner"] = _owner_of(said, tree)
@@ -154,6 +139,9 @@ def _next_marks(marks: str, context: str, *, gives: bool) -> str:
         if not known["ignore"]:  # most objects have none: their marks leave it out
             del known["ignore"]
     _mark_undone(known, said.get("undone"))
+    known.pop(_INACTIVE, None)
+    if not active:
+        known[_INACTIVE] = True
     return canonical(known)
 
 
