@@ -13,7 +13,7 @@ import pytest
 from reconciler.kinds.action_flow import operations
 from reconciler.service.build import open_postgres
 from reconciler.service.domain.refusal import Code
-from reconciler.service.eventstore.rows import Lookups, ObjectRow
+from reconciler.service.eventstore.rows import Lookups
 from reconciler.service.operations import engine
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request
@@ -316,10 +316,10 @@ def test_an_action_that_another_server_sets_meanwhile_is_taken_out(
     action = ask.an_action()["id"]
     expect = Writing.expect
 
-    def delayed(call: Writing, row: ObjectRow) -> None:
+    def delayed(call: Writing, sequence: int) -> None:
         monkeypatch.setattr(Writing, "expect", expect)
         set_actions(other, LOGIN, PRE_CREATION, action)
-        expect(call, row)
+        expect(call, sequence)
 
     monkeypatch.setattr(Writing, "expect", delayed)
     ask("DeleteAction", id=action)

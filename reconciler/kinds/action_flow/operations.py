@@ -179,9 +179,9 @@ def _expected(call: Writing, flow: Flow) -> _Held:
     """
     held = _held(call, call.organization().id, flow)
     if held.row:
-        call.expect(held.row)
+        call.expect(held.row.sequence)
     else:
-        call.expect_sequence(held.sequence, 0)
+        call.expect(held.sequence, 0)
     return held
 
 

@@ -64,13 +64,8 @@ def details_read(row: ObjectRow) -> Answer:
     }
 
 
-def details_changed(row: ObjectRow) -> Answer:
-    """Return the details of an object that was changed, or that an update found as wanted."""
-    return details_at(row.organization, row.sequence)
-
-
 def details_at(organization: str, sequence: int) -> Answer:
-    """Return the details of an event that changed or removed an object."""
+    """Return the details of an object that was changed or removed, or was as wanted already."""
     return {
         "sequence": str(sequence),
         "changeDate": timestamp(sequence),

@@ -76,7 +76,7 @@ def record_context(call: Writing, fields: Fields) -> Answer:
     held = call.view.get_object(object_id)
     if held is None or not call.sees(held.organization):
         raise not_found("object")
-    call.expect(held)
+    call.expect(held.sequence)
     return call.update(held, (ContextRecorded(Kind(held.kind)),))
 
 

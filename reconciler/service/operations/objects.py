@@ -61,7 +61,7 @@ class ById:
             Refusal: it is missing, or at another sequence than the caller expects.
         """
         row = self.object(call, asked)
-        call.expect(row)
+        call.expect(row.sequence)
         return row
 
 

@@ -31,7 +31,7 @@ from reconciler.service.eventstore.rows import (
     StreamAt,
 )
 from reconciler.service.eventstore.sql import Snapshot
-from reconciler.service.operations.answers import Answer, details_changed, stored_context
+from reconciler.service.operations.answers import Answer, details_at, stored_context
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.texts import (
@@ -171,11 +171,7 @@ class Writing(Reading):
             request.caller.name, stored_context(request.context, request.caller.verified)
         )
 
-    def expect(self, row: ObjectRow) -> None:
-        """Refuse if the object is at another sequence than the caller expects."""
-        self.expect_sequence(row.sequence)
-
-    def expect_sequence(self, sequence: int, *others: int) -> None:
+    def expect(self, sequence: int, *others: int) -> None:
         """Refuse if the caller expects another sequence than that of the object, or the others."""
         if self._expected not in {None, sequence, *others}:
             raise moved_on(sequence)
@@ -236,7 +232,7 @@ class Writing(Reading):
 
     def update(self, row: ObjectRow, events: Sequence[Event]) -> Answer:
         """Change an object as ``change`` does, and return the answer of an update."""
-        return {"details": details_changed(self.change(row, events))}
+        return {"details": details_at(row.organization, self.change(row, events).sequence)}
 
     def remove(self, row: ObjectRow, event: Event) -> StoredEvent:
         """Write the last event of an object, and return the event."""

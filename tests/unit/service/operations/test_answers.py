@@ -14,7 +14,7 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import (
     Answer,
-    details_changed,
+    details_at,
     details_read,
     error_body,
     made_id,
@@ -49,7 +49,7 @@ def test_a_create_answers_both_dates_and_a_change_one() -> None:
         "changeDate": "2023-11-14T22:13:20.000001Z",
         "resourceOwner": "7",
     }
-    assert set(details_changed(a_row())) == {"sequence", "changeDate", "resourceOwner"}
+    assert set(details_at("7", 1)) == {"sequence", "changeDate", "resourceOwner"}
 
 
 @pytest.mark.parametrize(
