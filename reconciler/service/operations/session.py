@@ -35,7 +35,6 @@ from reconciler.service.operations.answers import Answer, details_at, stored_con
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.texts import (
-    READ_AT_ONCE,
     Encoded,
     Make,
     View,
@@ -112,7 +111,11 @@ class Reading:
             if is_too_long(longest_texts(parts)):  # maybe: the limit is of the page as text
                 self._texts(view, keys)
             return Encoded(parts)
-        return list(self._views(view, keys))
+        rows = {row.id: row for row in self.view.get_objects([object_id for object_id, _ in keys])}
+        # To make the texts costs as much as all the rest: only for a page that may be too long.
+        if is_too_long(sum(map(longest_text, rows.values()))):
+            self._texts(view, keys)
+        return [view(rows[object_id]) for object_id, _ in keys]
 
     def shown_alone(self, member: str, view: View, row: ObjectRow) -> Answer:
         """Return the answer that shows one object as its only member.
@@ -131,25 +134,6 @@ class Reading:
 
     def _made(self, make: Make, keys: Sequence[ObjectKey]) -> Iterator[Sequence[bytes]]:
         return self.runtime.texts.of(make, keys, self.view.get_objects)
-
-    def _views(self, view: View, keys: Sequence[ObjectKey]) -> Iterator[Answer]:
-        """Yield views of a page; a page that would be too long as text is refused in every form.
-
-        To make the texts costs as much as all the rest: only a page that may be too long is tried.
-        """
-        most, is_known = 0, False
-        for row in self._rows([object_id for object_id, _ in keys]):
-            most += longest_text(row)
-            if not is_known and is_too_long(most):
-                self._texts(view, keys)
-                is_known = True
-            yield view(row)
-
-    def _rows(self, ids: Sequence[str]) -> Iterator[ObjectRow]:
-        for first in range(0, len(ids), READ_AT_ONCE):
-            part = ids[first : first + READ_AT_ONCE]
-            rows = {row.id: row for row in self.view.get_objects(part)}
-            yield from (rows[object_id] for object_id in part)
 
     def sees(self, organization: str) -> bool:
         """Return whether what belongs to an organization exists, as far as this call goes."""
