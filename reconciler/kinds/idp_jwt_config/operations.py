@@ -135,7 +135,7 @@ _TEMPLATE_CALLS = (
         replace(_LISTING, view=provider_view, sortable=()),
         about="List the same identity providers, as the template calls answer them.",
     ),
-    get("GetProviderByID", _READ, _BY_ID, "idp", provider_view, is_kept=False),
+    get("GetProviderByID", _READ, _BY_ID, "idp", provider_view),
     update(
         "UpdateJWTProvider",
         _WRITE,

@@ -123,35 +123,21 @@ class Get:
     Attributes:
         member: The member of the answer that shows it.
         view: Must show nothing that changes without a new sequence; see ``Texts``.
-        is_kept: Whether the text of the answer is kept for the next call; of two operations that
-            show the same object, one may do that.
     """
 
     named: ById
     member: str
     view: View
-    is_kept: bool
 
     def __call__(self, call: Reading, asked: Asked) -> Answer:
         """Return the object as the only member."""
-        row = self.named.object(call, asked)
-        if self.is_kept:
-            return call.shown_alone(self.member, self.view, row)
-        return {self.member: self.view(row)}
+        return call.shown_alone(self.member, self.view, self.named.object(call, asked))
 
 
-def get(
-    name: str,
-    permission: str,
-    named: ById,
-    member: str,
-    view: View,
-    *,
-    is_kept: bool = True,
-) -> Operation:
+def get(name: str, permission: str, named: ById, member: str, view: View) -> Operation:
     """Return the operation that answers one object."""
     return operation(
-        name, permission, Effect.READS, Get(named, member, view, is_kept),
+        name, permission, Effect.READS, Get(named, member, view),
         named.form,
         about=f"Answer one {KINDS[named.kind].noun}.",
     )  # fmt: skip

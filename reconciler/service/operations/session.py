@@ -122,12 +122,10 @@ class Reading:
 
         The view must show nothing that changes without a new sequence; see ``Texts``.
         """
-
-        def answer() -> Answer:
-            return {member: view(row)}
-
         encode = self.request.encode
-        return self.runtime.texts.of_answer(encode, row, answer) if encode else answer()
+        if encode is None:
+            return {member: view(row)}
+        return self.runtime.texts.of_answer(encode, member, view, row)
 
     def _texts(self, view: View, keys: Sequence[ObjectKey]) -> Sequence[bytes]:
         return whole(self._made(as_json(view), keys))

@@ -8,7 +8,7 @@ whichever server made the change.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from threading import Lock
 from types import MappingProxyType
@@ -196,8 +196,8 @@ class Texts:
     """
 
     def __init__(self, limit: int = MAX_TEXTS_BYTES) -> None:
-        # By their object, for each way to make them, and for each encoding of whole answers.
-        self._texts: dict[Make | Encode, dict[ObjectKey, bytes]] = {}
+        # By their object, for each way to make them.
+        self._texts: dict[Hashable, dict[ObjectKey, bytes]] = {}
         self._limit = limit
         self._bytes = 0
         self._lock = Lock()
@@ -217,17 +217,13 @@ class Texts:
         for first in range(0, len(keys), READ_AT_ONCE):
             yield self._of_part(make, keys[first : first + READ_AT_ONCE], look_up)
 
-    def of_answer(
-        self, encode: Encode, row: ObjectRow, answer: Callable[[], dict[str, Any]]
-    ) -> EncodedAnswer:
-        """Return the answer that shows one object and nothing else, encoded.
-
-        ``encode`` belongs to one transport, and to operations that show an object in one way.
-        """
-        body = self._kept(encode).get((row.id, row.sequence))
+    def of_answer(self, encode: Encode, member: str, view: View, row: ObjectRow) -> EncodedAnswer:
+        """Return the answer that shows one object as its only member, encoded."""
+        way = encode, member, view
+        body = self._kept(way).get((row.id, row.sequence))
         if body is None:
-            body = encode(answer())
-            self._keep(encode, row, body)
+            body = encode({member: view(row)})
+            self._keep(way, row, body)
         return EncodedAnswer(body)
 
     def _of_part(self, make: Make, keys: Sequence[ObjectKey], look_up: LookUp) -> Sequence[bytes]:
@@ -244,7 +240,7 @@ class Texts:
         self._keep(make, row, text)
         return text
 
-    def _keep(self, made_by: Make | Encode, row: ObjectRow, text: bytes) -> None:
+    def _keep(self, way: Hashable, row: ObjectRow, text: bytes) -> None:
         if len(text) > LONGEST_KEPT:
             return
         with self._lock:
@@ -252,11 +248,11 @@ class Texts:
             # All go at once: that is seldom, and what is asked for again is soon made again.
             if self._bytes + size + ENTRY_BYTES > self._limit:
                 self._texts, self._bytes = {}, 0
-            if made_by not in self._texts:  # counted: some callers make an encoding for each call
-                self._texts[made_by] = {}
+            if way not in self._texts:  # counted: some callers make an encoding for each call
+                self._texts[way] = {}
                 self._bytes += ENTRY_BYTES
-            self._texts[made_by][row.id, row.sequence] = text
+            self._texts[way][row.id, row.sequence] = text
             self._bytes += size
 
-    def _kept(self, made_by: Make | Encode) -> Mapping[ObjectKey, bytes]:
-        return self._texts.get(made_by, _NO_TEXTS)
+    def _kept(self, way: Hashable) -> Mapping[ObjectKey, bytes]:
+        return self._texts.get(way, _NO_TEXTS)

@@ -197,19 +197,21 @@ def test_an_answer_is_encoded_once_for_each_sequence_and_each_encoding() -> None
     asked: list[int] = []
 
     def encoded(encode: Callable[[dict[str, Any]], bytes], sequence: int) -> bytes:
-        def answer() -> dict[str, Any]:
-            asked.append(sequence)
-            return {"sequence": sequence}
+        row = _row("1")._replace(sequence=sequence)
+        return texts.of_answer(encode, "one", view, row).body
 
-        return texts.of_answer(encode, _row("1")._replace(sequence=sequence), answer).body
+    def view(row: ObjectRow) -> dict[str, Any]:
+        asked.append(row.sequence)
+        return {"at": row.sequence}
 
     def other(answer: dict[str, Any]) -> bytes:
-        return b"other %d" % answer["sequence"]
+        return b"other %d" % answer["one"]["at"]
 
     for _ in range(2):
-        assert encoded(json_bytes, 1) == b'{"sequence":1}'
+        assert encoded(json_bytes, 1) == b'{"one":{"at":1}}'
         assert encoded(other, 1) == b"other 1"
-        assert encoded(json_bytes, 2) == b'{"sequence":2}'
+        assert encoded(json_bytes, 2) == b'{"one":{"at":2}}'
+        assert texts.of_answer(json_bytes, "another", _view, _row("1")).body != b'{"one":{"at":1}}'
     assert asked == [1, 1, 2]
 
 
@@ -236,7 +238,7 @@ def test_encodings_that_come_once_take_no_room_for_long(length: int) -> None:
         def encode(_: dict[str, Any]) -> bytes:
             return b"x" * length
 
-        texts.of_answer(encode, _row("1"), dict)
+        texts.of_answer(encode, "one", _view, _row("1"))
 
         assert len(texts._texts) <= most
     assert texts._bytes <= 10 * ENTRY_BYTES
