@@ -22,7 +22,7 @@ from tests.unit.service.asking import Asking
             "allowdToFail: is not a field of this request",
         ),
         ("CreateAction", {"name": 1, "script": "b"}, "name: must be a string"),
-        ("CreateAction", {"name": None, "script": "b"}, "name: must be a string"),
+        ("CreateAction", {"name": None, "script": "b"}, "name: is required"),
         ("CreateAction", {"name": "a\0", "script": "b"}, "name: must not contain NUL"),
         (
             "CreateAction",

@@ -16,7 +16,7 @@ from reconciler.resources.call import HEADERS, ORDER_KEYS, JsonObject
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.answers import Answer, error_body, made_id
 from reconciler.service.operations.callers import Caller
-from reconciler.service.operations.operation import Effect, Operation, without_null
+from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.request import Fields, Request, is_id, shown
 from reconciler.service.projections.objects import canonical
 
@@ -173,7 +173,7 @@ def _order(found: object, earlier: Sequence[Order], caller: Caller, find: Find) 
         raise invalid(f"{path}.context", "must be JSON") from None
     request = Request(
         operation=operation.name,
-        fields=without_null(operation, order.get("fields", {})),
+        fields=order.get("fields", {}),
         caller=caller,
         organization=order.get("organizationId", ""),
         expected_sequence=None if expected is None else int(expected),

@@ -114,11 +114,15 @@ def _own_names(form: Form) -> tuple[str, ...]:
 def checked(form: Form, fields: Mapping[str, object]) -> Asked:
     """Return a request of its fields, as they are read from JSON.
 
+    A field that is null is left out, as in the JSON form of protobuf; an unknown one is refused.
+
     Raises:
         Refusal: a field is missing, unknown, or of a wrong type or value.
     """
+    known = form.names
+    given = {name: each for name, each in fields.items() if each is not None or name not in known}
     try:
-        values = vars(model_of(form).model_validate({**fields}))
+        values = vars(model_of(form).model_validate(given))
     except ValidationError as error:
         raise _refusal(error) from None
     own = {name: values[name] for name in _own_names(form)}

@@ -129,14 +129,3 @@ def core(operation: Operation) -> Operation:
 def deprecated(operation: Operation, successor: str) -> Operation:
     """Return an operation as one that another replaces."""
     return replace(operation, successor=successor)
-
-
-def without_null(operation: Operation, fields: dict[str, object]) -> dict[str, object]:
-    """Return fields without those that are null: left out, as in the JSON form of protobuf.
-
-    An unknown field stays, to be refused. Where the handler reads the fields, it does the same.
-    """
-    if not isinstance(operation.request, Form) or None not in fields.values():
-        return fields
-    known = operation.request.names
-    return {name: value for name, value in fields.items() if value is not None or name not in known}

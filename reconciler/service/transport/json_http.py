@@ -18,7 +18,7 @@ from reconciler.kinds.addresses import ADDRESSES, REST
 from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.operations.operation import Operation, deprecation, without_null
+from reconciler.service.operations.operation import Operation, deprecation
 from reconciler.service.operations.request import Headers, bearer_token, shown
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import answer_bytes
@@ -152,7 +152,7 @@ def _fields_of(scope: Scope, found: Found, body: bytes | None, headers: Headers)
     if body and not _IS_JSON.fullmatch(one(headers, "content-type")):
         rule = "content-type: must be application/json"
         raise HttpRefusal(415, rule, "content_type.unsupported")
-    return {**without_null(found.operation, read_body(body)), **found.fields}
+    return {**read_body(body), **found.fields}
 
 
 def read_parameters(query: bytes) -> dict[str, str]:

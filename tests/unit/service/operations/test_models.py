@@ -30,7 +30,7 @@ def asked(operation: str, fields: dict[str, Any]) -> Asked:
 
 
 def test_a_sound_request_is_read_and_its_spec_is_in_normal_form() -> None:
-    request = asked("CreateAction", {**ACTION, "timeout": "5.0s"})
+    request = asked("CreateAction", {**ACTION, "timeout": "5.0s", "allowedToFail": None})
 
     assert request["name"] == "greet"
     assert request.spec == {"script": "x", "timeout": "5s", "allowedToFail": False}
@@ -50,6 +50,8 @@ def test_requests_that_mean_the_same_have_the_same_meaning() -> None:
     ("fields", "sentence"),
     [
         ({"name": "a"}, "script: is required"),
+        ({**ACTION, "script": None}, "script: is required"),
+        ({**ACTION, "scirpt": None}, "scirpt: is not a field of this request"),
         ({**ACTION, "scirpt": "x"}, "scirpt: is not a field of this request"),
         ({**ACTION, "odd": 1, "even": 2}, "even: is not a field of this request"),
         ({**ACTION, "name": 7}, "name: must be a string"),
