@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, Union, cast
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
-from pydantic.alias_generators import to_camel
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import JsonObject
@@ -28,21 +27,14 @@ _union = cast("Any", Union)
 
 
 class Model(BaseModel):
-    """Fields of a request or a spec: frozen, closed, camelCase outside.
+    """Fields of a request or a spec: frozen, and closed.
 
     Unknown fields are refused: a misspelt field that is ignored looks, to its author, like a
     change that was applied. Types are strict for the same reason: ``devMode: "yes"`` is a
     mistake, not true.
     """
 
-    model_config = ConfigDict(
-        frozen=True,
-        strict=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        validate_by_name=False,
-        validate_by_alias=True,
-    )
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
 @cache
@@ -88,12 +80,8 @@ def _described(field: Field) -> Any:
         default = ...  # required
     elif isinstance(default, list):
         default = tuple(default)  # a model shares its defaults, so they must not change
-    # The alias is explicit: ``to_camel`` would change the name of a trigger.
     return pydantic.Field(
-        default,
-        alias=field.name,
-        description=field.about or None,
-        examples=[*field.examples] or None,
+        default, description=field.about or None, examples=[*field.examples] or None
     )
 
 
