@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from reconciler.resources.files import (
     NotRegularError,
@@ -45,6 +45,9 @@ class SealingKey:
         """Return a text that identifies this key, and gives nothing of it away."""
         return sha256(str(self._recipient).encode()).hexdigest()[:32]
 
+    def ready(self) -> SealingKey:
+        return self
+
     def seal(self, secrets: Sequence[Secret | None]) -> bytes:
         """Seal secrets. The cost is per call: seal a whole batch at once."""
         import pyrage
@@ -73,11 +76,7 @@ class KeyFile:
         return self.ready().seal(secrets)
 
     def ready(self) -> SealingKey:
-        """Return the key; make it if the file is missing.
-
-        Raises:
-            StoreError: the key cannot be read or made.
-        """
+        """Return the key; make it if the file is missing."""
         if self._key is None:
             self._key = self.read() or self.make()
         return self._key
@@ -189,11 +188,14 @@ def _read_once(pipe: Path) -> str:
 class NoKey:
     """The seals of a service without a key: nothing is sealed or opened."""
 
-    def seal(self, secrets: Sequence[Secret | None]) -> bytes:
+    def ready(self) -> NoReturn:
         """Refuse: a secret that cannot be answered again must not be made."""
         raise StoreError(
             "a client secret is to be sealed, and no key was named", "Give --seal-key-file FILE."
         )
+
+    def seal(self, secrets: Sequence[Secret | None]) -> bytes:
+        self.ready()
 
     def open(self, sealed: bytes) -> None:
         """Return nothing."""

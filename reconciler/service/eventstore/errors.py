@@ -6,7 +6,6 @@ StoreError                   a person has to do something, or wait
 │   └── StoreDamagedError            it was verified, and is not what was written
 ├── StoreUnreachableError        the database does not answer, or not any more
 │   └── StoreMovedError              the path no longer names the files that are open
-├── SealingError                 the key that seals secrets cannot be used
 ├── StoreReadOnlyError           it may be read, not written
 ├── StoreFullError               no room; reads still work
 └── StoreBusyError               another program writes, for longer than the limit of a wait
@@ -55,10 +54,6 @@ class StoreMovedError(StoreUnreachableError):
 
     A commit that was under way may be in the files that were taken away.
     """
-
-
-class SealingError(StoreError):
-    """Secrets cannot be sealed. Calls that make none are not concerned."""
 
 
 class StoreReadOnlyError(StoreError):

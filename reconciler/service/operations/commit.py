@@ -58,11 +58,11 @@ class _Admitted(NamedTuple):
 class Commit:
     """A transaction under way. Its calls share what they look up and the secrets they make."""
 
-    def __init__(self, tx: Transaction, runtime: Runtime, unsealed: Refusal | None = None) -> None:
-        """Begin; ``unsealed`` refuses calls that make a secret, where none can be sealed."""
+    def __init__(self, tx: Transaction, runtime: Runtime, *, alone: bool = True) -> None:
+        """Begin; a call whose secret cannot be sealed fails ``alone``, or all fail with it."""
         self._tx = tx
         self._runtime = runtime
-        self._batch = Batch(unsealed=unsealed)
+        self._batch = Batch(alone=alone)
 
     def carry_out(self, request: Request) -> Answer | Refusal:
         """Carry out one call."""
@@ -79,11 +79,7 @@ class Commit:
             return refusal
 
     def seal(self) -> None:
-        """Seal the secrets that its calls made, and drop what has expired.
-
-        Raises:
-            SealingError: the secrets cannot be sealed.
-        """
+        """Seal the secrets that its calls made, and drop what has expired."""
         custody.seal_batch(self._tx, self._batch, self._runtime)
 
     def _done(self, request: Request, admitted: _Admitted) -> tuple[Answer, Place]:

@@ -6,6 +6,7 @@ seal of their own: it is kept longer, and is sealed again without each secret wh
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,8 +23,9 @@ from reconciler.service.domain.refusal import (
     secret_lost,
     secret_replaced,
     secret_unreadable,
+    store_unusable,
 )
-from reconciler.service.eventstore.errors import SealingError, StoreError
+from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import ObjectRow, OwedRow, SealRow
 from reconciler.service.operations.answers import MICROSECONDS, Answer, timestamp
@@ -33,6 +35,7 @@ from reconciler.service.operations.runtime import Batch, Runtime, SealDraft
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.projections.objects import tree_of
 
+LOG = logging.getLogger("reconciler.service")
 KEPT = 24 * 60 * 60 * MICROSECONDS  # answers under an idempotency key
 SHOWN_ONCE = "clientSecret"
 OWED_BY = "appId"  # the object that a secret is of, in requests and answers
@@ -71,13 +74,31 @@ def with_secret_shown(answer: Answer) -> Answer:
 
 
 def check_seal(call: Writing, answer: Answer) -> None:
-    """Check that the secret of a call can be sealed.
+    """Check that the secret of a call can be sealed; the log says why not, once for a commit.
 
     Raises:
-        Refusal: sealing failed in an earlier try of this commit.
+        Refusal: it cannot, and the call fails alone.
+        StoreError: it cannot, and the calls of the commit fail together.
     """
-    if call.batch.unsealed is not None and _is_sealed(call, answer):
-        raise call.batch.unsealed
+    if not _is_sealed(call, answer):
+        return
+    failure = _seal_failure(call.runtime)
+    if failure is None:
+        return
+    if not call.batch.alone:
+        raise failure
+    if not call.batch.is_failure_logged:
+        LOG.error("the store failed: %s. %s", failure.problem, failure.remedy)
+        call.batch.is_failure_logged = True
+    raise store_unusable()
+
+
+def _seal_failure(runtime: Runtime) -> StoreError | None:
+    try:
+        runtime.seals.ready()
+    except StoreError as failure:
+        return failure
+    return None
 
 
 def _is_sealed(call: Writing, answer: Answer) -> bool:
@@ -143,24 +164,14 @@ def is_lost(row: OwedRow, now: int) -> bool:
 
 
 def seal_batch(tx: Transaction, batch: Batch, runtime: Runtime) -> None:
-    """Seal the secrets of a batch, remove those whose custody ended, drop what has expired.
-
-    Raises:
-        SealingError: the secrets of the batch cannot be sealed.
-    """
+    """Seal the secrets of a batch, remove those whose custody ended, drop what has expired."""
     for draft in (batch.answered, batch.custody):
         if draft.secrets:
-            tx.put_seal(SealRow(draft.id, _sealed(draft.secrets, runtime), draft.expires_at))
+            sealed = runtime.seals.seal(draft.secrets)
+            tx.put_seal(SealRow(draft.id, sealed, draft.expires_at))
     for seal_id in sorted(batch.reduced):
         _reduce(tx, seal_id, runtime)
     tx.expire(runtime.now())
-
-
-def _sealed(secrets: Sequence[Secret], runtime: Runtime) -> bytes:
-    try:
-        return runtime.seals.seal(secrets)
-    except StoreError as failure:
-        raise SealingError(failure.problem, failure.remedy) from failure
 
 
 def _reduce(tx: Transaction, seal_id: str, runtime: Runtime) -> None:

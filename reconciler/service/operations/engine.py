@@ -1,16 +1,14 @@
 """Transactions of a store: reads share a view, writes a commit.
 
-A commit that fails because of some of its calls is tried again, and those calls are refused in it.
+A commit with calls of a token that just ended is tried again, and refuses those calls.
 See ``commit`` for the calls themselves.
 """
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import chain
 from time import monotonic
 from typing import TypeVar
@@ -19,10 +17,9 @@ from reconciler.kinds.addresses import ADDRESSES
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import WRITE_BATCH
 from reconciler.resources.ref import EXACT, fold
-from reconciler.service.domain.refusal import Refusal, in_the_way, store_unusable
+from reconciler.service.domain.refusal import Refusal, in_the_way
 from reconciler.service.eventstore.errors import (
     ConflictError,
-    SealingError,
     StoreBusyError,
     StoreError,
 )
@@ -45,37 +42,10 @@ from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.table import load_models, operation_of, writes
 
 T = TypeVar("T")
-LOG = logging.getLogger("reconciler.service")
 LONGEST_LOOKED_UP = 300  # code points
 _NAME_FIELDS = frozenset(row.name_field for kind, row in KINDS.items() if kind not in EXACT)
 _ID_FIELDS = frozenset(re.findall(r"{(id|\w+Id)}", " ".join(chain(*ADDRESSES.values()))))
 """Fields that name an object in the addresses of operations."""
-
-
-@dataclass(slots=True)
-class _Failures:
-    """The calls that made earlier tries of a commit fail, which the next try refuses.
-
-    Attributes:
-        unknown: Refusals of calls, by the hash of their token.
-        unsealed: Refusal of calls that make a secret to be sealed, or None.
-        alone: Whether calls that make a secret fail alone if it cannot be sealed.
-    """
-
-    alone: bool
-    unknown: dict[bytes, Refusal] = field(default_factory=dict)
-    unsealed: Refusal | None = None
-
-    def cannot_seal(self, failure: SealingError) -> None:
-        """Refuse calls that make a secret from now on; the log says why, once.
-
-        Raises:
-            SealingError: no call fails alone.
-        """
-        if not self.alone:
-            raise failure
-        LOG.error("the store failed: %s. %s", failure.problem, failure.remedy)
-        self.unsealed = store_unusable()
 
 
 class Engine:
@@ -215,10 +185,10 @@ class Engine:
         with other writers is done again, up to ``TRIES`` times. If all of them conflict, nothing
         is written and the results are empty.
         """
-        failures = _Failures(alone)
+        unknown: dict[bytes, Refusal] = {}
         for _ in range(TRIES):
             with suppress(ConflictError):
-                return self._committed_once(asked, requests, work, failures)
+                return self._committed_once(asked, requests, work, unknown, alone=alone)
         return []
 
     def _committed_once(
@@ -226,30 +196,26 @@ class Engine:
         asked: Lookups,
         requests: Sequence[Request],
         work: Callable[[Write], list[T]],
-        failures: _Failures,
+        unknown: dict[bytes, Refusal],
+        *,
+        alone: bool,
     ) -> list[T]:
-        """Do work in one transaction, which refuses the calls of earlier ``failures``.
+        """Do work in one transaction, which refuses the calls of the tokens in ``unknown``.
 
         Raises:
-            ConflictError: other writers were faster, or ``failures`` has new entries: tokens
-                stopped being valid, or no secret can be sealed. Nothing was written.
+            ConflictError: other writers were faster, or ``unknown`` has new entries: tokens
+                stopped being valid. Nothing was written.
         """
         with self._store.transaction(asked) as tx:
-            commit = Commit(tx, self._runtime, failures.unsealed)
+            commit = Commit(tx, self._runtime, alone=alone)
             done = work(
-                lambda request: (
-                    failures.unknown.get(request.caller.token) or commit.carry_out(request)
-                )
+                lambda request: unknown.get(request.caller.token) or commit.carry_out(request)
             )
             # Once for all calls, because the cost is per seal. Refused calls have left no secret.
-            try:
-                commit.seal()
-            except SealingError as failure:
-                failures.cannot_seal(failure)
-                raise ConflictError from failure
+            commit.seal()
             # Last, because a call may have waited for a lock for seconds, in which its token was
             # revoked.
-            self._check_tokens(tx, requests, failures.unknown)
+            self._check_tokens(tx, requests, unknown)
         return done
 
     def _check_tokens(

@@ -8,7 +8,6 @@ from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
 from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS, Secret
-from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import LeaseRow, ObjectRow
 from reconciler.service.operations.answers import MICROSECONDS, Answer
 from reconciler.service.operations.texts import Texts
@@ -21,12 +20,16 @@ MAX_KEEP_OWED = MAX_KEEP_OWED_SECONDS * MICROSECONDS
 class Seals(Protocol):
     """Seals secrets with a key that is not in the store."""
 
-    def seal(self, secrets: Sequence[Secret | None]) -> bytes:
-        """Return secrets in one sealed piece. None keeps the place of a removed secret.
+    def ready(self) -> object:
+        """Prove that secrets can be sealed.
 
         Raises:
             StoreError: there is no key, or it cannot be read or made.
         """
+        ...
+
+    def seal(self, secrets: Sequence[Secret | None]) -> bytes:
+        """Return secrets in one sealed piece. None keeps the place of a removed secret."""
         ...
 
     def open(self, sealed: bytes) -> Sequence[Secret | None] | None:
@@ -109,7 +112,8 @@ class Batch:
         custody: Secrets that are kept until their delivery is acknowledged.
         opened: Secrets of seals that were opened, by the id of the seal.
         reduced: Ids of seals that may hold secrets whose custody ended.
-        unsealed: Refusal of calls that make a secret, where none can be sealed; or None.
+        alone: Whether a call fails alone if its secret cannot be sealed.
+        is_failure_logged: Whether the log says why none can be sealed.
     """
 
     owners: dict[str, ObjectRow] = field(default_factory=dict)
@@ -118,7 +122,8 @@ class Batch:
     custody: SealDraft = field(default_factory=SealDraft)
     opened: dict[str, Sequence[Secret | None]] = field(default_factory=dict)
     reduced: set[str] = field(default_factory=set)
-    unsealed: Refusal | None = None
+    alone: bool = True
+    is_failure_logged: bool = False
 
 
 class LeaseClock:
