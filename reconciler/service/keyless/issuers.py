@@ -152,10 +152,11 @@ class Fetcher:
         places = await self._places(host, url.port or 443)
         # Where there is a private authority, no other one counts.
         context = ssl.create_default_context(cadata=authority or None)
-        async with httpx.AsyncClient(
-            verify=context, trust_env=False, follow_redirects=False, timeout=FETCH_SECONDS
-        ) as client:
-            request = client.build_request(
+        async with (
+            httpx.AsyncClient(
+                verify=context, trust_env=False, follow_redirects=False, timeout=FETCH_SECONDS
+            ) as client,
+            client.stream(
                 "GET",
                 url.copy_with(host=places[0]),
                 headers={
@@ -165,12 +166,9 @@ class Fetcher:
                 },
                 # The certificate must be that of the host, not of the address.
                 extensions={"sni_hostname": host.strip("[]")},
-            )
-            response = await client.send(request, stream=True)
-            try:
-                return await _content(response)
-            finally:
-                await response.aclose()
+            ) as response,
+        ):
+            return await _content(response)
 
     async def _places(self, host: str, port: int) -> list[str]:
         """Return the addresses of a host, each of which may be connected to."""
