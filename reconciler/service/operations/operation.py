@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reconciler.kinds.addresses import ADDRESSES
 from reconciler.resources.call import JsonObject
 from reconciler.service.operations.form import Asked, Form
 from reconciler.service.operations.request import Fields
-
-if TYPE_CHECKING:
-    from reconciler.service.operations.answers import Answer
-    from reconciler.service.operations.session import Writing
 
 ADMIN = "zitadel.admin.v1.AdminService"
 MANAGEMENT = "zitadel.management.v1.ManagementService"
@@ -111,7 +107,7 @@ def operation(
     name: str,
     permission: str,
     effect: Effect,
-    handler: Callable[[Writing, Asked], Answer],
+    handler: Callable[[Any, Any], Any],
     form: Form,
     *more_methods: str,
     about: str = "",
