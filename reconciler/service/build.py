@@ -41,14 +41,6 @@ def since_boot() -> int:
     return time.clock_gettime_ns(clock) // 1000
 
 
-def random_bits(count: int) -> int:
-    """Return a number of so many random bits: for ids, which need not be hard to guess.
-
-    Bits of the system would let go of the interpreter for each id, and another thread take it.
-    """
-    return random.getrandbits(count)
-
-
 class IdentityService:
     """The identity service over one store, called in process. It is thread-safe.
 
@@ -79,7 +71,9 @@ class IdentityService:
         self.store = store
         self.hold_seal_key = hold_key
         self.now = now
-        identifiers = Identifiers(now, random_bits)
+        # Ids need not be hard to guess. Bits of the system would let go of the interpreter for each
+        # id, and another thread take it.
+        identifiers = Identifiers(now, random.getrandbits)
         lease_time = LeaseClock(now, steady or (since_boot if now is microseconds else now))
         runtime = Runtime(now, identifiers, os.urandom, seals, lease_time, keep_owed)
         engine = Engine(store, runtime)
