@@ -94,7 +94,7 @@ def test_a_history_as_text_is_the_same(ask: Asking) -> None:
     with ask.service.store.snapshot() as view:
         runtime: Any = None
         plain = answered(view, request, runtime, Batch())
-        text = answered(view, replace(request, as_text=True), runtime, Batch())
+        text = answered(view, replace(request, encode=answer_bytes), runtime, Batch())
 
     assert isinstance(plain, dict)
     assert isinstance(text, dict)

@@ -66,9 +66,8 @@ class Incoming:
         fields: JSON-shaped; or why they could not be read, which only a valid caller sees.
         headers: Every value of every header, by lower-case name.
         encode: Makes the body of an answer to a read. It is called on the thread that makes the
-            answer, because it would block the event loop.
-        as_text: Whether ``encode`` takes lists that are JSON text already.
-        in_parts: Whether it takes lists that it encoded itself; see ``as_part``.
+            answer, because it would block the event loop. Lists in it are JSON text already.
+        in_parts: Whether they are encoded by ``encode`` itself instead; see ``as_part``.
         has_left: Returns whether its caller has gone away. Only batches ask: other calls are short.
         delivery: Ends once the network has taken the answer, or the caller went away.
         drop: Ends the delivery, because others need the room of an answer that is not taken.
@@ -79,7 +78,6 @@ class Incoming:
     fields: Mapping[str, object] | Refusal
     headers: Headers
     encode: Callable[[Answer], bytes] | None = None
-    as_text: bool = False
     in_parts: bool = False
     has_left: Callable[[], bool] = lambda: False
     delivery: ExitStack | None = None
@@ -343,7 +341,6 @@ class Dispatcher:
                 call.operation,
                 call.fields,
                 caller=caller,
-                as_text=call.as_text,
                 in_parts=call.in_parts,
                 encode=call.encode,
                 **header_values(call.headers),

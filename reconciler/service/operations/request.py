@@ -27,16 +27,18 @@ class Request(Call):
     """A call and its caller.
 
     Attributes:
-        as_text: Whether lists are answered as JSON text (``Encoded``), for a caller that needs
-            nothing else.
         in_parts: Whether lists are answered as ``encode`` encodes them; see ``Incoming``.
         encode: Makes the body of an answer, for a caller that needs nothing else.
     """
 
     caller: Caller = field(kw_only=True)
-    as_text: bool = field(default=False, kw_only=True)
     in_parts: bool = field(default=False, kw_only=True)
     encode: Encode | None = field(default=None, kw_only=True)
+
+    @property
+    def as_text(self) -> bool:
+        """Return whether lists are answered as JSON text (``Encoded``)."""
+        return self.encode is not None and not self.in_parts
 
     def asks_the_same(self, other: object) -> bool:
         """Return whether another request has the same caller, headers, fields and encoding."""

@@ -123,7 +123,6 @@ def _call(
         fields,
         headers,
         answer_bytes,
-        as_text=True,
         has_left=connection.has_left,
         delivery=delivery,
         drop=connection.drop,

@@ -90,7 +90,7 @@ class _Asking(NamedTuple):
         """
         named = {HEADERS["organization"]: [organization]} if organization else {}
         encode = partial(_reduced, keep)
-        call = Incoming(operation, fields, {**self.headers, **named}, encode, as_text=True)
+        call = Incoming(operation, fields, {**self.headers, **named}, encode)
         received = await self.answer(call)
         if isinstance(received.answer, Refusal):
             raise received.answer

@@ -85,7 +85,7 @@ def test_a_list_as_text_is_the_json_of_the_list(service: IdentityService) -> Non
         asked = {**fields, "projectId": known.project} if "projectId" in fields else fields
         plain = Request(operation, asked, caller=EMBEDDED, organization=known.organization)
         as_text = Request(
-            operation, asked, caller=EMBEDDED, organization=known.organization, as_text=True
+            operation, asked, caller=EMBEDDED, organization=known.organization, encode=answer_bytes
         )
         expected = json.dumps(service.call(plain), ensure_ascii=False, separators=(",", ":"))
         for _ in range(2):
@@ -130,7 +130,7 @@ def test_a_text_follows_every_change(service: IdentityService) -> None:
 
     def listed() -> dict[str, Any]:
         request = Request(
-            "ListObjects", {}, caller=EMBEDDED, organization=known.organization, as_text=True
+            "ListObjects", {}, caller=EMBEDDED, organization=known.organization, encode=answer_bytes
         )
         objects = json.loads(answer_bytes(service.call(request)))["objects"]
         (found,) = (each for each in objects if each["id"] == made["id"])
@@ -352,8 +352,9 @@ def _call_many(service: IdentityService, known: Known, count: int, script: str) 
 def _page(
     service: IdentityService, known: Known, operation: str, *, as_text: bool, **fields: Any
 ) -> dict[str, Any]:
+    encode = answer_bytes if as_text else None
     request = Request(
-        operation, fields, caller=EMBEDDED, organization=known.organization, as_text=as_text
+        operation, fields, caller=EMBEDDED, organization=known.organization, encode=encode
     )
     page: dict[str, Any] = json.loads(answer_bytes(service.call(request)))
     return page
