@@ -102,21 +102,17 @@ def _check(rule: TrustRow, now: int) -> None:
     if rule.keys:
         public_keys(rule.keys.encode())
     if rule.expires_at and rule.expires_at <= now:
-        raise Refusal(Code.INVALID_ARGUMENT, "expiresAt: is over already", "field.invalid")
+        raise invalid("expiresAt", "is over already")
     if rule.kind == MACHINE:
         beside = (rule.preset, rule.authority, rule.once, rule.claims != "{}")
         if any(beside):
-            raise Refusal(
-                Code.INVALID_ARGUMENT, "kind: a machine has a key and no claims", "field.invalid"
-            )
+            raise invalid("kind", "a machine has a key and no claims")
         return
     check_issuer(rule.issuer, is_fetched=not rule.keys)
     check_claims(rule.preset, rule.issuer, rule.role, claims_of(rule))
     if rule.authority and (rule.keys or not _CERTIFICATES.fullmatch(rule.authority)):
-        raise Refusal(
-            Code.INVALID_ARGUMENT,
-            "authority: must be certificates in PEM, of an issuer whose keys are fetched",
-            "field.invalid",
+        raise invalid(
+            "authority", "must be certificates in PEM, of an issuer whose keys are fetched"
         )
 
 
