@@ -58,11 +58,10 @@ class _Admitted(NamedTuple):
 class Commit:
     """A transaction under way. Its calls share what they look up and the secrets they make."""
 
-    def __init__(self, tx: Transaction, runtime: Runtime, *, alone: bool = True) -> None:
-        """Begin; a call whose secret cannot be sealed fails ``alone``, or all fail with it."""
+    def __init__(self, tx: Transaction, runtime: Runtime) -> None:
         self._tx = tx
         self._runtime = runtime
-        self._batch = Batch(alone=alone)
+        self._batch = Batch()
 
     def carry_out(self, request: Request) -> Answer | Refusal:
         """Carry out one call."""

@@ -76,7 +76,7 @@ class Engine:
         if any(request.operation == WRITE_BATCH for request in requests):
             return [self._run_one(request) for request in requests]
         if any(writes(request.operation) for request in requests):
-            return self.write(requests, alone=False)
+            return self.write(requests)
         with self._store.snapshot() as view:
             return self.read(view, requests)
 
@@ -97,12 +97,11 @@ class Engine:
         return [answered(view, request, self._runtime, Batch()) for request in requests]
 
     def write(
-        self, requests: Sequence[Request], *, alone: bool = True, is_shared: bool = False
+        self, requests: Sequence[Request], *, is_shared: bool = False
     ) -> list[Answer | Refusal]:
         """Carry out calls, any of which may write.
 
-        Calls of one caller fail together, with the cause, if a secret cannot be sealed. Those of
-        many callers fail ``alone``. Those of many organizations are ``is_shared``; see ``Lookups``.
+        Those of many organizations are ``is_shared``; see ``Lookups``.
 
         Raises:
             StoreBusyError: something keeps an organization waiting, or, where several share the
@@ -110,7 +109,7 @@ class Engine:
             StoreError: the store failed; nothing was written.
         """
         asked = expected_lookups(requests)._replace(is_shared=is_shared)
-        done = self._committed(asked, requests, lambda write: [*map(write, requests)], alone=alone)
+        done = self._committed(asked, requests, lambda write: [*map(write, requests)])
         if is_shared and not done:
             raise StoreBusyError("other writers were always faster", "Try each of the calls alone.")
         return done or [in_the_way()] * len(requests)
@@ -133,7 +132,7 @@ class Engine:
             return done
 
         asked = expected_lookups(requests)
-        return self._committed(asked, requests, work, alone=False) or [in_the_way()]
+        return self._committed(asked, requests, work) or [in_the_way()]
 
     def take_orders(self, request: Request) -> Orders:
         """Return the orders of a batch, to be carried out.
@@ -176,8 +175,6 @@ class Engine:
         asked: Lookups,
         requests: Sequence[Request],
         work: Callable[[Write], list[T]],
-        *,
-        alone: bool = True,
     ) -> list[T]:
         """Do work in one transaction; return its results.
 
@@ -188,7 +185,7 @@ class Engine:
         unknown: dict[bytes, Refusal] = {}
         for _ in range(TRIES):
             with suppress(ConflictError):
-                return self._committed_once(asked, requests, work, unknown, alone=alone)
+                return self._committed_once(asked, requests, work, unknown)
         return []
 
     def _committed_once(
@@ -197,8 +194,6 @@ class Engine:
         requests: Sequence[Request],
         work: Callable[[Write], list[T]],
         unknown: dict[bytes, Refusal],
-        *,
-        alone: bool,
     ) -> list[T]:
         """Do work in one transaction, which refuses the calls of the tokens in ``unknown``.
 
@@ -207,7 +202,7 @@ class Engine:
                 stopped being valid. Nothing was written.
         """
         with self._store.transaction(asked) as tx:
-            commit = Commit(tx, self._runtime, alone=alone)
+            commit = Commit(tx, self._runtime)
             done = work(
                 lambda request: unknown.get(request.caller.token) or commit.carry_out(request)
             )
