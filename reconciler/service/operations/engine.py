@@ -108,8 +108,7 @@ class Engine:
                 commit, other writers were always faster; nothing was written.
             StoreError: the store failed; nothing was written.
         """
-        asked = expected_lookups(requests)._replace(is_shared=is_shared)
-        done = self._committed(asked, requests, lambda write: [*map(write, requests)])
+        done = self._committed(requests, lambda write: [*map(write, requests)], is_shared=is_shared)
         if is_shared and not done:
             raise StoreBusyError("other writers were always faster", "Try each of the calls alone.")
         return done or [in_the_way()] * len(requests)
@@ -131,8 +130,7 @@ class Engine:
                     break
             return done
 
-        asked = expected_lookups(requests)
-        return self._committed(asked, requests, work) or [in_the_way()]
+        return self._committed(requests, work) or [in_the_way()]
 
     def take_orders(self, request: Request) -> Orders:
         """Return the orders of a batch, to be carried out.
@@ -162,8 +160,7 @@ class Engine:
             worked = monotonic() - began
             return done
 
-        ahead = orders.ahead()
-        done = self._committed(expected_lookups(ahead), ahead, work)
+        done = self._committed(orders.ahead(), work)
         if done:
             orders.add(done)
             self._work_share = work_share(worked, monotonic() - began)
@@ -172,9 +169,10 @@ class Engine:
 
     def _committed(
         self,
-        asked: Lookups,
         requests: Sequence[Request],
         work: Callable[[Write], list[T]],
+        *,
+        is_shared: bool = False,
     ) -> list[T]:
         """Do work in one transaction; return its results.
 
@@ -182,6 +180,7 @@ class Engine:
         with other writers is done again, up to ``TRIES`` times. If all of them conflict, nothing
         is written and the results are empty.
         """
+        asked = expected_lookups(requests)._replace(is_shared=is_shared)
         unknown: dict[bytes, Refusal] = {}
         for _ in range(TRIES):
             with suppress(ConflictError):
