@@ -10,7 +10,7 @@ from reconciler.service.operations.answers import Answer, flat_view
 from reconciler.service.operations.form import Asked
 from reconciler.service.operations.lists import BY_ID, BY_NAME, Listing, by_state, listed
 from reconciler.service.operations.objects import ById, add, get, switches, update
-from reconciler.service.operations.operation import Effect, core, operation
+from reconciler.service.operations.operation import Effect, operation
 from reconciler.service.operations.session import Writing
 
 _ACTION = ById(Kind.ACTION)
@@ -48,7 +48,7 @@ _LISTING = Listing(
 )
 _READ, _WRITE = "org.action.read", "org.action.write"
 ROWS = (
-    core(add("CreateAction", _WRITE, Kind.ACTION)),
+    add("CreateAction", _WRITE, Kind.ACTION),
     listed("ListActions", _READ, _LISTING),
     get("GetAction", _READ, _ACTION, "action", action_view),
     update("UpdateAction", _WRITE, _ACTION),

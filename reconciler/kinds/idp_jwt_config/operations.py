@@ -16,7 +16,7 @@ from reconciler.service.operations.answers import Answer, named, spec_of
 from reconciler.service.operations.form import NAME, Asked, Fixed, Form
 from reconciler.service.operations.lists import BY_ID, BY_NAME, Listing, by_constant, listed
 from reconciler.service.operations.objects import ById, add, get, remove, rename, switches, update
-from reconciler.service.operations.operation import ADMIN, Effect, core, deprecated, operation
+from reconciler.service.operations.operation import ADMIN, Effect, deprecated, operation
 from reconciler.service.operations.session import Writing
 from reconciler.service.projections.objects import state_of
 
@@ -105,18 +105,16 @@ _OLD_CALLS = (
     deprecated(listed("ListOrgIDPs", _READ, _LISTING), "ListProviders"),
     deprecated(get("GetOrgIDPByID", _READ, _BY_ID, "idp", idp_view), "GetProviderByID"),
     deprecated(rename("UpdateOrgIDP", _WRITE, _OLD, _STYLING, _AUTO_REGISTER), "UpdateJWTProvider"),
-    core(
-        deprecated(
-            operation(
-                "UpdateOrgIDPJWTConfig",
-                _WRITE,
-                Effect.CHANGES,
-                update_jwt_config,
-                Form(Kind.IDP_JWT_CONFIG, _OLD.fields, AUDIENCE),
-                f"{ADMIN}/UpdateIDPJWTConfig",
-            ),
-            "UpdateJWTProvider",
-        )
+    deprecated(
+        operation(
+            "UpdateOrgIDPJWTConfig",
+            _WRITE,
+            Effect.CHANGES,
+            update_jwt_config,
+            Form(Kind.IDP_JWT_CONFIG, _OLD.fields, AUDIENCE),
+            f"{ADMIN}/UpdateIDPJWTConfig",
+        ),
+        "UpdateJWTProvider",
     ),
     *switches("OrgIDP", _WRITE, _OLD),
     deprecated(remove("RemoveOrgIDP", _WRITE, _OLD, answers_details=False), "DeleteProvider"),

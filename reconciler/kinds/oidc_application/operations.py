@@ -33,7 +33,7 @@ from reconciler.service.operations.objects import (
     rename,
     switches,
 )
-from reconciler.service.operations.operation import Effect, core, operation
+from reconciler.service.operations.operation import Effect, operation
 from reconciler.service.operations.session import Writing
 from reconciler.service.projections.objects import state_of
 
@@ -135,7 +135,7 @@ _READ, _WRITE = "project.app.read", "project.app.write"
 _ADD_FORM = Form(Kind.OIDC_APPLICATION, (PROJECT_ID, *_NOT_OFFERED, NAME))
 _CONFIG_FORM = Form(Kind.OIDC_APPLICATION, (PROJECT_ID, *_NOT_OFFERED, name_field(OWED_BY)))
 ROWS = (
-    core(operation("AddOIDCApp", _WRITE, Effect.CREATES, add_oidc_app, _ADD_FORM)),
+    operation("AddOIDCApp", _WRITE, Effect.CREATES, add_oidc_app, _ADD_FORM),
     listed("ListApps", _READ, _LISTING),
     get("GetAppByID", _READ, _APP, "app", app_view),
     rename("UpdateApp", _WRITE, _APP),

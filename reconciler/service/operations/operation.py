@@ -53,7 +53,6 @@ class Operation:
             such as those of our own that ZITADEL does not have.
         about: Its summary in the description of the API; by default that of its handler.
         successor: Name of the operation that replaces it; empty unless it is deprecated.
-        is_core: Whether it is an operation of the source document; the others support those.
         made: Of a create whose answer has no id: returns the id of the object from the request.
     """
 
@@ -65,7 +64,6 @@ class Operation:
     grpc: tuple[str, ...] = ()
     about: str = ""
     successor: str = ""
-    is_core: bool = False
     needs_token: bool = True
     made: Callable[[JsonObject], str] | None = None
 
@@ -115,11 +113,6 @@ def operation(
     """Return an operation whose request is checked by a model, with its methods over gRPC."""
     methods = (f"{MANAGEMENT}/{name}", *more_methods)
     return Operation(name, permission, effect, handler, form, methods, about)
-
-
-def core(operation: Operation) -> Operation:
-    """Return an operation as one of the source document."""
-    return replace(operation, is_core=True)
 
 
 def deprecated(operation: Operation, successor: str) -> Operation:

@@ -78,13 +78,6 @@ def test_only_health_needs_no_token(name: str, *, expected: bool) -> None:
     assert [row.name for row in ROWS if not row.needs_token] == ["Healthz"]
 
 
-def test_the_three_operations_of_the_source_are_marked() -> None:
-    """Everything else supports them."""
-    assert {row.name for row in ROWS if row.is_core} == {
-        "UpdateOrgIDPJWTConfig", "AddOIDCApp", "CreateAction",
-    }  # fmt: skip
-
-
 def test_every_address_is_of_an_operation() -> None:
     """Clients and service share one table; a ZITADEL has some operations more."""
     of_zitadel = {"ListExecutionFunctions", "ListOrganizations", "ListMyMemberships"}
