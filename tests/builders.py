@@ -360,10 +360,6 @@ class FakeService:
     def heads(self) -> None:
         """Return None: there is no feed."""
 
-    def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
-        """Return that nothing happened."""
-        return ()
-
     def changes_of(self, after: Mapping[str, int]) -> Iterator[tuple[str, Sequence[FeedEvent]]]:
         """Yield that nothing happened in any of them."""
         yield from ((owner, ()) for owner in after)

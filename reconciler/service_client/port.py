@@ -194,18 +194,11 @@ class FeedReader(ServiceReader, Protocol):
         """
         ...
 
-    def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
-        """Return the events of an organization past a sequence, oldest first.
-
-        Raises:
-            ServiceError: the service cannot be read, or has no feed.
-        """
-        ...
-
     def changes_of(self, after: Mapping[str, int]) -> Iterator[tuple[str, Sequence[FeedEvent]]]:
-        """Yield the events of each organization (id) past its sequence, in the order given.
+        """Yield the events of each organization (id) past its sequence, oldest first.
 
-        Several organizations are asked at a time, so that many cost few round trips.
+        Organizations come in the order given. Several are asked at a time, so that many cost few
+        round trips.
 
         Raises:
             ServiceError: the service cannot be read, or has no feed.

@@ -221,10 +221,6 @@ class OperationsReader:
     def heads(self) -> Heads:
         return heads_in(self._pages("ListHeads", {}))
 
-    def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
-        ((_, found),) = self.changes_of({organization_id: after})
-        return found
-
     def changes_of(self, after: Mapping[str, int]) -> Iterator[tuple[str, Sequence[FeedEvent]]]:
         waiting = iter(after.items())
         while some := list(islice(waiting, FEEDS_AT_ONCE)):
@@ -323,9 +319,6 @@ class EmptyService:
 
     def heads(self) -> Heads:
         return Heads("", {})
-
-    def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
-        return ()
 
     def changes_of(self, after: Mapping[str, int]) -> Iterator[tuple[str, Sequence[FeedEvent]]]:
         return iter(())

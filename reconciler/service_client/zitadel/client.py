@@ -215,9 +215,6 @@ class ZitadelClient:
     def observe_at(self, moments: Mapping[str, int]) -> ObservedState:
         raise no_history()
 
-    def changes(self, organization_id: str, after: int = 0) -> Sequence[FeedEvent]:
-        raise no_history()
-
     def changes_of(self, after: Mapping[str, int]) -> Iterator[tuple[str, Sequence[FeedEvent]]]:
         raise no_history()
 

@@ -121,18 +121,20 @@ def test_a_change_that_cannot_be_meant_is_an_error(odd: dict[str, Any]) -> None:
     wire = FakeWire(ListChanges=Answer({"changes": [odd], "next": ""}))
 
     with pytest.raises(ServiceError, match="answer cannot be used"):
-        OperationsReader(wire).changes("7")
+        dict(OperationsReader(wire).changes_of({"7": 0}))
 
 
 def test_pages_that_come_again_end() -> None:
     same = Answer({"changes": [a_change()], "next": "41"})
 
-    assert len(OperationsReader(FakeWire(ListChanges=same)).changes("7", 40)) == 2
+    ((_, found),) = OperationsReader(FakeWire(ListChanges=same)).changes_of({"7": 40})
+
+    assert len(found) == 2
 
 
 def test_there_is_nothing_in_a_service_that_is_still_to_be_made() -> None:
     assert EmptyService("x").heads() == Heads("", {})
-    assert EmptyService("x").changes("7") == ()
+    assert [*EmptyService("x").changes_of({"7": 0})] == []
 
 
 def test_who_leads_nothing_sends_nothing() -> None:
