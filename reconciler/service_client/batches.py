@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import random
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -81,12 +80,7 @@ class BatchingWire:
         Raises:
             ServiceError: the wire beneath failed.
         """
-        # The keys are made before the first try, so that every later try is the same order.
-        keyed = [
-            call if call.idempotency_key else replace(call, idempotency_key=uuid.uuid4().hex)
-            for call in calls
-        ]
-        replies = list(self._sent(keyed))
+        replies = list(self._sent(calls))
         deadline, tries = self._clock() + RETRY_SECONDS, 0
         # Only orders that were refused for now are sent again, under the keys they had before: one
         # that was carried out after all gives its first answer.
@@ -96,7 +90,7 @@ class BatchingWire:
             if self._clock() + wait >= deadline:
                 break
             self._sleep(wait)
-            for index, later in zip(again, self._sent([keyed[at] for at in again]), strict=True):
+            for index, later in zip(again, self._sent([calls[at] for at in again]), strict=True):
                 replies[index] = _later(replies[index], later)
         return [each.reply for each in replies]
 

@@ -19,7 +19,6 @@ from reconciler.service_client.locks import Leases, LocalLock, ProcessIdentity, 
 from reconciler.service_client.orders import (
     UPDATE_TRIES,
     calls_of,
-    confirmed_result,
     is_shared,
     rebased,
     result_of,
@@ -29,7 +28,6 @@ from reconciler.service_client.port import (
     Context,
     Order,
     ReadOnlyService,
-    SecretOrder,
     ServiceClient,
     TreeControl,
     UpdateOrder,
@@ -39,7 +37,6 @@ from reconciler.service_client.read_only import OperationsReader, ReadOnlyWire
 from reconciler.service_client.trees import Trees
 from reconciler.service_client.wire import (
     NO_ADDRESS,
-    Reply,
     Wire,
     WireRefusal,
     error_id,
@@ -63,8 +60,10 @@ class OperationsClient(OperationsReader):
     ) -> None:
         """Speak over a wire, as this holder, with the number of orders that it takes best.
 
-        ``packs`` sends writes in batches where the service has that operation. It then says how
-        many orders at a time are best. ``until_refused`` is for a wire that can stop at a refusal.
+        ``packs`` is for a wire that repeats calls whose answer was lost: each write then has an
+        idempotency key, and writes are sent in batches where the service has that operation. It
+        then says how many orders at a time are best. ``until_refused`` is for a wire that can stop
+        at a refusal.
         """
         super().__init__(wire)
         self._writes = wire  # a wire of batches, once the service says that it takes them
@@ -78,8 +77,8 @@ class OperationsClient(OperationsReader):
     def instance(self) -> str:
         """Return the id of the service; learn how many orders it takes in one request."""
         instance, most = super().instance(), self._info.get("batch")
-        if self._packs and type(most) is int and most > 1:
-            self._packs = False  # done once
+        is_known = self._writes is not self._wire
+        if self._packs and not is_known and type(most) is int and most > 1:
             self.batch_size = min(most, MOST_ORDERS)
             self._writes = BatchingWire(self._wire, self.batch_size)
         return instance
@@ -140,19 +139,29 @@ class OperationsClient(OperationsReader):
         while any(plans):
             turn = [index for index, calls in enumerate(plans) if calls]
             asked = [(orders[index], plans[index].popleft()) for index in turn]
+            leases = self._leases.by_folded_name()
+            calls = [self._as_sent(order, call, leases) for order, call in asked]
             try:
-                answered = self._carried_out(asked)
+                replies = self._writes.send(calls)
             except ServiceError as failure:
                 # No order was reported yet, so the failure is that of all of them.
                 if is_first:
                     raise
                 return _cut_short(results, turn, failure)
             is_first = False
-            for index, result in zip(turn, answered, strict=True):
-                results[index] = result
+            for index, reply in zip(turn, replies, strict=True):
+                results[index] = result = result_of(orders[index], reply)
                 self._custody.note(orders[index], result)
                 _go_on(plans[index], result)
         return results
+
+    def _as_sent(self, order: Order, call: Call, leases: Mapping[str, str]) -> Call:
+        """Return a call with what every write has."""
+        # A write that is repeated under its key gives its first answer: it is carried out once,
+        # and a one-time secret is not lost with the first answer.
+        key = call.idempotency_key or (uuid.uuid4().hex if self._packs else "")
+        lease = leases.get(order.ref.key.organization, "")
+        return replace(call, idempotency_key=key, lease=lease)
 
     def claim(
         self, owed: Sequence[OwedSecret], context: Context
@@ -162,41 +171,8 @@ class OperationsClient(OperationsReader):
     def acknowledge(self, delivered: Collection[Written]) -> None:
         self._custody.acknowledge(delivered, self._leases.by_folded_name())
 
-    def _carried_out(self, asked: Sequence[tuple[Order, Call]]) -> Sequence[Written | ServiceError]:
-        """Send one call of each order, and look up those whose result is not known."""
-        leases = self._leases.by_folded_name()
-        replies = self._writes.send([_as_sent(order, call, leases) for order, call in asked])
-        told = zip(asked, replies, strict=True)
-        results = [result_of(order, reply) for (order, _), reply in told]
-        # The first try of an update or delete may be what made its second try fail.
-        unsure = [index for index, reply in enumerate(replies) if _may_be_done_already(reply)]
-        if unsure:
-            names = {asked[index][0].ref.organization for index in unsure}
-            now = {held.id: held for held in self.observe(names).objects.values()}
-            for index in unsure:
-                results[index] = confirmed_result(*asked[index], now) or results[index]
-        return results
-
     def trees(self) -> TreeControl:
         return self._trees
-
-
-def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:
-    """Return a call with what every write has. A new secret is made once per order."""
-    lease = leases.get(order.ref.key.organization, "")
-    if isinstance(order, SecretOrder):
-        # The key lets the wire repeat the call without a second secret.
-        return replace(call, idempotency_key=uuid.uuid4().hex, lease=lease)
-    return replace(call, lease=lease) if lease else call
-
-
-def _may_be_done_already(reply: Reply) -> bool:
-    """Return whether a second try may be refused because the first one was carried out."""
-    return (
-        isinstance(reply, WireRefusal)
-        and reply.unsure
-        and reply.code in {Code.NOT_FOUND, Code.PRECONDITION_FAILED}
-    )
 
 
 def _cut_short(

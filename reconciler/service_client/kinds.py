@@ -7,15 +7,15 @@ to by these.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from reconciler.errors import ServiceError
 from reconciler.kinds.fields import KINDS
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
-from reconciler.state import ObservedObject, holds, is_in_step
+from reconciler.state import ObservedObject, holds
 
 OneCall: TypeAlias = tuple[str, JsonObject]
 """Operation and fields of a call."""
@@ -113,23 +113,6 @@ class KindCalls:
             return None
         verb = _REACTIVATE if active else _DEACTIVATE
         return f"{verb}{self.state}", self.target(held, held.id)
-
-    def is_as_asked(
-        self, order: CreateOrder | UpdateOrder, call: Call, held: ObservedObject | None
-    ) -> bool:
-        """Return whether what the service now holds is what one call of an order asked for."""
-        if held is None or isinstance(order, CreateOrder):
-            return False
-        wanted = order.resource
-        if call.operation == self.rename != self.configure:
-            # The first of the update's two calls: the fields are not sent yet.
-            wanted = replace(wanted, spec=order.held.spec)
-        # The calls of an update are confirmed one by one: deactivated first, reactivated last.
-        if call.operation.startswith(_DEACTIVATE):
-            wanted = replace(wanted, spec=order.held.spec, ref=order.held.ref)
-        elif wanted.active and not call.operation.startswith(_REACTIVATE):
-            wanted = replace(wanted, active=None)
-        return is_in_step(wanted, held)
 
     def with_names(self, spec: JsonObject, names: Mapping[str, str]) -> tuple[JsonObject, bool]:
         """Return an answered spec with names for ids, and whether every id has a name.

@@ -6,7 +6,7 @@ How each kind is called, and what its answers mean, its room says (``kinds.calls
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
@@ -26,7 +26,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error
-from reconciler.state import ObservedObject, Resource, completed, is_owned_by, left_as_held
+from reconciler.state import ObservedObject, Resource, completed, left_as_held
 
 UPDATE_TRIES = 3
 """How often an update is sent at most while others write to fields that it leaves as held."""
@@ -177,25 +177,3 @@ def rebased(order: UpdateOrder, now: ObservedObject | None, tree: object) -> Upd
     if not wanted.ignored and all(now.spec.get(name) == held.spec.get(name) for name in left):
         return None
     return replace(order, resource=completed(wanted, now), held=now)
-
-
-def confirmed_result(order: Order, call: Call, now: Mapping[str, ObservedObject]) -> Written | None:
-    """Return what the call gave, if the service now (objects by id) holds what it asked for."""
-    before = unchanged(order)
-    held = now.get(before.id)
-    match order:
-        case DeleteOrder():
-            return None if held else before
-        case CreateOrder() | UpdateOrder() if CALLS[order.ref.kind].is_as_asked(order, call, held):
-            if held is None:
-                return replace(before, sequence=0)
-            return replace(before, sequence=held.sequence) if _is_ours(call, held) else None
-        case _:
-            return None
-
-
-def _is_ours(call: Call, held: ObservedObject) -> bool:
-    """Return whether the tree that a call was to make the owner of an object is its owner."""
-    said = json.loads(call.context) if call.context else {}
-    owner = said.get("owner", said.get("tree"))
-    return owner is None or (held.owner == "" if owner == "" else is_owned_by(held, owner))

@@ -6,16 +6,15 @@ flow: it is there as soon as one of its triggers has actions, and gone when the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from reconciler.kinds.action_flow.flows import FLOW_NAMED, TRIGGER_NUMBERED, flow_id
-from reconciler.resources.call import Call, JsonObject
+from reconciler.kinds.action_flow.flows import FLOW_NAMED, flow_id
+from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import ACTION, ACTION_FLOW, fold
 from reconciler.service_client.kinds import KindCalls, OneCall, Placed
 from reconciler.service_client.port import CreateOrder, UpdateOrder
-from reconciler.state import ObservedObject
 
 
 class _Calls(KindCalls):
@@ -43,16 +42,6 @@ class _Calls(KindCalls):
                 ids = [order.named_ids[fold(name)] for name in names]
                 fields = {"flowType": flow.number, "triggerType": trigger.number, "actionIds": ids}
                 yield self.configure, fields
-
-    def is_as_asked(
-        self, order: CreateOrder | UpdateOrder, call: Call, held: ObservedObject | None
-    ) -> bool:
-        if call.operation != self.configure:
-            return super().is_as_asked(order, call, held)
-        trigger = TRIGGER_NUMBERED[str(call.fields["triggerType"])]
-        # The flow is gone once no trigger has actions.
-        names: Iterable[str] = held.spec[trigger.name] if held else ()
-        return bool([order.named_ids.get(fold(name)) for name in names] == call.fields["actionIds"])
 
     def with_names(self, spec: JsonObject, names: Mapping[str, str]) -> tuple[JsonObject, bool]:
         # It is answered without triggers that have no actions.

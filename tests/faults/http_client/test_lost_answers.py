@@ -61,7 +61,7 @@ def test_creates_whose_answers_are_lost_make_no_duplicates_and_lose_no_secret(
 
 
 def test_updates_and_deletes_whose_answers_are_lost_are_done_once(server: Server) -> None:
-    """The second try meets an object that has moved on: by our own doing, so it is a success."""
+    """The second try, under the key of the first one, gives the answer of the first one."""
     known = server.known
     ref = a_ref(Kind.ACTION, f"greet{uuid.uuid4().hex}")
     web = a_ref(name=f"web{uuid.uuid4().hex}")

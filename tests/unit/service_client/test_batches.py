@@ -49,8 +49,11 @@ def made(order: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"answer": {"name": order["fields"]["name"]}}
 
 
-def creates(count: int, **more: Any) -> list[Call]:
-    return [Call("CreateAction", {"name": f"a{number}"}, **more) for number in range(count)]
+def creates(count: int) -> list[Call]:
+    return [
+        Call("CreateAction", {"name": f"a{number}"}, idempotency_key=f"k{number}")
+        for number in range(count)
+    ]
 
 
 def names(replies: Sequence[Reply]) -> list[str]:
@@ -99,24 +102,12 @@ def test_a_batch_has_room_in_one_request() -> None:
     assert sizes[0] > MAX_BYTES * 0.9
 
 
-def test_one_call_goes_by_itself_with_a_key() -> None:
-    """A lost answer to an update or delete is then asked for again, too."""
+def test_one_call_goes_by_itself() -> None:
     service = Service(made)
 
     (reply,) = service.wire().send(creates(1))
 
     assert reply == Answer({"alone": "a0"})
-    assert service.sent[0][0].idempotency_key
-
-
-def test_every_order_has_a_key_of_its_own() -> None:
-    service = Service(made)
-
-    service.wire().send([*creates(2), *creates(1, idempotency_key="mine")])
-
-    keys = [order["idempotencyKey"] for order in service.batches[0]]
-    assert keys[2] == "mine"
-    assert len(set(keys)) == 3
 
 
 def test_a_refused_order_is_refused_as_it_would_be_alone() -> None:

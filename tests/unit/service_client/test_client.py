@@ -19,7 +19,13 @@ from reconciler.service_client.client import (
     client_of,
     read_only_client,
 )
-from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder, Written
+from reconciler.service_client.port import (
+    CreateOrder,
+    DeleteOrder,
+    SecretOrder,
+    UpdateOrder,
+    Written,
+)
 from reconciler.service_client.read_only import OperationsReader
 from reconciler.service_client.wire import Answer, WireRefusal
 from reconciler.service_client.zitadel.client import ZitadelClient
@@ -173,6 +179,25 @@ def test_a_service_that_has_no_batches_is_called_as_ever(batch: object) -> None:
 
     assert operations_of(wire) == [["CreateAction", "CreateAction"]]
     assert client.batch_size == 64
+
+
+@each_row("batch", [None, 500])
+def test_every_write_over_a_network_has_a_key_of_its_own(batch: object) -> None:
+    """Where its answer is lost it is asked for again, and counts once."""
+    wire, client = packing(**{**INFO, "batch": batch})
+    wire.replies |= {"UpdateAction": done(7), "DeleteAction": done(8)}
+    orders = [
+        CreateOrder(declared(GREET), "mine"),
+        UpdateOrder(declared(GREET), held(GREET, an_action(timeout="1s"))),
+        DeleteOrder(held(GREET)),
+    ]
+
+    for order in orders:
+        client.write([order], CONTEXT)
+
+    first, *others = [call.idempotency_key for (call,) in wire.sent]
+    assert first == "mine"
+    assert len({*others} - {"", "mine"}) == 2
 
 
 def test_a_service_may_take_more_than_a_lock_lasts() -> None:

@@ -14,7 +14,6 @@ from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.orders import (
     calls_of,
-    confirmed_result,
     is_shared,
     rebased,
     result_of,
@@ -278,58 +277,6 @@ def test_being_critical_alone_is_recorded_without_an_update(ref: ResourceRef) ->
     assert (call.operation, call.context) == ("RecordContext", said(critical=True))
 
 
-TREE_CONTEXT = json.dumps({"tree": "default"})
-
-
-BEFORE = held(WEB, sequence=1)
-
-
-RENAMED = WEB._replace(name="shopfront")
-
-
-def after(ref: Any = WEB, said: Any = None, **more: Any) -> ObservedObject:
-    """Return the application as it is found after a call whose answer was lost."""
-    return held(ref, said, **{"object_id": BEFORE.id, "sequence": 2, "owner": "default", **more})
-
-
-@each_row(
-    ("operation", "wanted", "now", "done"),
-    [
-        ("RecordContext", declared(WEB, critical=True), after(critical=True), True),
-        ("RecordContext", declared(WEB, critical=True), after(), False),
-        ("RecordContext", declared(WEB, prevent_delete=True), after(), False),
-        ("RecordContext", declared(WEB), after(), True),
-        ("RecordContext", declared(WEB), after(owner="b"), False),
-        ("RecordContext", declared(WEB), after(owner=None), True),
-        ("UpdateOIDCAppConfig", declared(WEB, {"devMode": True}), after(), False),
-        (
-            "UpdateOIDCAppConfig",
-            declared(WEB, {"devMode": True}, critical=True),
-            after(said={"devMode": True}),
-            False,
-        ),
-        (
-            "UpdateOIDCAppConfig",
-            declared(WEB, {"devMode": True}),
-            after(said={"devMode": True}),
-            True,
-        ),
-        ("UpdateApp", declared(RENAMED, {"devMode": True}), after(RENAMED), True),
-        ("UpdateApp", declared(RENAMED, {"devMode": True}), after(), False),
-        ("UpdateApp", declared(RENAMED, critical=True), after(RENAMED), False),
-    ],
-)
-def test_an_update_is_confirmed_only_if_all_of_it_is_held(
-    operation: str, wanted: Any, now: ObservedObject, *, done: bool
-) -> None:
-    """Marks and owner included; the first of two calls sends no fields yet."""
-    order = UpdateOrder(wanted, replace(BEFORE, owner="b"))
-
-    written = confirmed_result(order, Call(operation, context=TREE_CONTEXT), {now.id: now})
-
-    assert (written is not None) is done
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -379,23 +326,10 @@ def test_a_state_is_one_call(
     ids=["off first", "on last"],
 )
 def test_what_is_changed_is_not_in_use_meanwhile(operations: list[str], *, active: bool) -> None:
-    """Each call is confirmed by what must be held after it, the last one by all of it."""
     was = held(a_ref(name="old"), {"devMode": True}, active=not active, changed_in="default")
     order = UpdateOrder(replace(declared(WEB), active=active), was)
     calls = calls_of(order, {"tree": "default"})
     assert [call.operation for call in calls] == operations
-
-    steps = {
-        "DeactivateApp": replace(was, active=False),
-        "UpdateApp": replace(was, ref=WEB, active=False),
-        "UpdateOIDCAppConfig": replace(was, ref=WEB, spec=APP, active=False),
-        "ReactivateApp": replace(was, ref=WEB, spec=APP, active=True),
-    }
-    for call, before in zip(calls, ("", *operations), strict=False):
-        done = replace(steps[call.operation], critical=False)
-        not_done = replace(steps.get(before, was), critical=False)
-        assert confirmed_result(order, call, {done.id: done}) is not None
-        assert confirmed_result(order, call, {done.id: not_done}) is None
 
 
 LEFT = replace(
@@ -472,20 +406,6 @@ def test_an_undo_that_gives_an_object_back_is_its_own_by_the_new_owner() -> None
 
     assert rebased(order, moved(owner="theirs"), "ours") is not None
     assert rebased(order, moved(owner="ours"), "ours") is None
-
-
-@pytest.mark.parametrize(
-    ("given", "owner", "done"),
-    [("theirs", "theirs", True), ("theirs", "a", False), ("", "", True), ("", "a", False)],
-)
-def test_an_undo_is_confirmed_by_the_owner_that_it_gives(
-    given: str, owner: str, *, done: bool
-) -> None:
-    order = UpdateOrder(declared(WEB, {"devMode": True}), replace(BEFORE, owner="b"))
-    call = Call("UpdateOIDCAppConfig", context=json.dumps({"tree": "a", "owner": given}))
-    now = replace(after(said={"devMode": True}), owner=owner)
-
-    assert (confirmed_result(order, call, {now.id: now}) is not None) is done
 
 
 def test_a_declared_state_that_moved_is_not_tried_again() -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from reconciler.resources.call import Call
-from reconciler.service_client.orders import calls_of, confirmed_result, unchanged
+from reconciler.service_client.orders import calls_of, unchanged
 from reconciler.service_client.port import CreateOrder, DeleteOrder, UpdateOrder
 from reconciler.state import ObservedObject
 from tests.builders import TOKEN, declared, held
@@ -71,29 +69,3 @@ def test_a_flow_is_cleared_at_its_sequence() -> None:
 
     assert (call.operation, call.fields) == ("ClearFlow", {"type": "2"})
     assert call.expected_sequence == 5
-
-
-@pytest.mark.parametrize(
-    ("now", "sequence"),
-    [
-        pytest.param([a_held_flow({USERINFO: ["greet"]}, sequence=9)], 9, id="as asked"),
-        pytest.param([a_held_flow({USERINFO: ["log"]}, sequence=9)], None, id="as another writer"),
-        pytest.param([], None, id="not at all"),
-    ],
-)
-def test_a_lost_answer_is_known_by_what_the_trigger_runs(
-    now: list[ObservedObject], sequence: int | None
-) -> None:
-    order = a_new_flow(PRE_USERINFO_CREATION=["greet"])
-    (call,) = calls_of(order, TREE)
-
-    found = confirmed_result(order, call, {each.id: each for each in now})
-
-    assert (found.sequence if found else None) == sequence
-
-
-def test_the_lost_answer_of_the_last_trigger_is_a_flow_that_is_gone() -> None:
-    order = a_flow_update({USERINFO: ["greet"]}, {})
-    (call,) = calls_of(order, TREE)
-
-    assert confirmed_result(order, call, {}) is not None
