@@ -32,12 +32,7 @@ from reconciler.resources.capabilities import capabilities_of
 from reconciler.resources.fields import Spec
 from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.port import (
-    HistoryReader,
-    ReadOnlyService,
-    ServiceClient,
-    ServiceReader,
-)
+from reconciler.service_client.port import HistoryReader, ReadOnlyService, ServiceClient
 from reconciler.state import DesiredState, Elsewhere, ObjectEvent, ObservedObject, ObservedState
 
 if TYPE_CHECKING:
@@ -109,7 +104,7 @@ def preview(
         return narrowed(build_plan(desired, observed, scope, allowed), files.approved), observed
 
 
-def with_generation(observed: ObservedState, service: ServiceReader) -> ObservedState:
+def with_generation(observed: ObservedState, service: HistoryReader) -> ObservedState:
     """Return a state with the generation of a ZITADEL, and what that takes."""
     generation = service.generation()
     name = capabilities_of(generation, observed.capabilities)
@@ -188,7 +183,7 @@ def _not_explained(left: Sequence[ResourceRef], why: str) -> Diagnostic:
 
 
 def observe_declared(
-    desired: DesiredState, service: ServiceReader, *, flows: bool = True
+    desired: DesiredState, service: HistoryReader, *, flows: bool = True
 ) -> ObservedState:
     """Return what is held in the organizations that the manifests name.
 

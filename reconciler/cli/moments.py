@@ -15,7 +15,7 @@ from reconciler.errors import NoHistoryError, ObjectNotFoundError, ServiceError,
 from reconciler.plan.between import Moments
 from reconciler.report.visible import visible
 from reconciler.resources.ref import fold
-from reconciler.service_client.port import FeedReader, ReadOnlyService
+from reconciler.service_client.port import ReadOnlyService
 from reconciler.state import UPGRADE, Head, ObservedState
 
 SEARCHED_BEFORE = 86_400  # seconds that it may be behind that of the machine of a run
@@ -41,7 +41,7 @@ class Log(NamedTuple):
     every: tuple[Head, ...]
 
 
-def log_of(reader: FeedReader, organizations: Collection[str] = ()) -> Log:
+def log_of(reader: ReadOnlyService, organizations: Collection[str] = ()) -> Log:
     """Return the log of organizations, by their names; of all that the caller sees if none.
 
     Raises:
@@ -67,7 +67,7 @@ def log_of(reader: FeedReader, organizations: Collection[str] = ()) -> Log:
     return Log(tuple(head for head in every if not asked or fold(head.name) in asked), every)
 
 
-def sequences_at(reader: FeedReader, log: Log, at: At) -> Mapping[str, int]:
+def sequences_at(reader: ReadOnlyService, log: Log, at: At) -> Mapping[str, int]:
     """Return the sequence of a moment in each organization of a log, by its name.
 
     An organization that a run has not written to is taken as it was before the run's first event
@@ -84,7 +84,7 @@ def sequences_at(reader: FeedReader, log: Log, at: At) -> Mapping[str, int]:
     return {head.name: first.get(head.name, earliest) - 1 for head in log.heads}
 
 
-def organizations_of_run(reader: FeedReader, run: str) -> tuple[str, ...]:
+def organizations_of_run(reader: ReadOnlyService, run: str) -> tuple[str, ...]:
     """Return the names of the organizations that a run wrote to, in order.
 
     Raises:
@@ -95,7 +95,7 @@ def organizations_of_run(reader: FeedReader, run: str) -> tuple[str, ...]:
     return tuple(sorted(_first_events(reader, log_of(reader).every, run)))
 
 
-def _first_events(reader: FeedReader, heads: Collection[Head], run: str) -> Mapping[str, int]:
+def _first_events(reader: ReadOnlyService, heads: Collection[Head], run: str) -> Mapping[str, int]:
     """Return the sequence of a run's first event in each organization that has one, by name."""
     begins = max(0, int(run[:12], 16) * 1000 - SEARCHED_BEFORE * MICROS)
     first: dict[str, int] = {}
@@ -125,7 +125,7 @@ def _first_events(reader: FeedReader, heads: Collection[Head], run: str) -> Mapp
     return first
 
 
-def moments_of(reader: FeedReader, log: Log, at: Sequence[At]) -> Moments:
+def moments_of(reader: ReadOnlyService, log: Log, at: Sequence[At]) -> Moments:
     """Return two moments of a log, or one and now: what comes in meanwhile is left out.
 
     Raises:

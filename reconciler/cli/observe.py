@@ -49,7 +49,7 @@ from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import KIND_NAMED, PROJECT, Kind, ResourceRef, fold
-from reconciler.service_client.port import FeedReader, ReadOnlyService
+from reconciler.service_client.port import ReadOnlyService
 from reconciler.service_client.wire import is_id
 from reconciler.state import FeedEvent, ObservedObject, ObservedState
 
@@ -103,7 +103,7 @@ def history_command(
     draw(HISTORY[form], HistoryDocument(name, object_id, steps))
 
 
-def _bound(reader: FeedReader, log: Log, at: At | None) -> int | None:
+def _bound(reader: ReadOnlyService, log: Log, at: At | None) -> int | None:
     """Return the sequence of a moment in a log; the earliest, where organizations differ."""
     return min(sequences_at(reader, log, at).values(), default=None) if at else None
 

@@ -31,7 +31,7 @@ from reconciler.plan.undo import is_change
 from reconciler.report.plan_document import PlanDocument
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.port import FeedReader
+from reconciler.service_client.port import ReadOnlyService
 
 
 def _check_named(of: str, *, last: bool) -> None:
@@ -54,7 +54,7 @@ def _check_named(of: str, *, last: bool) -> None:
 _WINDOWS = (86_400, 31 * 86_400)  # seconds that are searched for the last run, before all
 
 
-def _last_run(reader: FeedReader, tree: str) -> str:
+def _last_run(reader: ReadOnlyService, tree: str) -> str:
     """Return the last run that changed something for a tree; an undo is one as well.
 
     Raises:
@@ -81,7 +81,7 @@ def _last_run(reader: FeedReader, tree: str) -> str:
     )
 
 
-def _run_of_plan(reader: FeedReader, digest: str) -> str:
+def _run_of_plan(reader: ReadOnlyService, digest: str) -> str:
     """Return the one run that applied the plan of a digest.
 
     Raises:

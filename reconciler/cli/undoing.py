@@ -22,7 +22,7 @@ from reconciler.plan.selection import Part
 from reconciler.plan.undo import BeforeAndNow, changed_since, is_change, stays_rotated, takes_back
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.port import FeedReader, HistoryReader, ReadOnlyService
+from reconciler.service_client.port import HistoryReader, ReadOnlyService
 from reconciler.state import DesiredState, FeedEvent, ObservedState, Undone
 
 
@@ -199,7 +199,7 @@ class _Past(NamedTuple):
     rotated: Sequence[FeedEvent]
 
 
-def _past_of(reader: FeedReader, run: str, tree: str) -> _Past:
+def _past_of(reader: ReadOnlyService, run: str, tree: str) -> _Past:
     """Return what happened since a run began.
 
     Raises:

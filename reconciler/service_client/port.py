@@ -136,8 +136,8 @@ class Written:
     client_secret: Secret | None = None
 
 
-class ServiceReader(Protocol):
-    """A service that can be looked at."""
+class HistoryReader(Protocol):
+    """A service that can be asked what is there, and what was."""
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return all that is held in the organizations of these names, and nothing else.
@@ -156,10 +156,6 @@ class ServiceReader(Protocol):
         None for every other service. It may be a request.
         """
         ...
-
-
-class HistoryReader(ServiceReader, Protocol):
-    """A service that can be asked what is there, and what was."""
 
     def histories(self, object_ids: Sequence[str]) -> Iterator[tuple[str, Sequence[ObjectEvent]]]:
         """Yield the id and the events of each object, oldest first; of removed ones, too.
@@ -181,8 +177,8 @@ class HistoryReader(ServiceReader, Protocol):
         ...
 
 
-class FeedReader(ServiceReader, Protocol):
-    """A service that may be asked what happened since."""
+class ReadOnlyService(HistoryReader, Protocol):
+    """A service that can be asked what is there, what was, and why. It has no way to write."""
 
     def heads(self) -> Heads | None:
         """Return where the log of every organization ends that the caller sees.
@@ -204,10 +200,6 @@ class FeedReader(ServiceReader, Protocol):
             ServiceError: the service cannot be read, or has no feed.
         """
         ...
-
-
-class ReadOnlyService(HistoryReader, FeedReader, Protocol):
-    """A service that can be asked what is there, what was, and why. It has no way to write."""
 
     def observe_at(self, moments: Mapping[str, int]) -> ObservedState:
         """Return what organizations held after the last event up to a sequence of each.
