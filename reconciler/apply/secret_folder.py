@@ -1,8 +1,8 @@
-"""A folder of secrets that several runs and services may share.
+"""A folder of secrets that several runs and services may share, as a sink.
 
 A run that changes the folder holds its lock, so that every temporary file in it was left by a run
-that was killed. A new file takes only a name that is free; a file is replaced only
-by one of the same client id. Everything reported as kept is on the disk.
+that was killed. A new file takes only a name that is free. A file of another client id is never
+replaced, renamed or removed. Everything reported as kept is on the disk.
 """
 
 from __future__ import annotations
@@ -14,12 +14,24 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
-from reconciler.apply.sink import Application, Kept
+from reconciler.apply.sink import (
+    Application,
+    Delivery,
+    Followed,
+    Kept,
+    Move,
+    Stops,
+    content_of,
+    never,
+)
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import LocalFileError, cannot_write
 from reconciler.resources.files import (
@@ -31,6 +43,7 @@ from reconciler.resources.files import (
     write_whole,
 )
 from reconciler.resources.process import crashpoint
+from reconciler.resources.ref import ResourceRef
 
 AT_ONCE = 8  # files
 LOCK_SECONDS = 30.0
@@ -66,100 +79,171 @@ def make_private_folder(folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class NewFile:
-    """The file of one secret, while it is written to the folder.
+class _Files:
+    """All files of a folder, by their client id.
 
     Attributes:
-        names: The names it may have, the best one first.
+        unread: The first failure to read a file; its client id is unknown.
     """
 
-    application: Application
-    names: tuple[str, ...]
-    content: bytes
+    by_client_id: Mapping[str, Sequence[Path]]
+    unread: LocalFileError | None
+
+    def of(self, client_id: str) -> Sequence[Path]:
+        """Return the files of a client id.
+
+        Raises:
+            LocalFileError: there are none, and one that cannot be read may be its own.
+        """
+        paths = self.by_client_id.get(client_id, ())
+        if not paths and self.unread:
+            raise self.unread
+        return paths
 
 
-class SecretFolder:
-    """Files with one secret each.
+_Search: TypeAlias = Callable[[], _Files]
+"""Reads the whole folder, at most once."""
 
-    ``is_of`` returns whether a file is an application's own, or raises ``LocalFileError`` for one
-    that cannot be read. Files of a folder that ``is_plain`` hold secrets in plain text.
+
+class FolderSink(ABC):
+    """A folder of files that hold one secret each.
+
+    The files of a folder that ``is_plain`` hold secrets in plain text.
     """
 
-    def __init__(
-        self, path: Path, is_of: Callable[[Path, Application], bool], *, is_plain: bool
-    ) -> None:
-        self.path = path
-        self._is_of = is_of
-        self._is_plain = is_plain
+    suffix: str
+    is_plain: bool
+    follows = True
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other runs from changing the folder, and remove what a killed run left in it.
+    def __init__(self, path: Path) -> None:
+        self.folder = path
 
-        Raises:
-            LocalFileError: the folder cannot be written to, or another run keeps it locked.
-        """
-        try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                age = 0.0 if _lock(descriptor, self.path) else STALE_SECONDS
-                _sweep(self.path, age)
-                yield
-            finally:
-                os.close(descriptor)
-        except OSError as failure:
-            raise _unwritten(f"write into {self.path}", failure) from failure
+    @abstractmethod
+    def names(self, application: Application) -> Iterator[str]:
+        """Yield the names that the file of an application may have, the best one first."""
 
-    def prove(self, content: bytes) -> None:
-        """Write a file the way a secret is written, and remove it.
+    @abstractmethod
+    def is_of(self, path: Path, application: Application) -> bool:
+        """Return whether a path is the file of this very client id.
 
         Raises:
-            LocalFileError: that is not possible.
+            LocalFileError: it is a file that cannot be read.
         """
-        with self.locked():
-            (temporary,) = _staged(self.path, [content])
+
+    @abstractmethod
+    def client_id_of(self, path: Path) -> str | None:
+        """Return the client id of a file of any application; None if it is unknown.
+
+        Raises:
+            LocalFileError: it is a file that cannot be read.
+        """
+
+    @abstractmethod
+    def sealed(self, content: bytes) -> bytes:
+        """Return content as it is written into a file."""
+
+    @abstractmethod
+    def with_ref(self, path: Path, ref: ResourceRef) -> bytes | None:
+        """Return the content of a file with another ref; None if it needs no change."""
+
+    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
+        """Write a probe the way a secret is written, and remove it."""
+        make_private_folder(self.folder)
+        with _locked(self.folder):
+            (temporary,) = _staged(self.folder, [self.sealed(b"room for a secret\n")])
             crashpoint("C8")
             probe = temporary.with_name(temporary.name.replace("-0.", "-probe."))
             try:
                 _name(temporary, probe)
                 crashpoint("C9")
-                sync(self.path)
+                sync(self.folder)
             finally:
-                remove(temporary)
-                remove(probe)
+                _remove(temporary)
+                _remove(probe)
 
-    def put(self, files: Sequence[NewFile]) -> Sequence[Kept | LocalFileError]:
-        """Write files; return what became of each. A kept file is on the disk under its name.
+    def deliver(
+        self, deliveries: Sequence[Delivery], stops: Stops = never
+    ) -> Sequence[Kept | LocalFileError]:
+        """Write one file per secret, beside files of other client ids that have its name.
 
         A folder of plain secrets that is still empty is kept out of Git from then on.
         """
+        contents = [self.sealed(content_of(delivery)) for delivery in deliveries]
         try:
-            with self.locked():
-                if self._is_plain and not any(self.path.iterdir()):
-                    keep_out_of_git(self.path)
-                temporary = _staged(self.path, [file.content for file in files])
+            with _locked(self.folder):
+                if self.is_plain and not any(self.folder.iterdir()):
+                    keep_out_of_git(self.folder)
+                temporary = _staged(self.folder, contents)
                 crashpoint("C8")
                 try:
-                    placed = list(map(self._place, temporary, files))
+                    placed = list(map(self._place, temporary, deliveries))
                     crashpoint("C9")
                 finally:
                     for path in temporary:
-                        remove(path)
-                sync(self.path)
+                        _remove(path)
+                sync(self.folder)
         except LocalFileError as failure:
-            return [failure for _ in files]
+            return [failure for _ in deliveries]
         return placed
 
-    def own(self, application: Application, names: Iterable[str]) -> Path | None:
-        """Return the application's own file under one of these names, or None.
+    def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
+        """Look for the files of client ids; read the whole folder once for those not found.
+
+        A run that was killed may have left a file under the name before a rename.
+        """
+        search = cache(self._all_files)
+        return [self._held(application, search) for application in applications]
+
+    def follow(self, moves: Sequence[Move]) -> Sequence[Followed]:
+        """Give files the names that their applications have now; remove those of deleted ones.
+
+        The folder is locked meanwhile; on return that is on the disk.
+        """
+        if not self.folder.is_dir():
+            return [() for _ in moves]
+        search = cache(self._all_files)
+        try:
+            with _locked(self.folder):
+                followed = [self._follow(move, search) for move in moves]
+                sync(self.folder)
+        except LocalFileError as failure:
+            return [failure for _ in moves]
+        return followed
+
+    def _held(self, application: Application, search: _Search) -> bool | None:
+        try:
+            return bool(self._paths(application, search))
+        except LocalFileError:
+            return None
+
+    def _place(self, temporary: Path, delivery: Delivery) -> Kept | LocalFileError:
+        application = Application(delivery.ref, delivery.client_id)
+        before = None
+        with suppress(LocalFileError):  # one that cannot be read is left as it is
+            before = self._own(application)
+        try:
+            if before is not None:
+                temporary.replace(before)
+                return Kept(str(before))
+            names = [*self.names(application)]
+            for name in names:
+                target = self.folder / name
+                if _name(temporary, target):
+                    return Kept(str(target), self._notes_on(application, target, names))
+        except OSError as failure:
+            return _unwritten(f"write into {self.folder}", failure)
+        return _taken(self.folder / names[-1])
+
+    def _own(self, application: Application) -> Path | None:
+        """Return the application's own file under one of its names, or None.
 
         Raises:
             LocalFileError: one of them cannot be read, and no other is its own.
         """
         unread = None
-        for path in (self.path / name for name in names):
+        for path in (self.folder / name for name in self.names(application)):
             try:
-                if self._is_of(path, application):
+                if self.is_of(path, application):
                     return path
             except LocalFileError as failure:
                 unread = failure
@@ -167,18 +251,80 @@ class SecretFolder:
             raise unread
         return None
 
-    def files(self, suffix: str) -> Sequence[Path]:
-        """Return the paths in the folder whose names end with a suffix, sorted; no hidden ones."""
+    def _all_files(self) -> _Files:
+        """Read the whole folder, but for hidden files."""
+        found: dict[str, list[Path]] = {}
+        unread = None
         try:
-            with os.scandir(self.path) as entries:
-                names = [entry.name for entry in entries if entry.name.endswith(suffix)]
+            with os.scandir(self.folder) as entries:
+                names = [entry.name for entry in entries if entry.name.endswith(self.suffix)]
         except FileNotFoundError:
-            return ()
+            names = []
         except OSError as failure:
-            raise _unwritten(f"write into {self.path}", failure) from failure
-        return [self.path / name for name in sorted(names) if not name.startswith(".")]
+            raise _unwritten(f"write into {self.folder}", failure) from failure
+        for path in (self.folder / name for name in sorted(names) if not name.startswith(".")):
+            try:
+                client_id = self.client_id_of(path)
+            except LocalFileError as failure:
+                unread = unread or failure
+                continue
+            if client_id is not None:
+                found.setdefault(client_id, []).append(path)
+        return _Files(found, unread)
 
-    def rename(self, source: Path, names: Sequence[str]) -> Path:
+    def _paths(self, application: Application, search: _Search) -> Sequence[Path]:
+        """Return the file under a name of the application, otherwise those under any name."""
+        own = self._own(application)
+        return [own] if own else search().of(application.client_id)
+
+    def _follow(self, move: Move, search: _Search) -> Followed:
+        old = Application(move.old, move.client_id)
+        try:
+            if move.ref is None:
+                return self._delete(old, search)
+            return self._rename(old, Application(move.ref, move.client_id), search)
+        except LocalFileError as failure:
+            return failure
+
+    def _rename(
+        self, old: Application, now: Application, search: _Search
+    ) -> tuple[Diagnostic, ...]:
+        """Rename one file with its application. A file that is already under the new name stays."""
+        names = tuple(self.names(now))
+        own, before = self._own(now), self._own(old)
+        paths = [before] if before else [] if own else self._paths(now, search)
+        others = [path for path in paths if path != own]
+        if not own and not others:
+            return ()
+        target = own or self._renamed(others[0], names)
+        for path in others:
+            _remove(path)
+        content = self.with_ref(target, now.ref)
+        if content is not None:  # it is replaced completely or not at all
+            (temporary,) = _staged(self.folder, [content])
+            temporary.replace(target)
+        moved = _moved(old, now, target, is_same=own is None, removed=bool(own and others))
+        return (moved, *self._notes_on(now, target, names))
+
+    def _delete(self, application: Application, search: _Search) -> tuple[Diagnostic, ...]:
+        """Remove every file of a client id.
+
+        Raises:
+            LocalFileError: one that may be its own cannot be read. The others are removed.
+        """
+        files = search()
+        paths = [*files.by_client_id.get(application.client_id, ())]
+        for path in paths:
+            path.unlink(missing_ok=True)
+        own = self._own(application)  # a sealed file whose name does not show the client id
+        if own:
+            own.unlink(missing_ok=True)
+            paths.append(own)
+        if not paths and files.unread:
+            raise files.unread
+        return tuple(_removed(application, path) for path in paths)
+
+    def _renamed(self, source: Path, names: Sequence[str]) -> Path:
         """Give a file the first of these names that is free, and return its new path.
 
         A crash in between leaves the file under both names, and never under none.
@@ -187,47 +333,22 @@ class SecretFolder:
             LocalFileError: all of the names are taken.
             OSError: the folder cannot be changed.
         """
-        for target in (self.path / name for name in names):
+        for target in (self.folder / name for name in names):
             if _name(source, target):
                 crashpoint("C19")
-                remove(source)
+                _remove(source)
                 return target
-        raise _taken(self.path / names[-1])
+        raise _taken(self.folder / names[-1])
 
-    def replace(self, target: Path, content: bytes) -> None:
-        """Replace the content of a file, completely or not at all.
-
-        Raises:
-            OSError: that is not possible; the file is as it was.
-        """
-        (temporary,) = _staged(self.path, [content])
-        temporary.replace(target)
-
-    def _place(self, temporary: Path, file: NewFile) -> Kept | LocalFileError:
-        before = None
-        with suppress(LocalFileError):  # one that cannot be read is left as it is
-            before = self.own(file.application, file.names)
-        try:
-            if before is not None:
-                temporary.replace(before)
-                return Kept(str(before))
-            for name in file.names:
-                target = self.path / name
-                if _name(temporary, target):
-                    return Kept(str(target), self.notes_on(file.application, target, file.names))
-        except OSError as failure:
-            return _unwritten(f"write into {self.path}", failure)
-        return _taken(self.path / file.names[-1])
-
-    def notes_on(
+    def _notes_on(
         self, application: Application, target: Path, names: Sequence[str]
     ) -> tuple[Diagnostic, ...]:
         """Return a finding on the name that a file got; nothing for the first of its names."""
         if target.name == names[0]:
             return ()
-        other = self.path / names[0]
+        other = self.folder / names[0]
         try:
-            self._is_of(other, application)
+            self.is_of(other, application)
         except LocalFileError:
             what, why = "cannot be read", _OF_ANOTHER_USER
         else:
@@ -249,6 +370,53 @@ _OF_ANOTHER_SERVICE = (
     "Two services that share a folder, or an application that was deleted by other means, lead to "
     "this. Give each service a folder of its own, or remove the file that is no longer needed."
 )
+
+
+def _moved(
+    old: Application, now: Application, target: Path, *, is_same: bool, removed: bool
+) -> Diagnostic:
+    """Return the finding on a file that has the new name.
+
+    A file that was under that name already may hold a newer secret, because a run can rename an
+    application and replace its secret. It is called the same only where the file was renamed.
+    """
+    same = "the same and is " if is_same else ""
+    rest = ", and the file with the old one was removed" if removed else ""
+    return warning(
+        "SECRET-MOVED",
+        "the secret of a renamed application has a new place",
+        f"{old.ref} is now {now.ref.path}; its client secret is {same}in {target}{rest}. "
+        "Change what reads the old file.",
+        ref=now.ref,
+    )
+
+
+def _removed(application: Application, path: Path) -> Diagnostic:
+    return warning(
+        "SECRET-REMOVED",
+        "the secret of a deleted application was removed",
+        f"{application.ref} is deleted, and its client secret with it; {path} was removed.",
+        ref=application.ref,
+    )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other runs from changing a folder, and remove what a killed run left in it.
+
+    Raises:
+        LocalFileError: the folder cannot be written to, or another run keeps it locked.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            age = 0.0 if _lock(descriptor, folder) else STALE_SECONDS
+            _sweep(folder, age)
+            yield
+        finally:
+            os.close(descriptor)
+    except OSError as failure:
+        raise _unwritten(f"write into {folder}", failure) from failure
 
 
 def _lock(descriptor: int, path: Path) -> bool:
@@ -279,7 +447,7 @@ def _sweep(folder: Path, age: float) -> None:
         found = [entry for entry in entries if _TEMPORARY.fullmatch(entry.name)]
     for entry in found:
         if not age or entry.stat(follow_symlinks=False).st_mtime < latest:
-            remove(Path(entry.path))
+            _remove(Path(entry.path))
 
 
 def _staged(folder: Path, contents: Sequence[bytes]) -> list[Path]:
@@ -290,7 +458,7 @@ def _staged(folder: Path, contents: Sequence[bytes]) -> list[Path]:
         _write_synced(list(zip(paths, contents, strict=True)))
     except OSError:
         for path in paths:
-            remove(path)
+            _remove(path)
         raise
     return paths
 
@@ -319,7 +487,7 @@ def _write_share(files: Sequence[tuple[Path, bytes]]) -> None:
             os.close(descriptor)
 
 
-def remove(path: Path) -> None:
+def _remove(path: Path) -> None:
     """Remove a file of no use, if that is possible."""
     with suppress(OSError):
         path.unlink()
