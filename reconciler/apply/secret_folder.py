@@ -33,7 +33,7 @@ from reconciler.apply.sink import (
     never,
 )
 from reconciler.diagnostics import Diagnostic, warning
-from reconciler.errors import LocalFileError, cannot_write
+from reconciler.errors import LocalFileError, cannot_write, writing
 from reconciler.resources.files import (
     is_open_to_others,
     keep_out_of_git,
@@ -53,6 +53,7 @@ STALE_SECONDS = 3600.0
 _TEMPORARY = re.compile(
     r"\.secret-[0-9a-f]{16}-(\d+|probe)\.tmp|\.\.gitignore\.[0-9a-f]{16}", re.ASCII
 )
+_WRITABLE = "Make it a folder this user may write to, with room on the disk."
 _NO_LOCKS = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
@@ -62,11 +63,9 @@ def make_private_folder(folder: Path) -> None:
     Raises:
         LocalFileError: it cannot be made, is not a folder, or is open to others.
     """
-    try:
+    with writing(f"make the folder {folder}", _WRITABLE):
         make_folder(folder)
         status = folder.stat()
-    except OSError as failure:
-        raise _unwritten(f"make the folder {folder}", failure) from failure
     if not stat.S_ISDIR(status.st_mode):
         raise LocalFileError(f"{folder} is not a folder", remedy="Name a folder for the secrets.")
     if is_open_to_others(status):
@@ -231,7 +230,7 @@ class FolderSink(ABC):
                 if _name(temporary, target):
                     return Kept(str(target), self._notes_on(application, target, names))
         except OSError as failure:
-            return _unwritten(f"write into {self.folder}", failure)
+            return cannot_write(f"write into {self.folder}", failure, _WRITABLE)
         return _taken(self.folder / names[-1])
 
     def _own(self, application: Application) -> Path | None:
@@ -255,14 +254,12 @@ class FolderSink(ABC):
         """Read the whole folder, but for hidden files."""
         found: dict[str, list[Path]] = {}
         unread = None
-        try:
-            with os.scandir(self.folder) as entries:
-                names = [entry.name for entry in entries if entry.name.endswith(self.suffix)]
-        except FileNotFoundError:
-            names = []
-        except OSError as failure:
-            raise _unwritten(f"write into {self.folder}", failure) from failure
-        for path in (self.folder / name for name in sorted(names) if not name.startswith(".")):
+        paths: list[Path] = []
+        with writing(f"write into {self.folder}", _WRITABLE), suppress(FileNotFoundError):
+            paths = sorted(self.folder.iterdir())
+        for path in paths:
+            if path.name.startswith(".") or not path.name.endswith(self.suffix):
+                continue
             try:
                 client_id = self.client_id_of(path)
             except LocalFileError as failure:
@@ -407,7 +404,7 @@ def _locked(folder: Path) -> Iterator[None]:
     Raises:
         LocalFileError: the folder cannot be written to, or another run keeps it locked.
     """
-    try:
+    with writing(f"write into {folder}", _WRITABLE):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             age = 0.0 if _lock(descriptor, folder) else STALE_SECONDS
@@ -415,8 +412,6 @@ def _locked(folder: Path) -> Iterator[None]:
             yield
         finally:
             os.close(descriptor)
-    except OSError as failure:
-        raise _unwritten(f"write into {folder}", failure) from failure
 
 
 def _lock(descriptor: int, path: Path) -> bool:
@@ -514,11 +509,6 @@ def _name_without_links(source: Path, target: Path) -> bool:
         return False
     source.replace(target)
     return True
-
-
-def _unwritten(what: str, failure: OSError) -> LocalFileError:
-    remedy = "Make it a folder this user may write to, with room on the disk."
-    return cannot_write(what, failure, remedy)
 
 
 def _taken(target: Path) -> LocalFileError:

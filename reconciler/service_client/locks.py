@@ -22,12 +22,12 @@ from typing import Annotated, NamedTuple, TypeAlias
 
 from reconciler.diagnostics import name_as_text
 from reconciler.errors import (
-    LocalFileError,
     LockHeldError,
     PreconditionFailedError,
     ReconcilerError,
     ServiceError,
     UnseenOrganizationError,
+    writing,
 )
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.files import open_locked, read_start
@@ -348,15 +348,12 @@ class LocalLock:
         if self._descriptor >= 0:
             return
         path = self._path(instance)
-        try:
-            descriptor = open_locked(path, os.O_RDWR | os.O_CREAT)
-        except BlockingIOError:
-            raise _held("the service", *_text_and_time(path)) from None
-        except OSError as failure:
-            raise LocalFileError(
-                f"cannot make the lock file {path}: {failure.strerror or failure}",
-                remedy="Make its folder one this user may write to. Nothing was written.",
-            ) from failure
+        remedy = "Make its folder one this user may write to. Nothing was written."
+        with writing(f"make the lock file {path}", remedy):
+            try:
+                descriptor = open_locked(path, os.O_RDWR | os.O_CREAT)
+            except BlockingIOError:
+                raise _held("the service", *_text_and_time(path)) from None
         with suppress(OSError):  # the holder's name is for messages only; the lock is the kernel's
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, self._holder.text.encode(), 0)

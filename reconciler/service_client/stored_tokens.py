@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from reconciler.errors import LocalFileError
+from reconciler.errors import LocalFileError, writing
 from reconciler.resources.files import is_open_to_others, make_folder, write_private
 from reconciler.resources.secret import Secret
 from reconciler.service_client.credentials import read_private, token_of
@@ -33,13 +33,9 @@ def stored_token(origin: str, environ: Mapping[str, str]) -> Secret | None:
     folder = _folder(environ)
     if folder is None or not os.path.lexists(path := folder / _name(origin)):
         return None
-    try:
+    # Another program may have removed it since.
+    with writing(f"read {folder}", "Tokens are stored there: log in again."):
         _check_private(folder)
-    except OSError as failure:  # another program has removed it since
-        raise LocalFileError(
-            f"cannot read {folder}: {failure.strerror or failure}",
-            remedy="Tokens are stored there: log in again.",
-        ) from failure
     return token_of(read_private(path, own=True), str(path))
 
 
@@ -57,15 +53,10 @@ def store_token(origin: str, token: Secret, environ: Mapping[str, str]) -> Path:
             remedy="Set XDG_CONFIG_HOME to a folder of this user's own.",
         )
     path = folder / _name(origin)
-    try:
+    with writing(f"write {path}", "Make its folder one that this user may write to."):
         make_folder(folder)
         _check_private(folder)
         write_private(path, token.reveal().encode() + b"\n")
-    except OSError as failure:
-        raise LocalFileError(
-            f"cannot write {path}: {failure.strerror or failure}",
-            remedy="Make its folder one that this user may write to.",
-        ) from failure
     return path
 
 
@@ -80,16 +71,10 @@ def forget_token(origin: str, environ: Mapping[str, str]) -> bool:
     if folder is None:
         return False
     path = folder / _name(origin)
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        return False
-    except OSError as failure:
-        raise LocalFileError(
-            f"cannot remove {path}: {failure.strerror or failure}",
-            remedy="Remove it by hand: the token in it still counts.",
-        ) from failure
-    return True
+    with writing(f"remove {path}", "Remove it by hand: the token in it still counts."):
+        is_there = os.path.lexists(path)
+        path.unlink(missing_ok=True)
+    return is_there
 
 
 def _folder(environ: Mapping[str, str]) -> Path | None:
