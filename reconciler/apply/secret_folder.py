@@ -446,11 +446,17 @@ def _sweep(folder: Path, age: float) -> None:
 
 
 def _staged(folder: Path, contents: Sequence[bytes]) -> list[Path]:
-    """Write temporary files; on return their content is on the disk."""
+    """Write temporary files; on return their content is on the disk.
+
+    Several are written at once: each wait for the disk is shared by all that are waiting.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
     run = secrets.token_hex(8)
     paths = [folder / f".secret-{run}-{number}.tmp" for number in range(len(contents))]
     try:
-        _write_synced(list(zip(paths, contents, strict=True)))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(_write_synced, paths, contents))
     except OSError:
         for path in paths:
             _remove(path)
@@ -458,28 +464,14 @@ def _staged(folder: Path, contents: Sequence[bytes]) -> list[Path]:
     return paths
 
 
-def _write_synced(files: Sequence[tuple[Path, bytes]]) -> None:
-    """Write new files, several at once: each wait for the disk is shared by all that are waiting.
-
-    Raises:
-        OSError: one cannot be written; what was written of the others stays.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    shares = [files[start::AT_ONCE] for start in range(min(AT_ONCE, len(files)))]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(_write_share, shares))
-
-
-def _write_share(files: Sequence[tuple[Path, bytes]]) -> None:
-    for path, content in files:
-        descriptor = new_private(path)
-        try:
-            write_whole(descriptor, content)
-            crashpoint("C7")
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _write_synced(path: Path, content: bytes) -> None:
+    descriptor = new_private(path)
+    try:
+        write_whole(descriptor, content)
+        crashpoint("C7")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _remove(path: Path) -> None:
