@@ -328,7 +328,7 @@ def missing_secrets(
         )
 
 
-def unanswered_secrets(runs: Sequence[ChangeRun], sink: SecretSink | None) -> Iterator[Diagnostic]:
+def unanswered_secrets(runs: Sequence[ChangeRun], sink: SecretSink) -> Iterator[Diagnostic]:
     """Yield an error about each created application whose secret the service did not answer.
 
     That is so where an answer was lost and the service keeps none: the object was found, and no
@@ -338,11 +338,7 @@ def unanswered_secrets(runs: Sequence[ChangeRun], sink: SecretSink | None) -> It
         result = run.result
         is_made = isinstance(run.change, Create) and makes_secret(run.change)
         if is_made and isinstance(result, Written) and result.client_secret is None:
-            application = Application(ref_of(run.change), result.client_id)
-            if sink is None:
-                yield not_in_sink(application.ref, is_error=True)
-            else:
-                yield from lost_unless_held(application, sink)
+            yield from lost_unless_held(Application(ref_of(run.change), result.client_id), sink)
 
 
 def lost_unless_held(application: Application, sink: SecretSink) -> Iterator[Diagnostic]:

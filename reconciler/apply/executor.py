@@ -177,7 +177,8 @@ class Executor:
         self._make_secrets(ready)
         crashpoint("C6")
         self._deliver(ready)
-        self._notes += unanswered_secrets(ready, self._sink)
+        if self._sink is not None:  # without one, no change makes a secret
+            self._notes += unanswered_secrets(ready, self._sink)
         crashpoint("C10")
         self._acknowledge(ready)
         crashpoint("C18")

@@ -321,12 +321,6 @@ def test_a_secret_that_the_sink_may_hold_is_looked_for_before_a_new_one_is_made(
     assert "Look for it in the sink, also in files that this user cannot read." in found.remedy
 
 
-def test_without_a_sink_a_lost_secret_is_an_error_too() -> None:
-    found = unanswered_secrets([ChangeRun(Create(declared()), result=Written("7", 1, "7"))], None)
-
-    assert [each.ref for each in found] == [WEB]
-
-
 def test_applications_are_taken_as_they_are_after_the_run() -> None:
     """One that failed to change keeps the way it signs in; one of a shared name is left out."""
     kept, public = a_ref(name="kept"), an_application(authMethodType=NONE)
