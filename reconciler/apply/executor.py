@@ -259,15 +259,12 @@ class Executor:
 
     def _write(self, orders: Sequence[tuple[ChangeRun, Order]]) -> Sequence[Written | ServiceError]:
         """Send orders, each with the reason for which a guard or a policy let its change pass."""
-        allowed, plan = self._allowed, self._plan
-        reasoned = [
-            replace(
-                order,
-                reason=allowed.reason_for(run.change),
-                waived=plan.waived_for(run.change),
-            )
-            for run, order in orders
-        ]
+        reasoned = []
+        for run, order in orders:
+            reason = self._allowed.reason_for(run.change)
+            said = {"reason": reason, "waived": self._plan.waived_for(run.change)}
+            despite = {name: text for name, text in said.items() if text}
+            reasoned.append(replace(order, despite=despite))
         return self._service.write(reasoned, self._context)
 
     def _deliver(self, runs: Sequence[ChangeRun]) -> None:

@@ -38,11 +38,7 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     A secret that a call makes is kept by the service for this run until it is acknowledged.
     Each but the first expects the sequence that the one before it answered.
     """
-    # A reason is kept with what is written, like the tree and the plan; so is what was waived.
-    if order.reason:
-        context = {**context, "reason": order.reason}
-    if order.waived:
-        context = {**context, "waived": order.waived}
+    context = {**context, **order.despite}
     key = custody = ""
     sequence: int | None = None
     match order:

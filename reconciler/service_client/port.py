@@ -32,18 +32,17 @@ class CreateOrder:
         organization_id: Id of the owner; empty for an organization.
         project_id: Id of the project, of what belongs to one.
         key: The same key and the same fields give the first answer again.
-        reason: Why it is done although a guard would stop it; kept with what is written.
         named_ids: Ids of the objects that the spec names, by their folded names.
-        waived: The policies that would refuse it and their waivers; kept likewise.
+        despite: What let its change pass a guard or a policy that would stop it; kept with what is
+            written, like the context.
     """
 
     resource: Resource
     key: str
     organization_id: str = ""
     project_id: str = ""
-    reason: str = ""
     named_ids: Mapping[str, str] = field(default_factory=dict)
-    waived: str = ""
+    despite: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ref(self) -> ResourceRef:
@@ -84,11 +83,10 @@ class UpdateOrder(_OfHeld):
 
     resource: Resource
     held: ObservedObject
-    reason: str = ""
     named_ids: Mapping[str, str] = field(default_factory=dict)
     is_new: bool = False
     is_moved: bool = False
-    waived: str = ""
+    despite: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +99,9 @@ class DeleteOrder(_OfHeld):
     """
 
     held: ObservedObject
-    reason: str = ""
     is_moved: bool = False
-    waived: str = ""
     undone: Undone | None = None
+    despite: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +109,7 @@ class SecretOrder(_OfHeld):
     """Make a new client secret for an application; the old one ends."""
 
     held: ObservedObject
-    reason: str = ""
-    waived: str = ""
+    despite: Mapping[str, str] = field(default_factory=dict)
 
 
 Context: TypeAlias = Mapping[str, object]
