@@ -8,7 +8,7 @@ not read that, the organizations that the user lives in or has a role of.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import AccessDeniedError
@@ -18,12 +18,12 @@ from reconciler.resources.ref import Kind, fold
 from reconciler.service_client.answers import text_of
 from reconciler.service_client.wire import Answer, Wire, WireRefusal, error_id, is_id, service_error
 from reconciler.service_client.zitadel.kinds import OF_INSTANCE, PRESENT, by_name
-from reconciler.service_client.zitadel.objects import items_of, organization, total_of
+from reconciler.service_client.zitadel.objects import Owner, items_of, organization, total_of
 from reconciler.service_client.zitadel.reading import (
     PAGE,
     TOO_LARGE_A_PAGE,
-    Found,
     Listing,
+    Seen,
     read_lists,
     reply_to,
 )
@@ -57,7 +57,7 @@ class OrganizationCalls:
     was_answered: bool = False
     _is_of_instance: bool | None = None
 
-    def find(self, names: Collection[str]) -> Found:
+    def find(self, names: Collection[str]) -> Seen:
         """Return the organizations of these names, ignoring case.
 
         Raises:
@@ -94,16 +94,23 @@ class OrganizationCalls:
             return names
         raise no_organization(roles_of_user(self.wire))
 
-    def _find_own(self, names: Sequence[str]) -> Found:
+    def _find_own(self, names: Sequence[str]) -> Seen:
         """Return organizations that the user lives in, or has a role of."""
         found = {fold(held.ref.name): held for held in self._own()}
         if absent := {fold(name) for name in names} - found.keys():
             found |= {fold(held.ref.name): held for held in self._of_roles(absent)}
         if not found:
             raise no_organization(roles_of_user(self.wire))
-        asked = tuple(found[fold(name)] for name in names if fold(name) in found)
-        unseen = tuple(name for name in names if fold(name) not in found)
-        return Found(asked, unseen, self._missing(unseen[0], is_held=False) if unseen else "")
+        return self._seen(
+            [found[fold(name)] for name in names if fold(name) in found],
+            [name for name in names if fold(name) not in found],
+        )
+
+    def _seen(self, found: Iterable[ObservedObject], unseen: Sequence[str] = ()) -> Seen:
+        remedy = missing_role(unseen[0], roles_of_user(self.wire), is_held=False) if unseen else ""
+        seen = Seen(unseen=tuple(unseen), remedy=remedy)
+        seen.add(found)
+        return seen
 
     def _go_on(self, refusal: WireRefusal) -> None:
         """Ask in the next way from now on."""
@@ -111,7 +118,7 @@ class OrganizationCalls:
             raise service_error(refusal)
         self.way = OF_INSTANCE if self.way == PRESENT else OWN
 
-    def _found(self, answers: Mapping[str, JsonObject]) -> Found:
+    def _found(self, answers: Mapping[str, JsonObject]) -> Seen:
         found, hidden, absent = [], [], []
         for name, answer in answers.items():
             items = items_of(answer)
@@ -125,15 +132,12 @@ class OrganizationCalls:
         if hidden:
             raise AccessDeniedError(
                 f"the organization {hidden[0]} exists, and this token may not read it",
-                remedy=self._missing(hidden[0], is_held=True),
+                remedy=missing_role(hidden[0], roles_of_user(self.wire), is_held=True),
             )
         # Who reads the whole instance sees every organization: what is absent does not exist.
         if absent and self.way == PRESENT and not self._reads_instance():
-            return Found(tuple(found), tuple(absent), self._missing(absent[0], is_held=False))
-        return Found(tuple(found))
-
-    def _missing(self, name: str, *, is_held: bool) -> str:
-        return missing_role(name, roles_of_user(self.wire), is_held=is_held)
+            return self._seen(found, absent)
+        return self._seen(found)
 
     def _reads_instance(self) -> bool:
         """Return whether the user has a role over the whole instance."""
@@ -183,9 +187,8 @@ def _is_held(item: JsonObject) -> bool:
 
 
 def _all_of_instance(wire: Wire) -> Sequence[JsonObject] | WireRefusal:
-    listing = Listing(
-        ZITADEL[Kind.ORGANIZATION], OF_INSTANCE, "", {"sortingColumn": _SORTED[OF_INSTANCE]}
-    )
+    sorting = {"sortingColumn": _SORTED[OF_INSTANCE]}
+    listing = Listing(ZITADEL[Kind.ORGANIZATION], OF_INSTANCE, sorting, Owner("", ""))
     first = reply_to(wire, listing.next_page())
     if isinstance(first, WireRefusal) and not listing.can_go_on(first):
         return first

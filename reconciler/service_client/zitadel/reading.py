@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
@@ -41,32 +40,31 @@ class Listing:
         is_sound: No item came twice, and the total did not change on the way.
         page: Items asked for at a time; 0 for as many as the service gives.
         kind: The calls of the kind that it lists.
+        owner: The organization; without an id for a list of organizations.
         was_refused: It was refused as by a server that is too old for it.
-        owner: Name of the organization.
-        is_optional: A server that does not have it has nothing in it.
         project: Owner of what it lists; none for what belongs to the organization itself.
-        beside: A list that tells more about the same objects.
+        beside: A list that tells more about the same objects. A server that does not have it has
+            nothing in it.
     """
 
     kind: ZitadelKind
     operation: str
-    organization: str
-    fields: JsonObject = field(default_factory=dict)
+    fields: JsonObject
+    owner: Owner
+    project: Owner = NO_PROJECT
     items: list[JsonObject] = field(default_factory=list)
     total: int = -1
     is_sound: bool = True
     is_done: bool = False
     page: int = PAGE
     was_refused: bool = False
-    owner: str = ""
-    is_optional: bool = False
-    project: Owner = NO_PROJECT
+    is_beside: bool = False
     beside: Listing | None = None
 
     def next_page(self) -> Call:
         """Return the call for what comes next."""
         query = {"offset": len(self.items), "limit": self.page, "asc": True}
-        return Call(self.operation, {**self.fields, "query": query}, self.organization)
+        return Call(self.operation, {**self.fields, "query": query}, self.owner.id)
 
     def can_go_on(self, refusal: WireRefusal) -> bool:
         """Return whether a refused list can be asked for in another way, and from then on is."""
@@ -77,7 +75,7 @@ class Listing:
         if error_id(refusal) == TOO_LARGE_A_PAGE and self.page:
             self.page = 0
             return True
-        if self.is_optional and is_unknown_address(refusal):
+        if self.is_beside and is_unknown_address(refusal):
             self.is_done = True
             return True
         return False
@@ -104,6 +102,15 @@ class Listing:
         """Return whether it is a list that old servers lack."""
         return self.operation == self.kind.newer_list
 
+    def owned(self) -> Iterator[JsonObject]:
+        """Yield what is of the organization: a list may hold what the whole instance has."""
+        return (item for item in self.items if owner_of_item(item) == self.owner.id)
+
+    def objects(self) -> Iterator[ObservedObject | str]:
+        """Return what it lists, as ``Seen.add`` takes it in."""
+        beside = self.beside.items if self.beside else ()
+        return self.kind.objects(self.owned(), self.owner, self.project, beside)
+
 
 def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
     """Read lists to their ends, a page of each at a time."""
@@ -118,7 +125,7 @@ def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
         # Answers come first: one answered list shows that the server has it.
         for listing, refusal in refused:
             if not listing.can_go_on(refusal):
-                role = role_that_reads(f"organization {listing.owner}")
+                role = role_that_reads(f"organization {listing.owner.name}")
                 raise denied(service_error(refusal), role)
 
 
@@ -131,23 +138,14 @@ def reply_to(wire: Wire, call: Call) -> JsonObject | WireRefusal:
 READINGS = 3  # of everything, while lists change as they are read
 
 
-class Found(NamedTuple):
-    """Organizations by name.
-
-    Attributes:
-        organizations: Those that the user may read.
-        unseen: Names that may exist all the same.
-        remedy: The role that is missing for those, and where it is given.
-    """
-
-    organizations: tuple[ObservedObject, ...]
-    unseen: tuple[str, ...] = ()
-    remedy: str = ""
-
-
 @dataclass(slots=True)
 class Seen:
-    """The result of one reading."""
+    """The result of one reading.
+
+    Attributes:
+        unseen: Names of organizations that may exist all the same.
+        remedy: The role that is missing for those, and where it is given.
+    """
 
     objects: dict[ResourceRef, ObservedObject] = field(default_factory=dict)
     name_clashes: list[ObservedObject] = field(default_factory=list)
@@ -171,21 +169,28 @@ class Seen:
 
 
 def read_organizations(
-    wire: Wire, find: Callable[[], Found], kinds: Mapping[Kind, ZitadelKind]
+    wire: Wire, find: Callable[[], Seen], kinds: Mapping[Kind, ZitadelKind]
 ) -> Seen:
     """Read everything that is found; again where lists change while they are read."""
+    listed = [calls for calls in kinds.values() if calls.lists]
+    of_organizations = [calls for calls in listed if KINDS[calls.kind].owner == IN_ORGANIZATION]
+    of_projects = [calls for calls in listed if KINDS[calls.kind].owner == IN_PROJECT]
     for _ in range(READINGS):
-        found, unseen, remedy = find()
-        seen = Seen(unseen=unseen, remedy=remedy)
-        lists = [_Lists(Owner(held.id, held.ref.name), kinds) for held in found]
-        read_lists(wire, [each for some in lists for each in some.first])
-        for some in lists:
-            some.begin_second()
-        read_lists(wire, [each for some in lists for each in some.second])
-        seen.add(found)
-        unsound = [some.owner.name for some in lists if not some.are_sound]
-        for some in lists:
-            seen.add(some.objects())
+        seen = find()
+        owners = [Owner(held.id, held.ref.name) for held in seen.everything]
+        first = [
+            Listing(calls, *calls.list_call(), owner)
+            for owner in owners
+            for calls in of_organizations
+        ]
+        read_lists(wire, first)
+        in_projects = [each for listing in first for each in _of_each(listing, of_projects)]
+        beside = [each for listing in first for each in _beside(listing)]
+        read_lists(wire, [*in_projects, *beside])
+        for listing in (*first, *in_projects):
+            seen.add(listing.objects())
+        lists = (*first, *in_projects, *beside)
+        unsound = dict.fromkeys(each.owner.name for each in lists if not each.is_sound)
         # Lists of a busy service contradict themselves now and then. They are read again.
         if not unsound:
             break
@@ -193,60 +198,18 @@ def read_organizations(
     return seen
 
 
-class _Lists:
-    """The lists of one organization.
+def _of_each(projects: Listing, of_projects: Sequence[ZitadelKind]) -> Iterator[Listing]:
+    """Yield the lists of what belongs to each project; none for a list of others."""
+    for item in projects.owned() if projects.kind.kind is PROJECT else ():
+        project = Owner(id_of(item), text_of(item, "name"))
+        for calls in of_projects:
+            operation, fields = calls.list_call()
+            fields = {**fields, "projectId": project.id}
+            yield Listing(calls, operation, fields, projects.owner, project)
 
-    Attributes:
-        first: Lists of what belongs to the organization itself, which are read at once.
-        second: Those that are begun when the first ones are read.
-    """
 
-    def __init__(self, owner: Owner, kinds: Mapping[Kind, ZitadelKind]) -> None:
-        self.owner = owner
-        listed = [calls for calls in kinds.values() if calls.lists]
-        self._of_projects = [calls for calls in listed if KINDS[calls.kind].owner == IN_PROJECT]
-        self.first = [
-            self._list(calls, *calls.list_call())
-            for calls in listed
-            if KINDS[calls.kind].owner == IN_ORGANIZATION
-        ]
-        self._in_projects: list[Listing] = []
-
-    def _list(self, calls: ZitadelKind, operation: str, fields: JsonObject) -> Listing:
-        return Listing(calls, operation, self.owner.id, fields, owner=self.owner.name)
-
-    def begin_second(self) -> None:
-        """Begin the lists of what belongs to each project, and those beside the first ones."""
-        for listing in self.first:
-            if listing.kind.kind is PROJECT:
-                self._begin_in(listing)
-            if beside := listing.kind.list_beside(self._owned(listing)):
-                listing.beside = self._list(listing.kind, *beside)
-                listing.beside.is_optional = True
-
-    def _begin_in(self, projects: Listing) -> None:
-        for item in self._owned(projects):
-            project = Owner(id_of(item), text_of(item, "name"))
-            for calls in self._of_projects:
-                operation, fields = calls.list_call()
-                listing = self._list(calls, operation, {**fields, "projectId": project.id})
-                listing.project = project
-                self._in_projects.append(listing)
-
-    @property
-    def second(self) -> Sequence[Listing]:
-        return [*self._in_projects, *(each.beside for each in self.first if each.beside)]
-
-    @property
-    def are_sound(self) -> bool:
-        return all(each.is_sound for each in (*self.first, *self.second))
-
-    def objects(self) -> Iterator[ObservedObject | str]:
-        """Yield everything that belongs to the organization, as ``Seen.add`` takes it in."""
-        for each in (*self.first, *self._in_projects):
-            beside = each.beside.items if each.beside else ()
-            yield from each.kind.objects(self._owned(each), self.owner, each.project, beside)
-
-    def _owned(self, listing: Listing) -> Iterator[JsonObject]:
-        """Yield what is of this organization: a list may hold what the whole instance has."""
-        return (item for item in listing.items if owner_of_item(item) == self.owner.id)
+def _beside(listing: Listing) -> Iterator[Listing]:
+    """Yield the list that must be read beside another one, if there is one."""
+    if call := listing.kind.list_beside(listing.owned()):
+        listing.beside = Listing(listing.kind, *call, listing.owner, is_beside=True)
+        yield listing.beside
