@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -210,9 +209,8 @@ def order_of(change: Change, ids: Ids, removed: Collection[tuple[Kind, str]] = (
     named_ids = {ref.key.name: ids[ref.key] for ref, _ in named}
     if not isinstance(change, Create):
         return UpdateOrder(change.resource, change.held, named_ids=named_ids, is_moved=is_moved)
-    # No later run needs the key: what this one has made is listed then, and its name is taken.
-    key, owners = uuid.uuid4().hex, _owner_ids(change.resource.ref, ids)
-    return CreateOrder(change.resource, key, *owners, named_ids=named_ids)
+    owners = _owner_ids(change.resource.ref, ids)
+    return CreateOrder(change.resource, *owners, named_ids=named_ids)
 
 
 def deactivation_of(change: Create, made: Written, ids: Ids) -> UpdateOrder:

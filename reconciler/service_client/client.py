@@ -158,8 +158,9 @@ class OperationsClient(OperationsReader):
     def _as_sent(self, order: Order, call: Call, leases: Mapping[str, str]) -> Call:
         """Return a call with what every write has."""
         # A write that is repeated under its key gives its first answer: it is carried out once,
-        # and a one-time secret is not lost with the first answer.
-        key = call.idempotency_key or (uuid.uuid4().hex if self._packs else "")
+        # and a one-time secret is not lost with the first answer. No later run needs the key: what
+        # this one has made is listed then, and its name is taken.
+        key = uuid.uuid4().hex if self._packs else ""
         lease = leases.get(order.ref.key.organization, "")
         return replace(call, idempotency_key=key, lease=lease)
 

@@ -39,13 +39,13 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     Each but the first expects the sequence that the one before it answered.
     """
     context = {**context, **order.despite}
-    key = custody = ""
+    custody = ""
     sequence: int | None = None
     match order:
         case CreateOrder():
             context = _with_marks(context, order.resource)
             if CALLS[order.ref.kind].create:
-                key, custody = order.key, run
+                custody = run
             else:
                 sequence = 0  # there must still be none
         case SecretOrder():
@@ -62,7 +62,6 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
             fields,
             organization=order.organization_id,
             expected_sequence=sequence,
-            idempotency_key=key,
             context=text,
             custody=custody,
         )

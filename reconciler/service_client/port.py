@@ -31,14 +31,12 @@ class CreateOrder:
     Attributes:
         organization_id: Id of the owner; empty for an organization.
         project_id: Id of the project, of what belongs to one.
-        key: The same key and the same fields give the first answer again.
         named_ids: Ids of the objects that the spec names, by their folded names.
         despite: What let its change pass a guard or a policy that would stop it; kept with what is
             written, like the context.
     """
 
     resource: Resource
-    key: str
     organization_id: str = ""
     project_id: str = ""
     named_ids: Mapping[str, str] = field(default_factory=dict)

@@ -67,7 +67,7 @@ def test_a_holder_that_was_paused_and_wakes_writes_nothing() -> None:
         for host in ("a", "b")
     )
     sleeper.acquire(["acme"])
-    (made,) = sleeper.write([CreateOrder(declared(organization_ref("acme")), "k1")], {})
+    (made,) = sleeper.write([CreateOrder(declared(organization_ref("acme")))], {})
     assert isinstance(made, Written)
     with pytest.raises(LockHeldError, match="somebody on a"):
         other.acquire(["acme"])
@@ -75,7 +75,7 @@ def test_a_holder_that_was_paused_and_wakes_writes_nothing() -> None:
     time.now += LEASE_SECONDS * SECOND
     other.acquire(["acme"])
     action = declared(ResourceRef(Kind.ACTION, "acme", "", "f"), {"script": "function f() {}"})
-    (refused,) = sleeper.write([CreateOrder(action, "k2", organization_id=made.id)], {})
+    (refused,) = sleeper.write([CreateOrder(action, organization_id=made.id)], {})
 
     assert isinstance(refused, ServiceError)
     assert [held.ref.kind for held in other.observe(["acme"]).objects.values()] == [
@@ -83,5 +83,5 @@ def test_a_holder_that_was_paused_and_wakes_writes_nothing() -> None:
     ]
     with pytest.raises(LockHeldError, match="somebody on b"):
         sleeper.renew()
-    (written,) = other.write([CreateOrder(action, "k3", organization_id=made.id)], {})
+    (written,) = other.write([CreateOrder(action, organization_id=made.id)], {})
     assert isinstance(written, Written)

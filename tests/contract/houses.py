@@ -54,7 +54,6 @@ class House:
         ref = self.ref(kind, name)
         return CreateOrder(
             declared(ref, said),
-            uuid.uuid4().hex,
             self.organization_id if kind is not Kind.ORGANIZATION else "",
             self.project_id if kind in IN_PROJECT else "",
         )

@@ -148,7 +148,7 @@ def test_an_update_that_changes_nothing_is_a_success(
     results = client.write(orders, {})
 
     assert all(isinstance(result, Written) for result in results), results
-    created = client.write([CreateOrder(declared(WEB), "k", fake.organization, "12345")], {})
+    created = client.write([CreateOrder(declared(WEB), fake.organization, "12345")], {})
     assert isinstance(created[0], PreconditionFailedError), "the project is missing"
 
 
@@ -284,7 +284,7 @@ def test_lists_that_never_show_it_block_the_next_plan(
     fake.lag = 1000
     patience = ListDelays(settling=0.01, step=0.01, longest=0.05)
     with zitadel_client(address, IAM, tmp_path, patience) as client:
-        order = CreateOrder(declared(GREET), "k", fake.organization)
+        order = CreateOrder(declared(GREET), fake.organization)
         client.write([order], {})
         (block,) = plan_with(client, desired(declared(GREET))).blocks
 
@@ -317,7 +317,7 @@ def test_answers_that_are_lost_make_no_duplicates_and_replace_no_secret(
         fault_proxy(address, choose) as proxy,
         zitadel_client(proxy.address, IAM, tmp_path, patience) as client,
     ):
-        orders = [CreateOrder(declared(ref), "k", fake.organization, project) for ref in refs]
+        orders = [CreateOrder(declared(ref), fake.organization, project) for ref in refs]
         results = [
             result
             for start in range(0, len(orders), 125)
@@ -352,7 +352,7 @@ def test_two_objects_of_one_name_stop_a_create_and_name_their_ids(
         ) as proxy,
         zitadel_client(proxy.address, IAM, tmp_path) as client,
     ):
-        order = CreateOrder(declared(GREET), "k", fake.organization)
+        order = CreateOrder(declared(GREET), fake.organization)
         (refused,) = client.write([order], {})
 
     assert isinstance(refused, ServiceError)
@@ -373,7 +373,7 @@ def test_somebody_elses_object_of_the_name_is_not_taken_over(
         ) as proxy,
         zitadel_client(proxy.address, IAM, tmp_path) as client,
     ):
-        order = CreateOrder(declared(WEB), "k", fake.organization, project_of(fake))
+        order = CreateOrder(declared(WEB), fake.organization, project_of(fake))
         (refused,) = client.write([order], {})
 
     assert isinstance(refused, AlreadyExistsError)

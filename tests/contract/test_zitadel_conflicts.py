@@ -66,11 +66,11 @@ def client(fake: FakeZitadel, tmp_path: Path) -> Iterator[ZitadelClient]:
 def creates(fake: FakeZitadel) -> list[Order]:
     organization, project = fake.organization, fake.named("projects", "shop")[0]["id"]
     return [
-        CreateOrder(declared(a_ref(Kind.ORGANIZATION, organization="globex")), "k"),
-        CreateOrder(declared(a_ref(Kind.PROJECT, "support")), "k", organization),
-        CreateOrder(declared(WEB), "k", organization, project),
-        CreateOrder(declared(GREET), "k", organization),
-        CreateOrder(declared(PARTNER), "k", organization),
+        CreateOrder(declared(a_ref(Kind.ORGANIZATION, organization="globex"))),
+        CreateOrder(declared(a_ref(Kind.PROJECT, "support")), organization),
+        CreateOrder(declared(WEB), organization, project),
+        CreateOrder(declared(GREET), organization),
+        CreateOrder(declared(PARTNER), organization),
     ]
 
 
@@ -156,7 +156,7 @@ def test_a_refusal_that_is_told_as_an_unknown_error_is_one(
     held = held_of(client)
     too_long = declared(GREET, an_action(timeout="30s"))
     orders: list[Order] = [
-        CreateOrder(replace(too_long, ref=a_ref(Kind.ACTION, "other")), "k", fake.organization),
+        CreateOrder(replace(too_long, ref=a_ref(Kind.ACTION, "other")), fake.organization),
         UpdateOrder(too_long, held[1]),
     ]
     asked = dict(fake.calls)

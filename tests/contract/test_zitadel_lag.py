@@ -37,7 +37,7 @@ def test_the_wait_grows_and_ends_with_the_limit(tmp_path: Path) -> None:
     fake, slept = a_fake(), list[float]()
     patience = ListDelays(settling=0, step=0.5, longest=60, sleep=slept.append)
     with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path, patience) as one:
-        one.write([CreateOrder(declared(GREET), "k", fake.organization)], {})
+        one.write([CreateOrder(declared(GREET), fake.organization)], {})
         slept.clear()
         state = one.observe(["acme"])
 
@@ -58,7 +58,7 @@ def test_it_ends_early_when_the_lists_agree(tmp_path: Path) -> None:
 
     patience = ListDelays(settling=0, step=0.5, longest=60, sleep=sleep)
     with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path, patience) as one:
-        one.write([CreateOrder(declared(GREET), "k", fake.organization)], {})
+        one.write([CreateOrder(declared(GREET), fake.organization)], {})
         slept.clear()
         state = one.observe(["acme"])
 
@@ -103,7 +103,7 @@ def test_a_taken_name_that_no_list_shows_is_waited_for(*, is_late: bool, tmp_pat
 
     patience = ListDelays(settling=0, step=0.5, longest=60, sleep=sleep)
     fake.put("actions", name="greet", script="function greet() {}", timeout="20s")
-    order = CreateOrder(declared(GREET), "k", fake.organization)
+    order = CreateOrder(declared(GREET), fake.organization)
     with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path, patience) as one:
         (refused,) = one.write([order], {})
         slept.clear()
@@ -121,8 +121,8 @@ def not_shown(report: ApplyReport) -> list[Diagnostic]:
 def test_a_name_that_is_taken_by_something_unseen_is_told_so(tmp_path: Path) -> None:
     """Nothing brings the list of actions up to date, so nothing is claimed."""
     fake = a_fake()
-    order = CreateOrder(declared(GREET), "k", fake.organization)
-    other = CreateOrder(declared(GREET, an_action(timeout="1s")), "k", order.organization_id)
+    order = CreateOrder(declared(GREET), fake.organization)
+    other = CreateOrder(declared(GREET, an_action(timeout="1s")), order.organization_id)
     with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path, IMPATIENT) as one:
         (made,) = one.write([order], {})
         (refused,) = one.write([order], {})

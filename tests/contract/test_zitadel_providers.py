@@ -140,7 +140,7 @@ def test_a_first_write_finds_out_as_well(tmp_path: Path) -> None:
     """In an organization that was just made, nothing was listed before."""
     fake = FakeZitadel(version=OLDEST)
     with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path) as client:
-        order = CreateOrder(declared(PARTNER), "k", fake.organization)
+        order = CreateOrder(declared(PARTNER), fake.organization)
         (result,) = client.write([order], {})
 
     assert isinstance(result, Written), result
@@ -149,7 +149,7 @@ def test_a_first_write_finds_out_as_well(tmp_path: Path) -> None:
 
 def a_create(fake: FakeZitadel) -> CreateOrder:
     """Return the order that makes the provider."""
-    return CreateOrder(declared(PARTNER), "k", fake.organization)
+    return CreateOrder(declared(PARTNER), fake.organization)
 
 
 UNKNOWN_ADDRESS = {"code": 5, "message": "Not Found"}
@@ -222,9 +222,7 @@ def test_an_old_server_is_planned_and_written_in_several_organizations(tmp_path:
     refs = [a_ref(Kind.IDP_JWT_CONFIG, "partner", name) for name in names]
     with listening(fake.app()) as address:
         with zitadel_client(address, IAM, tmp_path) as client:
-            orders = [
-                CreateOrder(declared(ref), "k", each) for ref, each in zip(refs, ids, strict=True)
-            ]
+            orders = [CreateOrder(declared(ref), each) for ref, each in zip(refs, ids, strict=True)]
             results = client.write(orders, {})
         with zitadel_client(address, IAM, tmp_path) as client:
             plan = plan_with(client, desired(*map(declared, refs)))
@@ -240,7 +238,7 @@ def test_doubles_are_shown_and_none_is_chosen(
     first, second = (fake.put_provider("Partner", **a_jwt_config()) for _ in range(2))
 
     observed = client.observe(["acme"])
-    order = CreateOrder(declared(PARTNER), "k", fake.organization)
+    order = CreateOrder(declared(PARTNER), fake.organization)
     (refused,) = client.write([order], {})
 
     assert [held.id for held in observed.name_clashes] == [second["id"]]
@@ -274,7 +272,7 @@ def test_one_that_appeared_since_the_plan_is_not_doubled(
     client: ZitadelClient, fake: FakeZitadel
 ) -> None:
     """The server would make a second one of the name."""
-    order = CreateOrder(declared(PARTNER), "k", fake.organization)
+    order = CreateOrder(declared(PARTNER), fake.organization)
     same = fake.put_provider("partner", **a_jwt_config())
     (taken,) = client.write([order], {})
     by_console(fake, same["id"], **ATTACKER)
@@ -317,7 +315,7 @@ def test_a_create_whose_answer_is_lost_makes_one(harm: str, tmp_path: Path) -> N
         fault_proxy(address, lambda first: next(left, "") if b"generic" in first else "") as proxy,
         zitadel_client(proxy.address, IAM, tmp_path, patience) as client,
     ):
-        order = CreateOrder(declared(PARTNER), "k", fake.organization)
+        order = CreateOrder(declared(PARTNER), fake.organization)
         (result,) = client.write([order], {})
 
     assert isinstance(result, Written), result

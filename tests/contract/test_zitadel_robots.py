@@ -154,11 +154,11 @@ def test_a_refused_write_names_the_role_that_may(fake: FakeZitadel, tmp_path: Pa
     give(fake, "ORG_OWNER", fake.organization)
     with opened(fake, tmp_path) as client:
         web = client.observe(["acme"]).objects[a_ref(name="web").key]
-        orders: list[Order] = [DeleteOrder(web), CreateOrder(declared(NEW), "k")]
+        orders: list[Order] = [DeleteOrder(web), CreateOrder(declared(NEW))]
         refusals = client.write(orders, {})
     give(fake, "ORG_OWNER_VIEWER", fake.organization)
     with opened(fake, tmp_path) as client:
-        later = CreateOrder(declared(a_ref(Kind.ACTION, "b"), an_action()), "k", fake.organization)
+        later = CreateOrder(declared(a_ref(Kind.ACTION, "b"), an_action()), fake.organization)
         refusals = [*refusals, *client.write([later], {})]
 
     remedies = [each.remedy for each in refusals if isinstance(each, AccessDeniedError)]
@@ -237,7 +237,7 @@ def test_an_organization_whose_answer_is_lost_is_made_once(
         fault_proxy(address, choose) as proxy,
         zitadel_client(proxy.address, ROBOT, tmp_path) as client,
     ):
-        (made,) = client.write([CreateOrder(declared(NEW), "k")], {})
+        (made,) = client.write([CreateOrder(declared(NEW))], {})
 
     assert isinstance(made, Written), made
     assert [item["id"] for item in fake.named("orgs", "initech")] == [made.id]

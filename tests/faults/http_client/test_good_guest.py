@@ -126,7 +126,7 @@ def test_errors_show_neither_token_nor_request(server: Server) -> None:
     with http_client(server.address, CANARY) as client:
         with pytest.raises(AccessDeniedError) as denied:
             client.observe(["acme"])
-        order = CreateOrder(declared(a_ref()), "k", server.known.organization, "1")
+        order = CreateOrder(declared(a_ref()), server.known.organization, "1")
         (refused,) = client.write([order], CONTEXT)
 
     shown = repr((denied.value, denied.value.problem, denied.value.__cause__, refused))

@@ -34,10 +34,7 @@ def test_creates_whose_answers_are_lost_make_no_duplicates_and_lose_no_secret(
     known = server.known
     refs = [a_ref(name=f"app{uuid.uuid4().hex}") for _ in range(100)]
     refs += [a_ref(Kind.ACTION, f"action{uuid.uuid4().hex}") for _ in range(100)]
-    orders = [
-        CreateOrder(declared(ref), uuid.uuid4().hex, known.organization, known.project)
-        for ref in refs
-    ]
+    orders = [CreateOrder(declared(ref), known.organization, known.project) for ref in refs]
     before = server.event_count()
     with (
         fault_proxy(server.address, at_random(11, 0.4)) as proxy,
@@ -48,16 +45,22 @@ def test_creates_whose_answers_are_lost_make_no_duplicates_and_lose_no_secret(
             for at in range(0, 200, 32)
             for result in client.write(orders[at : at + 32], CONTEXT)
         ]
+    assert server.event_count() == before + 200
     with http_client(server.address, server.token()) as plain:
-        first_answers = list(plain.write(orders, CONTEXT))
-        held = plain.observe(["acme"]).objects
+        plain.acquire(["acme"])
+        seen = plain.observe(["acme"])
+        ids = {result.id for result in results if isinstance(result, Written)}
+        kept = plain.claim([owed for owed in seen.owed if owed.id in ids], CONTEXT)
+        plain.release()
 
     assert sum(proxy.done.values()) - proxy.done[""] > 60
     assert [result for result in results if not isinstance(result, Written)] == []
-    assert results == first_answers, "what was delivered is what the service made"
-    assert all(isinstance(result, Written) and result.client_secret for result in results[:100])
-    assert {held[ref.key].id for ref in refs} == {r.id for r in results if isinstance(r, Written)}
-    assert server.event_count() == before + 200
+    secrets = [each for each in results[:100] if isinstance(each, Written)]
+    assert {each.id: each for each in kept if isinstance(each, Written)} == {
+        each.id: each for each in secrets
+    }, "what was answered is what the service made"
+    assert all(each.client_secret for each in secrets)
+    assert {seen.objects[ref.key].id for ref in refs} == ids
 
 
 def test_updates_and_deletes_whose_answers_are_lost_are_done_once(server: Server) -> None:
@@ -68,8 +71,8 @@ def test_updates_and_deletes_whose_answers_are_lost_are_done_once(server: Server
     with http_client(server.address, server.token()) as plain:
         plain.write(
             [
-                CreateOrder(declared(ref), uuid.uuid4().hex, known.organization),
-                CreateOrder(declared(web), uuid.uuid4().hex, known.organization, known.project),
+                CreateOrder(declared(ref), known.organization),
+                CreateOrder(declared(web), known.organization, known.project),
             ],
             CONTEXT,
         )
@@ -122,7 +125,7 @@ def test_what_somebody_else_changed_is_still_a_conflict(server: Server) -> None:
     known = server.known
     ref = a_ref(Kind.ACTION, f"greet{uuid.uuid4().hex}")
     with http_client(server.address, server.token()) as plain:
-        plain.write([CreateOrder(declared(ref), uuid.uuid4().hex, known.organization)], CONTEXT)
+        plain.write([CreateOrder(declared(ref), known.organization)], CONTEXT)
         stale = plain.observe(["acme"]).objects[ref.key]
         plain.write([UpdateOrder(declared(ref, an_action(timeout="9s")), stale)], CONTEXT)
     with (
@@ -141,7 +144,7 @@ def test_a_new_secret_is_made_once_however_often_its_answer_is_lost(server: Serv
     web = a_ref(name=f"web{uuid.uuid4().hex}")
     with http_client(server.address, server.token()) as plain:
         (made,) = plain.write(
-            [CreateOrder(declared(web), uuid.uuid4().hex, known.organization, known.project)],
+            [CreateOrder(declared(web), known.organization, known.project)],
             CONTEXT,
         )
     assert isinstance(made, Written)

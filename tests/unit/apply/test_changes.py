@@ -35,27 +35,21 @@ HELD = held(WEB)
         (Update(declared(), HELD), UpdateOrder(declared(), HELD)),
         (Adopt(declared(), HELD), UpdateOrder(declared(), HELD)),
         (Delete(HELD), DeleteOrder(HELD)),
-        (Create(declared(ACME)), CreateOrder(declared(ACME), "")),
-        (Create(declared(SHOP)), CreateOrder(declared(SHOP), "", id_of(ACME))),
-        (Create(declared(GREET)), CreateOrder(declared(GREET), "", id_of(ACME))),
-        (Create(declared()), CreateOrder(declared(), "", id_of(ACME), id_of(SHOP))),
+        (Create(declared(ACME)), CreateOrder(declared(ACME))),
+        (Create(declared(SHOP)), CreateOrder(declared(SHOP), id_of(ACME))),
+        (Create(declared(GREET)), CreateOrder(declared(GREET), id_of(ACME))),
+        (Create(declared()), CreateOrder(declared(), id_of(ACME), id_of(SHOP))),
     ],
 )
 def test_a_change_is_one_order_that_names_its_owners(change: Change, order: Order) -> None:
-    found = order_of(change, IDS)
-
-    assert (replace(found, key="") if isinstance(found, CreateOrder) else found) == order
+    assert order_of(change, IDS) == order
 
 
-def test_a_create_is_sent_under_a_key_of_its_own_with_its_marks() -> None:
-    change = Create(declared(prevent_delete=True, critical=True))
+def test_a_create_is_sent_with_its_marks() -> None:
+    order = order_of(Create(declared(prevent_delete=True, critical=True)), IDS)
 
-    orders = [order_of(change, IDS) for _ in range(3)]
-
-    assert len({order.key for order in orders if isinstance(order, CreateOrder) if order.key}) == 3
-    for order in orders:
-        assert isinstance(order, CreateOrder)
-        assert (order.resource.prevent_delete, order.resource.critical) == (True, True)
+    assert isinstance(order, CreateOrder)
+    assert (order.resource.prevent_delete, order.resource.critical) == (True, True)
 
 
 OFF = Create(replace(declared(GREET), active=False))

@@ -53,7 +53,7 @@ def said(*, protected: bool = False, critical: bool = False) -> str:
 
 
 def create(ref: ResourceRef, **more: Any) -> CreateOrder:
-    return CreateOrder(declared(ref), "key-1", **more)
+    return CreateOrder(declared(ref), **more)
 
 
 @each_row(
@@ -61,12 +61,12 @@ def create(ref: ResourceRef, **more: Any) -> CreateOrder:
     [
         pytest.param(
             create(ACME),
-            Call("AddOrg", {"name": "acme"}, idempotency_key="key-1", context=said()),
+            Call("AddOrg", {"name": "acme"}, context=said()),
             id="an organization",
         ),
         pytest.param(
             create(SHOP, organization_id=ORG),
-            Call("AddProject", {"name": "shop"}, ORG, idempotency_key="key-1", context=said()),
+            Call("AddProject", {"name": "shop"}, ORG, context=said()),
             id="a project",
         ),
         pytest.param(
@@ -75,18 +75,16 @@ def create(ref: ResourceRef, **more: Any) -> CreateOrder:
                 "AddOrgJWTIDP",
                 {"name": "partner", **IDP},
                 ORG,
-                idempotency_key="key-1",
                 context=said(),
             ),
             id="an identity provider",
         ),
         pytest.param(
-            CreateOrder(declared(PARTNER, CHECKED), "key-1", ORG),
+            CreateOrder(declared(PARTNER, CHECKED), ORG),
             Call(
                 "AddJWTProvider",
                 {"name": "partner", **CHECKED},
                 ORG,
-                idempotency_key="key-1",
                 context=said(),
             ),
             id="an identity provider with an audience, which older calls do not have",
@@ -97,26 +95,23 @@ def create(ref: ResourceRef, **more: Any) -> CreateOrder:
                 "AddOIDCApp",
                 {"name": "storefront", "projectId": PROJECT, **APP},
                 ORG,
-                idempotency_key="key-1",
                 context=said(),
             ),
             id="an application",
         ),
         pytest.param(
-            CreateOrder(declared(GREET, prevent_delete=True), "key-1", ORG),
+            CreateOrder(declared(GREET, prevent_delete=True), ORG),
             Call(
                 "CreateAction",
                 {"name": "greet", **ACTION},
                 ORG,
-                idempotency_key="key-1",
                 context=said(protected=True),
             ),
             id="a protected action",
         ),
     ],
 )
-def test_a_create_is_one_call_with_its_key(order: CreateOrder, call: Call) -> None:
-    """Sent twice with the same key, it is done once."""
+def test_a_create_is_one_call(order: CreateOrder, call: Call) -> None:
     assert list(calls_of(order, CONTEXT)) == [call]
 
 
@@ -287,7 +282,7 @@ def test_being_critical_alone_is_recorded_without_an_update(ref: ResourceRef) ->
 )
 def test_a_service_that_lacks_a_call_is_to_be_upgraded(message: str) -> None:
     """One of ours that is older than the call."""
-    order = CreateOrder(declared(PARTNER, CHECKED), "key-1", ORG)
+    order = CreateOrder(declared(PARTNER, CHECKED), ORG)
 
     refused = result_of(order, WireRefusal(3, message))
 

@@ -22,7 +22,7 @@ def flow_spec(**said: list[str]) -> dict[str, Any]:
 
 
 def a_new_flow(**said: list[str]) -> CreateOrder:
-    return CreateOrder(declared(TOKEN, said), "key", "77", named_ids=IDS)
+    return CreateOrder(declared(TOKEN, said), "77", named_ids=IDS)
 
 
 def a_flow_update(before: dict[str, list[str]], after: dict[str, list[str]]) -> UpdateOrder:

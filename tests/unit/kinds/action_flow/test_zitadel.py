@@ -92,7 +92,7 @@ def done() -> Answer:
     return Answer({"details": at(10)})
 
 
-FLOW = CreateOrder(declared(TOKEN, {USERINFO: ["greet"]}), "k", "1", named_ids={"greet": "7"})
+FLOW = CreateOrder(declared(TOKEN, {USERINFO: ["greet"]}), "1", named_ids={"greet": "7"})
 
 
 def flow(*actions: str, sequence: int = 9) -> Answer:

@@ -56,7 +56,7 @@ def test_a_server_is_old_after_two_refusals_in_a_row() -> None:
     ids=["new", "old"],
 )
 def test_a_server_is_asked_with_its_own_calls(calls: ZitadelKind, operations: list[str]) -> None:
-    order = CreateOrder(declared(PARTNER, {**OTHER.spec, "audience": "acme"}), "k", "1")
+    order = CreateOrder(declared(PARTNER, {**OTHER.spec, "audience": "acme"}), "1")
 
     (create,), (delete,) = calls.writes(order), calls.writes(DeleteOrder(HELD))
     made = [create, calls.get(order, "7"), calls.named(order), delete]

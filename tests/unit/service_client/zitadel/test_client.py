@@ -57,7 +57,7 @@ OTHER = held(TOKEN, {USERINFO: ["log"]}, sequence=9)
     ("order", "shown", "not_shown"),
     [
         pytest.param(
-            CreateOrder(declared(GREET), "k"), [[BEFORE], [AFTER]], [[], [held(WEB)]], id="a create"
+            CreateOrder(declared(GREET)), [[BEFORE], [AFTER]], [[], [held(WEB)]], id="a create"
         ),
         pytest.param(
             UpdateOrder(declared(GREET), BEFORE), [[AFTER], [OFF]], [[], [BEFORE]], id="an update"
@@ -78,7 +78,7 @@ OTHER = held(TOKEN, {USERINFO: ["log"]}, sequence=9)
             id="a secret",
         ),
         pytest.param(
-            CreateOrder(declared(TOKEN, FLOW.spec), "k", FLOW.organization_id),
+            CreateOrder(declared(TOKEN, FLOW.spec), FLOW.organization_id),
             [[FLOW], [replace(OTHER, sequence=10)]],
             [[], [OTHER]],
             id="a new flow",

@@ -24,7 +24,7 @@ from tests.builders import GREET, PARTNER, an_action, declared
 from tests.rows import each_row
 from tests.unit.service_client.zitadel.driven import driven, operations
 
-ORDER = CreateOrder(declared(GREET), "k", "1")
+ORDER = CreateOrder(declared(GREET), "1")
 DETAILS = {"sequence": "9", "resourceOwner": "1"}
 MADE = Answer({"id": "7", "details": DETAILS})
 ITEM: JsonObject = {"id": "7", "name": "greet", "details": DETAILS, **declared(GREET).spec}
@@ -71,7 +71,7 @@ def test_an_organization_is_found_by_its_name_and_id_alone(
     found = listed({"id": "7", "name": "ACME", **details})
 
     made, _ = driven(
-        create(CreateOrder(declared(acme), "k"), ZITADEL[Kind.ORGANIZATION]), LOST, found, found
+        create(CreateOrder(declared(acme)), ZITADEL[Kind.ORGANIZATION]), LOST, found, found
     )
 
     assert made == Written("7", sequence)
@@ -104,7 +104,7 @@ def test_a_service_that_never_answers_is_left() -> None:
     assert result.problem.endswith("no answer came")
 
 
-PROVIDER = CreateOrder(declared(PARTNER), "k", "1")
+PROVIDER = CreateOrder(declared(PARTNER), "1")
 JWT: JsonObject = {
     "id": "7", "name": "Partner", "type": "PROVIDER_TYPE_JWT", "details": DETAILS,
     "config": {"jwt": declared(PARTNER).spec},

@@ -29,8 +29,8 @@ OWNER = "ORG_OWNER of the organization acme"
 @each_row(
     ("order", "role", "place"),
     [
-        (CreateOrder(declared(a_ref(Kind.ORGANIZATION)), "k"), "IAM_ORG_MANAGER", "the instance"),
-        (CreateOrder(declared(SHOP), "k"), OWNER, "the organization"),
+        (CreateOrder(declared(a_ref(Kind.ORGANIZATION))), "IAM_ORG_MANAGER", "the instance"),
+        (CreateOrder(declared(SHOP)), OWNER, "the organization"),
         (
             SecretOrder(
                 held(WEB, object_id="1", organization_id="2", project_id="3", client_id="4")

@@ -47,12 +47,12 @@ def done(sequence: int = 10) -> Answer:
 @each_row(
     ("order", "key"),
     [
-        (CreateOrder(declared(ACME), "k"), "new 3"),
-        (CreateOrder(declared(SHOP), "k", "1"), "new 3"),
-        (CreateOrder(declared(GREET), "k", "1"), "new 3"),
-        (CreateOrder(declared(WEB), "k", "1", "2"), "2"),
-        (CreateOrder(declared(PARTNER), "k", "1"), "1"),
-        (CreateOrder(declared(TOKEN), "k", "1"), "1"),
+        (CreateOrder(declared(ACME)), "new 3"),
+        (CreateOrder(declared(SHOP), "1"), "new 3"),
+        (CreateOrder(declared(GREET), "1"), "new 3"),
+        (CreateOrder(declared(WEB), "1", "2"), "2"),
+        (CreateOrder(declared(PARTNER), "1"), "1"),
+        (CreateOrder(declared(TOKEN), "1"), "1"),
         (
             SecretOrder(
                 held(WEB, object_id="7", organization_id="1", project_id="2", client_id="c")
