@@ -44,7 +44,7 @@ from reconciler.service_client.wire import (
     service_error,
 )
 from reconciler.service_client.zitadel.organizations import OrganizationCalls
-from reconciler.service_client.zitadel.reading import Seen, read_organizations, reply_to
+from reconciler.service_client.zitadel.reading import Seen, read_organizations
 from reconciler.service_client.zitadel.roles import denied, role_that_writes
 from reconciler.service_client.zitadel.steps import OrderSteps, Pause, is_unknown_address, run
 from reconciler.service_client.zitadel.writes import serial_key_of, steps_of
@@ -118,14 +118,15 @@ class ZitadelClient:
                 answer, and an id that changes would hide the journal of this one.
         """
         if not self._instance:
-            told = reply_to(self._wire, Call("GetIAM"))
+            (told,) = self._wire.send([Call("GetIAM")])
             if isinstance(told, WireRefusal) and told.code in {UNKNOWN, Code.INTERNAL}:
-                told = reply_to(self._wire, Call("GetIAM"))  # a failure may pass
+                (told,) = self._wire.send([Call("GetIAM")])  # a failure may pass
             if isinstance(told, WireRefusal) and told.code in _PASSING:
                 raise service_error(told)
             if isinstance(told, WireRefusal):
-                self._unidentified, told = f"It refused: {told.message}.", {}
-            ids = {name: str(told[name]) for name in _INSTANCE_IDS if is_id(told.get(name))}
+                self._unidentified, told = f"It refused: {told.message}.", Answer({})
+            found = told.fields
+            ids = {name: str(found[name]) for name in _INSTANCE_IDS if is_id(found.get(name))}
             self._own_project = ids.get("iamProjectId", "")
             made = hashlib.sha256(self._address.encode()).hexdigest()[:20]
             self._instance = f"zitadel-{next(iter(ids.values()), made)}"

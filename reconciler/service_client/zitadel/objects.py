@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from reconciler.resources.call import JsonObject
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.normal import DEFAULTS, normal_form
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.answers import (
+    MOST_PAGES,
     ReadSpec,
     id_of,
     objects_of,
@@ -22,6 +23,7 @@ from reconciler.service_client.answers import (
     text_of,
     unsound,
 )
+from reconciler.service_client.wire import Wire, WireRefusal, error_id
 from reconciler.state import ObservedObject
 
 OUTSIDE = frozenset({"id", "details", "state", "name"})
@@ -36,6 +38,32 @@ class Owner(NamedTuple):
 
 
 NO_PROJECT = Owner("", "")
+
+PAGE = 500  # items
+TOO_LARGE_A_PAGE = "QUERY-4M0fs"  # an operator may lower the limit; without one it is the most
+
+
+def all_items(wire: Wire, operation: str, fields: JsonObject) -> Sequence[JsonObject] | WireRefusal:
+    """Read a list to its end; return its items, or why it is refused.
+
+    A page may have fewer items than there are places in it, so the next one begins where this
+    one ends by the limit. That takes a limit that the server accepts.
+    """
+    limit, offset, items = PAGE, 0, list[JsonObject]()
+    for _ in range(MOST_PAGES):
+        query = {"offset": offset, "limit": limit, "asc": True}
+        (reply,) = wire.send([Call(operation, {**fields, "query": query})])
+        if isinstance(reply, WireRefusal):
+            if error_id(reply) != TOO_LARGE_A_PAGE or limit == 1:
+                return reply
+            limit //= 2
+            continue
+        items += items_of(reply.fields)
+        offset += limit
+        # Past the end the total is 0.
+        if offset >= total_of(reply.fields):
+            return items
+    raise unsound("?", "its pages do not end")
 
 
 def items_of(answer: JsonObject) -> Sequence[JsonObject]:

@@ -12,21 +12,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import AccessDeniedError
-from reconciler.kinds.zitadel import ZITADEL
 from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import Kind, fold
+from reconciler.resources.ref import fold
 from reconciler.service_client.answers import text_of
 from reconciler.service_client.wire import Answer, Wire, WireRefusal, error_id, is_id, service_error
 from reconciler.service_client.zitadel.kinds import OF_INSTANCE, PRESENT, by_name
-from reconciler.service_client.zitadel.objects import Owner, items_of, organization, total_of
-from reconciler.service_client.zitadel.reading import (
-    PAGE,
-    TOO_LARGE_A_PAGE,
-    Listing,
-    Seen,
-    read_lists,
-    reply_to,
-)
+from reconciler.service_client.zitadel.objects import all_items, items_of, organization, total_of
+from reconciler.service_client.zitadel.reading import Seen
 from reconciler.service_client.zitadel.roles import (
     memberships,
     missing_role,
@@ -83,7 +75,7 @@ class OrganizationCalls:
             ServiceError: the service cannot be read.
         """
         while self.way != OWN:
-            reply = _all_present(self.wire) if self.way == PRESENT else _all_of_instance(self.wire)
+            reply = all_items(self.wire, self.way, {"sortingColumn": _SORTED[self.way]})
             if isinstance(reply, WireRefusal):
                 self._go_on(reply)
                 continue
@@ -145,7 +137,7 @@ class OrganizationCalls:
             told = memberships(self.wire, {"iamQuery": {"iam": True}})
             if told is None:
                 # Only a user with such a role may read the list of the instance.
-                reply = reply_to(self.wire, _named(OF_INSTANCE, "?"))
+                (reply,) = self.wire.send([_named(OF_INSTANCE, "?")])
                 self._is_of_instance = not isinstance(reply, WireRefusal)
             else:
                 self._is_of_instance = any(reads_everything(each) for each in told)
@@ -184,36 +176,3 @@ def _is_called(item: JsonObject, name: str) -> bool:
 def _is_held(item: JsonObject) -> bool:
     """Return whether a listed organization exists: a list may go on showing a removed one."""
     return not str(item.get("state", "")).endswith("_REMOVED")
-
-
-def _all_of_instance(wire: Wire) -> Sequence[JsonObject] | WireRefusal:
-    sorting = {"sortingColumn": _SORTED[OF_INSTANCE]}
-    listing = Listing(ZITADEL[Kind.ORGANIZATION], OF_INSTANCE, sorting, Owner("", ""))
-    first = reply_to(wire, listing.next_page())
-    if isinstance(first, WireRefusal) and not listing.can_go_on(first):
-        return first
-    read_lists(wire, [listing])
-    return listing.items
-
-
-def _all_present(wire: Wire) -> Sequence[JsonObject] | WireRefusal:
-    """Read the present list to its end.
-
-    A page may have fewer items than there are places in it, so the next one begins where this
-    one ends by the limit. That takes a limit that the server accepts.
-    """
-    limit, offset, items = PAGE, 0, list[JsonObject]()
-    while True:
-        query = {"offset": offset, "limit": limit, "asc": True}
-        fields = {"query": query, "sortingColumn": _SORTED[PRESENT]}
-        reply = reply_to(wire, Call(PRESENT, fields))
-        if isinstance(reply, WireRefusal):
-            if error_id(reply) != TOO_LARGE_A_PAGE or limit == 1:
-                return reply
-            limit //= 2
-            continue
-        items += items_of(reply)
-        offset += limit
-        # Past the end the total is 0.
-        if offset >= total_of(reply):
-            return items

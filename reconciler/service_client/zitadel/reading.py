@@ -17,6 +17,8 @@ from reconciler.service_client.wire import Answer, Wire, WireRefusal, error_id, 
 from reconciler.service_client.zitadel.kinds import ZitadelKind
 from reconciler.service_client.zitadel.objects import (
     NO_PROJECT,
+    PAGE,
+    TOO_LARGE_A_PAGE,
     Owner,
     items_of,
     owner_of_item,
@@ -25,9 +27,6 @@ from reconciler.service_client.zitadel.objects import (
 from reconciler.service_client.zitadel.roles import denied, role_that_reads
 from reconciler.service_client.zitadel.steps import is_unknown_address
 from reconciler.state import ObservedObject
-
-PAGE = 500  # items
-TOO_LARGE_A_PAGE = "QUERY-4M0fs"  # an operator may lower the limit; without one it is the most
 
 
 @dataclass(slots=True)
@@ -40,7 +39,7 @@ class Listing:
         is_sound: No item came twice, and the total did not change on the way.
         page: Items asked for at a time; 0 for as many as the service gives.
         kind: The calls of the kind that it lists.
-        owner: The organization; without an id for a list of organizations.
+        owner: The organization.
         was_refused: It was refused as by a server that is too old for it.
         project: Owner of what it lists; none for what belongs to the organization itself.
         beside: A list that tells more about the same objects. A server that does not have it has
@@ -127,12 +126,6 @@ def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
             if not listing.can_go_on(refusal):
                 role = role_that_reads(f"organization {listing.owner.name}")
                 raise denied(service_error(refusal), role)
-
-
-def reply_to(wire: Wire, call: Call) -> JsonObject | WireRefusal:
-    """Return what one call answers, or why it does not."""
-    (reply,) = wire.send([call])
-    return reply.fields if isinstance(reply, Answer) else reply
 
 
 READINGS = 3  # of everything, while lists change as they are read

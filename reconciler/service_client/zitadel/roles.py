@@ -6,20 +6,17 @@ The roles are the server's defaults. An operator can give them other permissions
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from reconciler.diagnostics import listed
 from reconciler.errors import AccessDeniedError, ServiceError, UnauthenticatedError
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.zitadel import ZITADEL
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order
 from reconciler.service_client.wire import Wire, WireRefusal
-from reconciler.service_client.zitadel.objects import items_of, total_of
+from reconciler.service_client.zitadel.objects import all_items
 
-_MEMBERSHIPS = 100  # of a page
-_MOST_MEMBERSHIPS = 10_000  # of a user; a list that never ends is left
 _SHOWN = 20  # roles in a message
 _OF_INSTANCE = "IAM_ORG_MANAGER or IAM_OWNER of the instance"
 _MANAGERS = "Managers (newer consoles: Administrators)"
@@ -29,18 +26,9 @@ _IN_PROJECT = f"Console: the project, {_MANAGERS}."
 
 
 def memberships(wire: Wire, *queries: JsonObject) -> Sequence[JsonObject] | None:
-    """Return the memberships of the user, page by page; None where they cannot be asked for."""
-    items: list[JsonObject] = []
-    while len(items) < _MOST_MEMBERSHIPS:
-        query = {"offset": len(items), "limit": _MEMBERSHIPS}
-        fields: dict[str, Any] = {"query": query, "queries": list(queries)}
-        (reply,) = wire.send([Call("ListMyMemberships", fields)])
-        if isinstance(reply, WireRefusal):
-            return None
-        items += (page := items_of(reply.fields))
-        if not page or len(items) >= total_of(reply.fields):
-            break
-    return items
+    """Return the memberships of the user; None where they cannot be asked for."""
+    items = all_items(wire, "ListMyMemberships", {"queries": list(queries)})
+    return None if isinstance(items, WireRefusal) else items
 
 
 def reads_everything(membership: JsonObject) -> bool:

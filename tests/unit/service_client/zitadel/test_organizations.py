@@ -7,8 +7,8 @@ import pytest
 from reconciler.errors import AccessDeniedError
 from reconciler.resources.call import Call
 from reconciler.service_client.wire import Answer, refusal_in
+from reconciler.service_client.zitadel.objects import PAGE, TOO_LARGE_A_PAGE
 from reconciler.service_client.zitadel.organizations import OrganizationCalls
-from reconciler.service_client.zitadel.reading import PAGE, TOO_LARGE_A_PAGE
 from tests.unit.service_client.fake_wire import FakeWire, Reply
 
 UNKNOWN = refusal_in({"code": 5, "message": "Not Found"})
