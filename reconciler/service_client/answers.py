@@ -7,7 +7,7 @@ of either is overwritten unseen. No models here: every object of a listing comes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,14 +20,14 @@ from reconciler.resources.fields import Field, Form, Spec, normal_duration
 from reconciler.resources.normal import DURATIONS, TYPES
 from reconciler.resources.ref import Kind
 from reconciler.resources.strict_json import MAX_SEQUENCE
-from reconciler.service_client.wire import is_id
+from reconciler.service_client.wire import Wire, answers_in, is_id
 
 PAGE = 1000  # objects
 MOST_PAGES = 1000  # of one listing; a service that never ends is left
 
 
 def cursor_pages(
-    ask: Callable[[Sequence[Call]], Iterable[JsonObject]], calls: Mapping[str, Call], cursor: str
+    wire: Wire, calls: Mapping[str, Call], cursor: str
 ) -> Iterator[tuple[str, JsonObject]]:
     """Yield every page of some lists, each with its name; a page of each list at a time.
 
@@ -35,14 +35,15 @@ def cursor_pages(
     for another one.
 
     Raises:
-        ServiceError: a list does not end.
+        ServiceError: a list does not end, or a page is refused. Those before it were yielded.
     """
     seen = {name: {""} for name in calls}
     for _ in range(MOST_PAGES):
         if not calls:
             return
         following: dict[str, Call] = {}
-        for (name, call), page in zip(calls.items(), ask([*calls.values()]), strict=True):
+        pages = answers_in(wire.send([*calls.values()]))
+        for (name, call), page in zip(calls.items(), pages, strict=True):
             yield name, page
             # The last page has no cursor, which counts as seen. One that comes again would repeat
             # what was read.

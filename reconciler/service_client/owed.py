@@ -7,7 +7,6 @@ import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 from reconciler.errors import ServiceError
@@ -28,7 +27,6 @@ from reconciler.service_client.wire import (
     Wire,
     WireRefusal,
     answers_in,
-    answers_of,
     no_custody,
 )
 from reconciler.state import ObservedObject, OwedSecret
@@ -68,7 +66,7 @@ class Custody:
         held = {found.id: found for found in objects}
         found: list[OwedSecret] = []
         calls = {organization: _list_call(organization) for organization in organizations}
-        for _, page in cursor_pages(partial(answers_of, self._wire), calls, "cursor"):
+        for _, page in cursor_pages(self._wire, calls, "cursor"):
             found += owed_secrets(objects_of(page, "owedSecrets"), held)
         for owed in found:
             name = owed.ref.key.organization

@@ -34,7 +34,6 @@ from reconciler.service_client.trees import changes_in, heads_in, pauses_in, unm
 from reconciler.service_client.wire import (
     Reply,
     Wire,
-    answers_in,
     answers_of,
     is_read,
 )
@@ -199,7 +198,7 @@ class OperationsReader:
         while some := list(islice(waiting, HISTORIES_AT_ONCE)):
             calls = {each: Call("GetObjectHistory", {"id": each}) for each in some}
             begun: dict[str, list[ObjectEvent]] = {each: [] for each in some}
-            for object_id, page in cursor_pages(self._answers_to, calls, "after"):
+            for object_id, page in cursor_pages(self._wire, calls, "after"):
                 begun[object_id] += map(_event, objects_of(page, "events"))
                 if not text_of(page, "next"):
                     yield object_id, begun.pop(object_id)
@@ -229,7 +228,7 @@ class OperationsReader:
                 for owner, sequence in some
             }
             found: dict[str, list[FeedEvent]] = {owner: [] for owner in calls}
-            for owner, page in cursor_pages(self._answers_to, calls, "cursor"):
+            for owner, page in cursor_pages(self._wire, calls, "cursor"):
                 found[owner] += changes_in([page])
             yield from found.items()
 
@@ -258,14 +257,11 @@ class OperationsReader:
 
     def _pages(self, operation: str, fields: JsonObject) -> Iterator[JsonObject]:
         calls = {"": Call(operation, fields)}
-        return (page for _, page in cursor_pages(self._answers_to, calls, "cursor"))
+        return (page for _, page in cursor_pages(self._wire, calls, "cursor"))
 
     def _answer_to(self, call: Call) -> JsonObject:
-        (answer,) = self._answers_to([call])
+        (answer,) = answers_of(self._wire, [call])
         return answer
-
-    def _answers_to(self, calls: Sequence[Call]) -> Iterator[JsonObject]:
-        return answers_in(self._wire.send(calls))
 
 
 def no_history() -> NoHistoryError:

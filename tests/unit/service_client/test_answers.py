@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ServiceError
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
 from reconciler.service_client.answers import (
     MOST_PAGES,
@@ -16,8 +16,10 @@ from reconciler.service_client.answers import (
     cursor_pages,
     read_spec,
 )
+from reconciler.service_client.wire import Answer
 from tests.builders import a_ref, held
 from tests.rows import each_row
+from tests.unit.service_client.fake_wire import FakeWire
 
 SPECS = {kind: held(a_ref(kind)).spec for kind in Kind}
 
@@ -101,14 +103,14 @@ def paged(pages: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
     """Return the lists and cursors that are asked for, where each list answers these cursors."""
     asked: list[tuple[str, str]] = []
 
-    def ask(calls: Sequence[Call]) -> Sequence[JsonObject]:
-        here = [(str(call.fields["list"]), str(call.fields["cursor"])) for call in calls]
-        turns = [sum(name == known for known, _ in asked) for name, _ in here]
-        asked.extend(here)
-        return [{"next": pages[name][turn]} for (name, _), turn in zip(here, turns, strict=True)]
+    def page(call: Call) -> Answer:
+        name = str(call.fields["list"])
+        turn = sum(name == known for known, _ in asked)
+        asked.append((name, str(call.fields["cursor"])))
+        return Answer({"next": pages[name][turn]})
 
     calls = {name: Call("L", {"list": name, "cursor": ""}) for name in pages}
-    names = [name for name, _ in cursor_pages(ask, calls, "cursor")]
+    names = [name for name, _ in cursor_pages(FakeWire(L=page), calls, "cursor")]
     assert names == [name for name, _ in asked]
     return asked
 
