@@ -183,10 +183,9 @@ class HttpWire:
 
     def close(self) -> None:
         """Let go of every connection."""
-        try:
-            self._runner.run(self._close())
-        finally:
-            self._runner.close()
+        with self._runner:
+            for connection in self._connections:
+                self._runner.run(connection.aclose())
 
     def send(self, calls: Sequence[Call]) -> Sequence[Reply]:
         """Carry out independent calls, at most eight at a time; return what each gave.
@@ -400,10 +399,6 @@ class HttpWire:
         self._next_start = start + 1 / self._limits.per_second
         await asyncio.sleep(start - time.monotonic())
 
-    async def _close(self) -> None:
-        for connection in self._connections:
-            await connection.aclose()
-
 
 _OF_NOTICES = Limits(one_try=15.0)
 
@@ -433,10 +428,8 @@ class Poster:
         self._connection = _connection(_trust_for(hook.endpoint), proxy, none_kept)
 
     def close(self) -> None:
-        try:
+        with self._runner:
             self._runner.run(self._connection.aclose())
-        finally:
-            self._runner.close()
 
     def post(self, headers: Mapping[str, str], body: bytes) -> Posted:
         try:
