@@ -232,15 +232,9 @@ _REPEATABLE = frozenset(
 def may_repeat(call: Call) -> bool:
     """Return whether a call may be sent again when its first result is unknown.
 
-    A read may. A write may where the service keeps a second one from counting: by its
-    idempotency key, or because it expects a sequence that the first one moved on.
+    A read may. A write may where the service keeps a second one from counting.
     """
-    return bool(
-        is_read(call)
-        or call.idempotency_key
-        or call.expected_sequence is not None
-        or call.operation in _REPEATABLE
-    )
+    return bool(is_read(call) or call.idempotency_key or call.operation in _REPEATABLE)
 
 
 def asked_pause(retry_after: str, now: datetime) -> float:
