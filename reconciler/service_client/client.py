@@ -10,12 +10,13 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from reconciler.errors import ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call, Code
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
-from reconciler.service_client.locks import Leases, LocalLock, ProcessIdentity, UntilRefused
+from reconciler.service_client.locks import Leases, LocalLock, ProcessIdentity, Terms, UntilRefused
 from reconciler.service_client.orders import (
     UPDATE_TRIES,
     calls_of,
@@ -68,9 +69,10 @@ class OperationsClient(OperationsReader):
         super().__init__(wire)
         self._writes = wire  # a wire of batches, once the service says that it takes them
         self._packs = packs
-        self._leases = leases = Leases(wire, holder, clock, until_refused)
+        leases_of = partial(Leases, wire, holder, clock, until_refused)
+        self._leases = leases = leases_of(Terms())
         self.acquire, self.renew, self.release = leases.acquire, leases.renew, leases.release
-        self._trees = Trees(wire, holder, clock, until_refused, self._leases.by_folded_name)
+        self._trees = Trees(wire, leases_of, leases.by_folded_name)
         self.run = uuid.uuid4().hex  # secrets that this run makes are owed under this id
         self.batch_size = batch_size
 

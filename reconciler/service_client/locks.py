@@ -182,9 +182,6 @@ class Terms(NamedTuple):
         return f"{f'tree {self.tree} of ' if self.tree else ''}organization {organization}"
 
 
-OF_ORGANIZATIONS = Terms()
-
-
 class Leases:
     """Leases taken over a wire by one process: of organizations, or of a tree in them."""
 
@@ -193,8 +190,8 @@ class Leases:
         wire: Wire,
         holder: ProcessIdentity,
         clock: Callable[[], float],
-        until_refused: UntilRefused | None = None,
-        terms: Terms = OF_ORGANIZATIONS,
+        until_refused: UntilRefused | None,
+        terms: Terms,
     ) -> None:
         """Take leases for a holder: one by one without ``until_refused``."""
         self._terms = terms

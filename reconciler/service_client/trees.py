@@ -10,7 +10,7 @@ from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import KIND_NAMED, PROJECT, ResourceRef, fold
 from reconciler.resources.undone import undone_of
 from reconciler.service_client.answers import id_of, objects_of, sequence_of, text_of, unsound
-from reconciler.service_client.locks import Leases, ProcessIdentity, Terms, UntilRefused
+from reconciler.service_client.locks import Leases, Terms
 from reconciler.service_client.port import Context
 from reconciler.service_client.wire import Wire, answers_of
 from reconciler.state import (
@@ -108,27 +108,25 @@ class Trees:
     def __init__(
         self,
         wire: Wire,
-        holder: ProcessIdentity,
-        clock: Callable[[], float],
-        until_refused: UntilRefused | None,
+        leases: Callable[[Terms], Leases],
         locks: Callable[[], Mapping[str, str]],
     ) -> None:
-        """Lead as a holder; see ``Leases``.
+        """Lead by leases of some terms.
 
         ``locks`` returns the leases of the one writer, by the folded names of organizations.
         """
         self._wire = wire
         self._locks = locks
-        self._leases_of = (wire, holder, clock, until_refused)
+        self._leases_of = leases
         self._tree = ""
-        self._leases = Leases(*self._leases_of)
+        self._leases = leases(Terms())
 
     def lead(
         self, tree: str, organizations: Collection[str], seconds: int, *, take: bool = False
     ) -> None:
         self.resign()
         self._tree = tree
-        self._leases = Leases(*self._leases_of, Terms(tree, seconds, take))
+        self._leases = self._leases_of(Terms(tree, seconds, take))
         self._leases.acquire(organizations)
 
     def renew(self, *, at_once: bool = False) -> None:
