@@ -93,30 +93,26 @@ class OperationsReader:
         objects: dict[ResourceRef, ObservedObject] = {}
         incomplete: list[str] = []
         owners: list[str] = []
-        seen = self._organizations()
-        known = {name: owner_of(found) for name, found in seen.items() if name in named}
+        seen = objects_of(self._answer_to(Call("ListTrees")), "organizations")
+        here = [found for found in seen if fold(text_of(found, "name")) in named]
+        known = {fold(text_of(found, "name")): owner_of(found) for found in here}
         for listing in listings(self._wire, organizations, known):
             owners.append(listing.owner[0])
             if listing.incomplete:
                 incomplete.append(listing.incomplete)
             objects.update(observed_objects(listing.owner, listing.objects, incomplete))
-        others = [found for name, found in seen.items() if name not in named]
-        owed = self._owed(owners, seen, objects)
+        others = [found for found in seen if fold(text_of(found, "name")) not in named]
         return ObservedState(
             instance,
             objects,
             tuple(incomplete),
             elsewhere={text_of(found, "name"): texts_of(found, "trees") for found in others},
             custody=True,
-            owed=owed,
+            owed=self._owed(owners, here, objects),
             owed_left={text_of(found, "name"): owed_by_tree(found) for found in others},
             unseen=not_among(objects, organizations) if is_limited else (),
-            pauses={
-                text_of(found, "name"): pauses
-                for name, found in seen.items()
-                if name in named and (pauses := pauses_in(found))
-            },
-            undone=unmade_in((found for name, found in seen.items() if name in named), objects),
+            pauses={text_of(each, "name"): found for each in here if (found := pauses_in(each))},
+            undone=unmade_in(here, objects),
         )
 
     def observe_at(self, moments: Mapping[str, int]) -> ObservedState:
@@ -172,7 +168,7 @@ class OperationsReader:
     def _owed(
         self,
         owners: Sequence[str],
-        seen: Mapping[str, JsonObject],
+        seen: Sequence[JsonObject],
         objects: Mapping[ResourceRef, ObservedObject],
     ) -> tuple[OwedSecret, ...]:
         """Return what is owed in organizations (ids).
@@ -180,15 +176,9 @@ class OperationsReader:
         Applications that the list shows to keep no secret are not asked: most keep none, and to
         ask each would double the requests of a run.
         """
-        without = {id_of(found) for found in seen.values() if found.get("custody") is False}
+        without = {id_of(found) for found in seen if found.get("custody") is False}
         asked = [owner for owner in owners if owner not in without]
         return self._custody.listed(asked, objects.values())
-
-    def _organizations(self) -> Mapping[str, JsonObject]:
-        """Return organizations with their trees by folded name."""
-        (answer,) = answers_of(self._wire, [Call("ListTrees")])
-        found = objects_of(answer, "organizations")
-        return {fold(text_of(each, "name")): each for each in found}
 
     def organizations(self) -> Sequence[str]:
         return sorted(text_of(found, "name") for found in self._listed("ListOrgs"))
