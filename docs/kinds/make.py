@@ -18,9 +18,7 @@ from reconciler.resources.schemas import (
     DEFAULTS,
     DIALECT,
     KIND,
-    POLICY,
     VERSION,
-    WAIVER,
     Patch,
     Schema,
     Stage,
@@ -39,15 +37,13 @@ def written() -> Mapping[str, str]:
 
 
 def public_schemas() -> Mapping[str, Schema]:
-    """Return every public schema by its file name."""
+    """Return by its file name every public schema that is not written by hand."""
     kinds = {row.schema: schema_for(kind, Stage.WRITTEN) for kind, row in KINDS.items()}
     schemas = {
         **kinds,
         "defaults": schema_for(DEFAULTS, Stage.WRITTEN),
         "manifest": any_manifest(Stage.WRITTEN),
         "patch": any_patch(Stage.WRITTEN),
-        "policy": schema_for(POLICY, Stage.WRITTEN),
-        "waiver": schema_for(WAIVER, Stage.WRITTEN),
     }
     return {f"{name}.schema.json": schema for name, schema in schemas.items()}
 

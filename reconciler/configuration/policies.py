@@ -17,7 +17,7 @@ from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, cut, er
 from reconciler.manifests.discovery import Discovery, FoundFile
 from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Manifest
-from reconciler.policy.model import Example, Over, Policy, Setting, Subject
+from reconciler.policy.model import DEFAULT_CHANGES, Example, Over, Policy, Setting, Subject
 from reconciler.policy.waivers import EVERYTHING, PolicySet, Waiver
 from reconciler.resources.fields import Spec
 from reconciler.resources.installation import RECOMMENDED_POLICIES
@@ -33,13 +33,7 @@ from reconciler.resources.ref import (
     parse_pattern,
     parse_ref,
 )
-from reconciler.resources.schemas import (
-    DEFAULT_CHANGES,
-    POLICY,
-    POLICY_KINDS,
-    RECOMMENDED,
-    example_spec,
-)
+from reconciler.resources.schemas import POLICY, POLICY_KINDS, RECOMMENDED, example_spec
 from reconciler.validation.schema import accepts, faults, faults_in
 
 MAX_FILES = 1000

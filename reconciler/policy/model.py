@@ -13,7 +13,9 @@ from typing import NamedTuple, Protocol
 from reconciler.diagnostics import Severity, Source, SourceLocation
 from reconciler.resources.fields import Spec
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.resources.schemas import DEFAULT_CHANGES
+
+DEFAULT_CHANGES = ("create", "update", "adopt")
+"""The changes that a policy judges if it names none."""
 
 
 class Over(StrEnum):

@@ -1,5 +1,7 @@
 """JSON Schemas of the documents that people write, made from the declarations of the kinds.
 
+Those of policies and waivers are files, written by hand.
+
 Each document has two schemas. The one of the stage ``WRITTEN`` is public, for editors: a value may
 be a variable, and what Defaults may give may be missing. The one of the stage ``RESOLVED`` judges
 documents whose variables are replaced; of a manifest it requires every required field.
@@ -10,12 +12,14 @@ null counts as not written in the base.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import NO_NUL, Field, Form
+from reconciler.resources.installation import schema_path
 from reconciler.resources.kinds import API_VERSION, IGNORE, OVERLAID
 from reconciler.resources.ref import Kind
 
@@ -63,8 +67,10 @@ def schema_for(judged: Judged, stage: Stage) -> Schema:
     """Return the JSON Schema of a document, complete in itself."""
     if isinstance(judged, Patch):
         return _patch_schema(judged.kind, stage)
-    if judged in _OF_POLICIES:
-        return _OF_POLICIES[judged]()
+    if judged in POLICY_KINDS:
+        # Neither variables nor Defaults change these, so that the public schema judges as well.
+        schema: Schema = json.loads(schema_path(judged.lower()).read_text(encoding="utf-8"))
+        return schema
     return _defaults_schema(stage) if judged == DEFAULTS else _manifest_schema(Kind(judged), stage)
 
 
@@ -126,146 +132,8 @@ def _defaults_schema(stage: Stage) -> Schema:
     )
 
 
-POLICY_NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
-MAX_RULE = 4000  # characters
-MAX_SENTENCE = 1000  # characters of a message, a remedy or a reason
-MAX_LISTED = 200  # items of a list in a policy or a waiver
-MAX_EXAMPLES = 50  # that pass, and as many that fail
-CHANGES = ("create", "update", "adopt", "delete")
-DEFAULT_CHANGES = CHANGES[:3]
-"""The changes that a policy judges if it names none."""
-
 RECOMMENDED = "recommended"
 """The word that stands for the policies in the package, in place of a folder."""
-
-
-def _policy_schema() -> Schema:
-    examples = {
-        "pass": _listed("Changes that the rule lets pass.", _example(), most=MAX_EXAMPLES),
-        "fail": _listed("Changes that the rule refuses.", _example(), most=MAX_EXAMPLES),
-    }
-    spec = {
-        "severity": {
-            "description": "error blocks the plan; warning and note are shown.",
-            "enum": ["error", "warning", "note"],
-            "type": "string",
-            "default": "error",
-        },
-        "kinds": _some("Kinds that it judges; otherwise all.", _word(*Kind)),
-        "changes": {
-            **_some("Changes that it judges.", _word(*CHANGES)),
-            "default": [*DEFAULT_CHANGES],
-        },
-        "environments": _some(
-            "Environments that it judges; otherwise all, and where there is none.",
-            _sentence("Name of an environment.", 40),
-        ),
-        "over": {
-            "description": "What the rule is asked about: each change, or the whole plan once.",
-            "enum": ["change", "plan"],
-            "type": "string",
-            "default": "change",
-        },
-        "rule": {
-            **_sentence("Expression in CEL, true for what may pass.", MAX_RULE),
-            "examples": ["size(risks) == 0"],
-        },
-        "message": _sentence("What is wrong with what does not pass.", MAX_SENTENCE),
-        "remedy": _sentence("What to write or do instead.", MAX_SENTENCE),
-        "examples": {
-            "description": "Changes that `reconciler policy test` judges.",
-            **closed(examples),
-        },
-    }
-    about = "A rule of a team's own over the changes of a plan. It is judged, never applied."
-    return _of_policies(POLICY, about, closed(spec, ["rule", "message"]))
-
-
-def _example(*, is_inner: bool = False) -> Schema:
-    """Return the schema of an example; an inner one is a change of a plan."""
-    value = "Fields of the object {} the change; what is left out has its default."
-    fields = {
-        "kind": {
-            "description": "Kind of the object, where the policy is of several.",
-            **_word(*Kind),
-        },
-        "change": {
-            "description": "The change; otherwise what before and after say.",
-            **_word(*CHANGES),
-        },
-        "ref": _sentence("Names of the object: organization[/project]/name.", MAX_SENTENCE),
-        "before": {"description": value.format("before"), "type": "object"},
-        "after": {"description": value.format("after"), "type": "object"},
-        "fields": _listed("Fields that change; otherwise those that differ.", _sentence("", 200)),
-        "risks": _listed("Risks of the change.", _sentence("", 200)),
-    }
-    if is_inner:
-        return closed(fields)
-    setting = {
-        "environment": _sentence("Name of the environment.", 40),
-        "protected": {"description": "Whether it is protected.", "type": "boolean"},
-        "changes": _listed("Of a policy over plans: its changes.", _example(is_inner=True)),
-    }
-    return closed({**fields, **setting})
-
-
-def _waiver_schema() -> Schema:
-    spec = {
-        "policy": _sentence("Name of the policy that is waived.", 63),
-        "refs": {
-            **_some(
-                "Objects, as Kind/organization[/project]/name, where * stands for any part of one "
-                "name; * alone for all of them and for the plan as a whole.",
-                _sentence("", MAX_SENTENCE),
-            ),
-            "examples": [["Project/acme/shop-*"]],
-        },
-        "reason": _sentence("Why the objects may pass.", MAX_SENTENCE),
-        "owner": _sentence("Who answers for it: a person or a team.", 200),
-        "until": {
-            **_sentence("The last day on which it counts, in UTC.", 10),
-            "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-            "examples": ["2026-12-31"],
-        },
-    }
-    about = "Lets a policy pass for some objects until a day. It is judged, never applied."
-    return _of_policies(WAIVER, about, closed(spec, [*spec]))
-
-
-_OF_POLICIES: Mapping[object, Callable[[], Schema]] = {
-    POLICY: _policy_schema,
-    WAIVER: _waiver_schema,
-}
-
-
-def _of_policies(kind: str, about: str, spec: Schema) -> Schema:
-    name = {**_sentence("Name that findings have.", 63), "pattern": POLICY_NAME}
-    return _document(
-        kind,
-        kind,
-        about,
-        {"description": f"What identifies the {kind.lower()}.", **closed({"name": name}, ["name"])},
-        {"description": f"The content of the {kind.lower()}.", **spec},
-        needed=["metadata", "spec"],
-    )
-
-
-def _word(*words: str) -> Schema:
-    return {"enum": [str(word) for word in words], "type": "string"}
-
-
-def _sentence(about: str, longest: int) -> Schema:
-    shown = {"description": about} if about else {}
-    return {**shown, "type": "string", "minLength": 1, "maxLength": longest, "pattern": NO_NUL}
-
-
-def _listed(about: str, item: Schema, *, most: int = MAX_LISTED) -> Schema:
-    return {"description": about, "type": "array", "items": item, "maxItems": most}
-
-
-def _some(about: str, item: Schema) -> Schema:
-    """Return the schema of a list that is left out rather than empty."""
-    return {**_listed(about, item), "minItems": 1, "uniqueItems": True}
 
 
 def _document(

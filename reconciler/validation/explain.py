@@ -16,13 +16,14 @@ from reconciler.kinds.fields import KINDS
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.fields import (
     NANOSECONDS,
+    NO_NUL,
     format_duration,
     parse_duration,
 )
 from reconciler.resources.nearest import letters, nearest, one_of
 from reconciler.resources.normal import LIMITS
 from reconciler.resources.ref import Kind
-from reconciler.resources.schemas import DEFAULTS, POLICY_NAME, Judged, spellings
+from reconciler.resources.schemas import DEFAULTS, Judged, spellings
 from reconciler.validation.schema import (
     MAX_FAULTS,
     SchemaFault,
@@ -249,7 +250,7 @@ def _wrong_pattern(fault: SchemaFault) -> Diagnostic:
             "the id is not valid",
             "Write the id as the service shows it: letters, digits, - and _, at most 200.",
         )
-    if fault.expected == POLICY_NAME:
+    if fault.path == ("metadata", "name") and fault.expected != NO_NUL:  # of a policy or a waiver
         return error(
             "SCHEMA-VALUE",
             f"name cannot be {cut(fault.value)}",

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from docs.kinds.make import any_manifest, public_schemas
+from reconciler.diagnostics import Severity
 from reconciler.kinds.fields import KINDS
+from reconciler.plan.model import WORDS
+from reconciler.policy.model import DEFAULT_CHANGES, Over
 from reconciler.resources.fields import flag
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import (
     DEFAULTS,
+    POLICY,
+    POLICY_KINDS,
     Judged,
     Patch,
+    Schema,
     Stage,
     field_schema,
     schema_for,
@@ -96,10 +103,47 @@ def test_the_schema_of_any_document_picks_by_kind() -> None:
 
 
 def test_each_kind_has_a_public_schema() -> None:
-    others = {"manifest", "patch", "defaults", "policy", "waiver"}
+    others = {"manifest", "patch", "defaults"}
     names = {*(row.schema for row in KINDS.values()), *others}
 
     assert set(public_schemas()) == {f"{name}.schema.json" for name in names}
+
+
+def test_the_words_in_the_schema_of_policies_are_those_of_the_program() -> None:
+    """It is written by hand: a new kind, change or severity has its place there, too."""
+    schema = schema_for(POLICY, Stage.RESOLVED)
+    spec, example = (
+        schema["properties"]["spec"]["properties"],
+        schema["$defs"]["example"]["properties"],
+    )
+
+    assert spec["severity"]["enum"] == [*Severity]
+    assert spec["over"]["enum"] == [*Over]
+    assert spec["changes"]["default"] == [*DEFAULT_CHANGES]
+    for kinds in (spec["kinds"]["items"], example["kind"]):
+        assert kinds["enum"] == [*Kind]
+    for changes in (spec["changes"]["items"], example["change"]):
+        assert changes["enum"] == [*WORDS.values()]
+
+
+@pytest.mark.parametrize("judged", POLICY_KINDS)
+def test_the_schemas_written_by_hand_bound_every_text(judged: Judged) -> None:
+    """No text is without an end, and none has NUL in it."""
+    texts = [each for each in _parts(schema_for(judged, Stage.WRITTEN)) if is_free_text(each)]
+
+    assert len(texts) > 5
+    assert [each for each in texts if not {"maxLength", "pattern"} <= each.keys()] == []
+
+
+def is_free_text(schema: Schema) -> bool:
+    return schema.get("type") == "string" and "enum" not in schema
+
+
+def _parts(schema: object) -> Iterator[Schema]:
+    if isinstance(schema, dict):
+        yield schema
+    for inner in schema.values() if isinstance(schema, dict) else ():
+        yield from _parts(inner)
 
 
 @pytest.mark.parametrize(
