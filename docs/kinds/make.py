@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from docs.kinds.tables import with_tables
-from reconciler.configuration.model import configuration_schema
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import (
@@ -31,8 +30,8 @@ PAGE = "docs/manifests.md"
 
 def written() -> Mapping[str, str]:
     """Return the text of every file, by its path from the top of the checkout."""
-    public = {**public_schemas(), "configuration.schema.json": configuration_schema()}
-    schemas = {f"schemas/{name}": schema_text(schema) for name, schema in public.items()}
+    public = public_schemas().items()
+    schemas = {f"schemas/{name}": schema_text(schema) for name, schema in public}
     return {**schemas, PAGE: with_tables((ROOT / PAGE).read_text(encoding="utf-8"))}
 
 

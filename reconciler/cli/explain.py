@@ -12,12 +12,7 @@ import click
 from reconciler.cli.configured import NOT_CONFIGURED, Configured, Need, configured
 from reconciler.cli.options import command
 from reconciler.cli.output import say, stdout_style
-from reconciler.configuration.model import (
-    Configuration,
-    Environment,
-    Variable,
-    configuration_schema,
-)
+from reconciler.configuration.model import Configuration, Environment, Variable
 from reconciler.errors import InvalidConfigurationError
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.extent import CONFIGURATION
@@ -36,16 +31,17 @@ from reconciler.resources.schemas import (
     Schema,
     Stage,
     field_schema,
+    schema_file,
     schema_for,
     spellings,
 )
 
 # Documents that declare no resource.
 _DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
-    CONFIGURATION: configuration_schema,
+    CONFIGURATION: partial(schema_file, CONFIGURATION),
     DEFAULTS: partial(schema_for, DEFAULTS, Stage.RESOLVED),
-    POLICY: partial(schema_for, POLICY, Stage.RESOLVED),
-    WAIVER: partial(schema_for, WAIVER, Stage.RESOLVED),
+    POLICY: partial(schema_file, POLICY),
+    WAIVER: partial(schema_file, WAIVER),
 }
 # Documents that are not manifests of one kind, by the names of their schemas.
 _OTHERS = (*_DOCUMENTS, "Manifest", "Patch")

@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reconciler.configuration.model import (
-    ENVIRONMENT_NAME,
     Configuration,
     Environment,
     Variable,
     VariableType,
-    configuration_schema,
 )
 from reconciler.configuration.semantics import semantic_findings
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, cut, error, name_as_text
 from reconciler.manifests.discovery import MAX_FILE, opening_finding
+from reconciler.manifests.extent import CONFIGURATION
 from reconciler.manifests.files import OpeningError, git_root, read_path
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
 from reconciler.manifests.placeholders import VariableValue
 from reconciler.manifests.text import TextError, decode
 from reconciler.resources.nearest import nearest, one_of
+from reconciler.resources.schemas import schema_file
 from reconciler.validation.schema import SchemaFault, faults_in
 
 _SHAPE = "Write one document with apiVersion: reconciler/v1 and kind: Configuration."
@@ -41,7 +41,7 @@ def read_configuration(path: str) -> Reading:
     document, findings = _document(path, shown)
     if document is None:
         return Reading(None, tuple(findings))
-    faults = faults_in(configuration_schema(), document.document)
+    faults = faults_in(schema_file(CONFIGURATION), document.document)
     if faults:
         found = [each for fault in faults for each in _schema_findings(document, fault)]
         return Reading(None, by_place(found))
@@ -154,7 +154,7 @@ def _unknown(name: str, known: list[str]) -> Diagnostic:
 
 def _wrong_name(fault: SchemaFault) -> Diagnostic:
     what, rule = "a variable", "a letter, then at most 63 letters, digits and underscores"
-    if fault.expected == ENVIRONMENT_NAME:
+    if fault.path == ("environments",):
         what = "an environment"
         rule = "a small letter, then at most 39 small letters, digits and hyphens"
     return error("CONFIG-NAME", f"{cut(fault.value)} cannot name {what}", f"Write {rule}.")

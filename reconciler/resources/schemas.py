@@ -1,6 +1,6 @@
 """JSON Schemas of the documents that people write, made from the declarations of the kinds.
 
-Those of policies and waivers are files, written by hand.
+Those of policies, waivers and the configuration are files, written by hand.
 
 Each document has two schemas. The one of the stage ``WRITTEN`` is public, for editors: a value may
 be a variable, and what Defaults may give may be missing. The one of the stage ``RESOLVED`` judges
@@ -69,9 +69,14 @@ def schema_for(judged: Judged, stage: Stage) -> Schema:
         return _patch_schema(judged.kind, stage)
     if judged in POLICY_KINDS:
         # Neither variables nor Defaults change these, so that the public schema judges as well.
-        schema: Schema = json.loads(schema_path(judged.lower()).read_text(encoding="utf-8"))
-        return schema
+        return schema_file(judged)
     return _defaults_schema(stage) if judged == DEFAULTS else _manifest_schema(Kind(judged), stage)
+
+
+def schema_file(kind: str) -> Schema:
+    """Return the public schema of a kind of documents that is written by hand."""
+    schema: Schema = json.loads(schema_path(kind.lower()).read_text(encoding="utf-8"))
+    return schema
 
 
 def _manifest_schema(kind: Kind, stage: Stage) -> Schema:

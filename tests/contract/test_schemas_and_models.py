@@ -233,7 +233,7 @@ def _mistakes(errors: Any) -> set[tuple[str, tuple[str | int, ...]]]:
     return {(str(error.validator), tuple(error.absolute_path)) for error in errors}
 
 
-BY_HAND = {f"schemas/{name}.schema.json" for name in ("policy", "waiver")}
+BY_HAND = {f"schemas/{name}.schema.json" for name in ("configuration", "policy", "waiver")}
 
 
 def test_schemas_and_documentation_follow_from_the_declarations() -> None:

@@ -27,9 +27,9 @@ from reconciler.cli.settings import (
     variable,
 )
 from reconciler.cli.suggestions import HARMFUL
-from reconciler.configuration.model import configuration_schema
 from reconciler.errors import UsageError
 from reconciler.report.plan_document import ON_MERGE
+from reconciler.resources.schemas import schema_file
 from reconciler.service.domain.trust import EDITOR, VIEWER
 from reconciler.service.operations.callers import Role
 from tests.docs.test_console_blocks import PAGES
@@ -113,7 +113,7 @@ def test_a_setting_without_a_value_is_that_of_a_connection() -> None:
 
 
 def test_every_key_is_one_of_an_environment() -> None:
-    environments = configuration_schema()["properties"]["environments"]
+    environments = schema_file("Configuration")["properties"]["environments"]
     keys = {each.key for each in ROWS if each.key}
 
     assert keys == {"service", "tree", "capabilities"}

@@ -9,12 +9,16 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from docs.kinds.make import any_manifest, public_schemas
+from reconciler.configuration.model import VariableType
 from reconciler.diagnostics import Severity
 from reconciler.kinds.fields import KINDS
+from reconciler.manifests.extent import CONFIGURATION
 from reconciler.plan.model import WORDS
 from reconciler.policy.model import DEFAULT_CHANGES, Over
+from reconciler.resources.call import MAX_TEXTS
+from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.fields import flag
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import DEFAULT_TREE, Kind
 from reconciler.resources.schemas import (
     DEFAULTS,
     POLICY,
@@ -24,6 +28,7 @@ from reconciler.resources.schemas import (
     Schema,
     Stage,
     field_schema,
+    schema_file,
     schema_for,
     spellings,
 )
@@ -126,10 +131,23 @@ def test_the_words_in_the_schema_of_policies_are_those_of_the_program() -> None:
         assert changes["enum"] == [*WORDS.values()]
 
 
-@pytest.mark.parametrize("judged", POLICY_KINDS)
-def test_the_schemas_written_by_hand_bound_every_text(judged: Judged) -> None:
+def test_the_words_in_the_schema_of_a_configuration_are_those_of_the_program() -> None:
+    """It is written by hand: so is a new release of ZITADEL there."""
+    fields = schema_file(CONFIGURATION)["properties"]
+    environment = fields["environments"]["additionalProperties"]["properties"]
+    variable = fields["variables"]["additionalProperties"]["properties"]
+
+    assert variable["type"]["enum"] == [*VariableType]
+    assert environment["capabilities"]["enum"] == [*CAPABILITIES]
+    assert environment["capabilities"]["default"] == SOURCE
+    assert fields["tree"]["default"] == DEFAULT_TREE
+    assert fields["tree"]["maxLength"] == environment["tree"]["maxLength"] == MAX_TEXTS["tree"]
+
+
+@pytest.mark.parametrize("kind", [*POLICY_KINDS, CONFIGURATION])
+def test_the_schemas_written_by_hand_bound_every_text(kind: str) -> None:
     """No text is without an end, and none has NUL in it."""
-    texts = [each for each in _parts(schema_for(judged, Stage.WRITTEN)) if is_free_text(each)]
+    texts = [each for each in _parts(schema_file(kind)) if is_free_text(each)]
 
     assert len(texts) > 5
     assert [each for each in texts if not {"maxLength", "pattern"} <= each.keys()] == []
