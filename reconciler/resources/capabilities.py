@@ -119,16 +119,8 @@ def _uses(kind: Kind, field: Field, value: SpecValue) -> Iterator[Use]:
         yield Use(path, field, is_empty=True)
 
 
-class Refusal(NamedTuple):
-    """The code, summary and remedy of the finding that a service does not take something."""
-
-    code: str
-    summary: str
-    remedy: str
-
-
-def refusal(use: Use, service: Capabilities, *, is_chosen: bool) -> Refusal:
-    """Return why a service does not take what a manifest uses, and which would.
+def refusal(use: Use, service: Capabilities, *, is_chosen: bool) -> tuple[str, str, str]:
+    """Return code, summary and remedy of the finding that a service does not take something.
 
     ``is_chosen`` says that the capabilities were chosen, and are not those of a service at hand.
     """
@@ -136,7 +128,7 @@ def refusal(use: Use, service: Capabilities, *, is_chosen: bool) -> Refusal:
     if use.is_empty:
         summary = f"{service.title} does not take an empty {name}"
         remedy = f"Write {use.field.for_empty}: empty means the same."
-        return Refusal("CAPABILITY-VALUE", summary, remedy)
+        return "CAPABILITY-VALUE", summary, remedy
     if use.text:
         code = "SCHEMA-TOO-LONG"
         unit = "bytes" if service.is_newer else "characters"
@@ -150,7 +142,7 @@ def refusal(use: Use, service: Capabilities, *, is_chosen: bool) -> Refusal:
         code = "CAPABILITY-FIELD"
         summary = f"{service.title} has no {name}"
         instead = "Remove it."
-    return Refusal(code, summary, f"{instead}{_takers(use, is_chosen=is_chosen)}")
+    return code, summary, f"{instead}{_takers(use, is_chosen=is_chosen)}"
 
 
 def _takers(use: Use, *, is_chosen: bool) -> str:
@@ -168,16 +160,13 @@ BEYOND: Mapping[Kind, frozenset[str]] = {
 """The names of the fields of each kind that the source does not have."""
 
 
-def fields_taken(kind: Kind, service: Capabilities) -> tuple[Field, ...]:
-    """Return the fields of a kind as a service takes them."""
-    fields = KINDS[kind].fields
-    if service.is_newer:
-        return fields
+def fields_of_source(kind: Kind) -> tuple[Field, ...]:
+    """Return the fields of a kind as this project's own service takes them."""
     return tuple(
         each._replace(
             words=tuple(word for word in each.words if word not in each.newer),
             longest=each.of_source or each.longest,
         )
-        for each in fields
+        for each in KINDS[kind].fields
         if not each.since
     )

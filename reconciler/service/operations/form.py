@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
-from reconciler.resources.capabilities import CAPABILITIES, SOURCE, fields_taken
+from reconciler.resources.capabilities import fields_of_source
 from reconciler.resources.fields import Field, Spec, text
 from reconciler.resources.kinds import MAX_NAME
 from reconciler.resources.ref import Kind
@@ -57,7 +57,7 @@ class Form:
     @cached_property
     def of_kind(self) -> tuple[Field, ...]:
         """Return the fields of the kind as this project's service takes them."""
-        known = fields_taken(self.kind, CAPABILITIES[SOURCE]) if self.kind else ()
+        known = fields_of_source(self.kind) if self.kind else ()
         return tuple(field for field in known if field.name != self.but_for)
 
     @cached_property

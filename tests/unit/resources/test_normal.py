@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources import normal
-from reconciler.resources.capabilities import CAPABILITIES, SOURCE, fields_taken
+from reconciler.resources.capabilities import fields_of_source
 from reconciler.resources.fields import Form
 from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD, normal_form, without_idle
 from reconciler.resources.ref import Kind
@@ -140,7 +140,7 @@ def test_the_model_has_the_same_normal_form(spec: tuple[Kind, dict[str, Any]]) -
     """Models fill in defaults on the service's side, this table does on ours."""
     kind, fields = spec
 
-    known = model_with(kind.value, fields_taken(kind, CAPABILITIES[SOURCE]))
+    known = model_with(kind.value, fields_of_source(kind))
     model = known.model_validate_json(json.dumps(fields))
 
     assert normal_form(kind, model.model_dump(mode="json", by_alias=True)) == normal_form(

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from reconciler.kinds.fields import KINDS
-from reconciler.resources.capabilities import CAPABILITIES, SOURCE, fields_taken
+from reconciler.resources.capabilities import fields_of_source
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.form import Asked, Form
@@ -115,7 +115,7 @@ def test_a_part_that_is_not_offered_takes_what_changes_nothing(
 
 
 def model_of(kind: Kind) -> type[Model]:
-    return model_with(kind.value, fields_taken(kind, CAPABILITIES[SOURCE]))
+    return model_with(kind.value, fields_of_source(kind))
 
 
 WITH_SPEC = [kind for kind in Kind if KINDS[kind].fields]
@@ -123,7 +123,7 @@ WITH_SPEC = [kind for kind in Kind if KINDS[kind].fields]
 
 @pytest.mark.parametrize("kind", WITH_SPEC)
 def test_a_model_has_the_fields_of_its_kind_in_their_order(kind: Kind) -> None:
-    fields = fields_taken(kind, CAPABILITIES[SOURCE])
+    fields = fields_of_source(kind)
     assert list(model_of(kind).model_fields) == [field.name for field in fields]
 
 
