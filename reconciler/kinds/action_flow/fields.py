@@ -8,22 +8,13 @@ from reconciler.resources.fields import Field, Form, texts
 from reconciler.resources.kinds import IN_ORGANIZATION, MAX_NAME, KindRow
 from reconciler.resources.ref import Kind
 
-_TRIGGER_TEXTS = {
-    "POST_AUTHENTICATION": "after a user signed in",
-    "PRE_CREATION": "before a user is created",
-    "POST_CREATION": "after a user was created",
-    "PRE_USERINFO_CREATION": "before the user info is made, and the claims of the id token",
-    "PRE_ACCESS_TOKEN_CREATION": "before an access token of type JWT is made",
-    "PRE_SAML_RESPONSE_CREATION": "before a SAML response is made",
-}
-
 # A trigger has the same name in every flow that has it, so all flows share these fields. Which of
 # them a flow has is said by ``flows.py``; a manifest with another one is refused.
 _TRIGGERS = tuple(
     texts(
-        trigger, f"Names of the actions to run, in order, {_TRIGGER_TEXTS[trigger]}.", "greet"
+        trigger.name, f"Names of the actions to run, in order, {trigger.when}.", "greet"
     )._replace(shortest=1, longest=MAX_NAME, refers=Kind.ACTION)
-    for trigger in TRIGGER_NAMED
+    for trigger in TRIGGER_NAMED.values()
 )
 
 _FLOWS = f"{MANAGEMENT}/flows"

@@ -39,21 +39,6 @@ _OLD_TRIGGERS: Mapping[str, str] = {
     "TRIGGER_TYPE_PRE_CREATION": "2",
     "TRIGGER_TYPE_POST_CREATION": "3",
 }
-# Keys of the translated names, by number.
-_FLOW_KEYS: Mapping[str, str] = {
-    "1": "ExternalAuthentication",
-    "2": "CustomiseToken",
-    "3": "InternalAuthentication",
-    "4": "CustomizeSAMLResponse",
-}
-_TRIGGER_KEYS: Mapping[str, str] = {
-    "1": "PostAuthentication",
-    "2": "PreCreation",
-    "3": "PostCreation",
-    "4": "PreUserinfoCreation",
-    "5": "PreAccessTokenCreation",
-    "6": "PreSAMLResponseCreation",
-}
 
 _FLOW = Form(None, (name_field("type"),))
 _TRIGGER = Form(
@@ -93,12 +78,12 @@ def get_flow(call: Reading, asked: Asked) -> Answer:
     details = details_read(held.row) if held.row else _details(held.stream, held.sequence)
     return {
         "flow": {
-            "type": _type_view(flow.number, flow.name, "Action.Flow.Type", _FLOW_KEYS),
+            "type": _type_view(flow, "Action.Flow.Type"),
             "details": details,
             "state": "FLOW_STATE_ACTIVE",
             "triggerActions": [
                 {
-                    "triggerType": _trigger_view(TRIGGER_NAMED[name]),
+                    "triggerType": _type_view(TRIGGER_NAMED[name], "Action.TriggerType"),
                     "actions": [actions[action] for action in triggers[name] if action in actions],
                 }
                 for name in TRIGGER_NAMED
@@ -213,16 +198,9 @@ def _details(stream: StreamAt, sequence: int) -> Answer:
     return {"sequence": "0", "resourceOwner": stream.organization}
 
 
-def _trigger_view(trigger: Trigger) -> Answer:
-    return _type_view(trigger.number, trigger.name, "Action.TriggerType", _TRIGGER_KEYS)
-
-
-def _type_view(number: str, name: str, prefix: str, keys: Mapping[str, str]) -> Answer:
-    words = name.replace("_", " ").capitalize().replace("saml", "SAML")
-    return {
-        "id": number,
-        "name": {"key": f"{prefix}.{keys[number]}", "localizedMessage": words},
-    }
+def _type_view(row: Flow | Trigger, prefix: str) -> Answer:
+    words = row.name.replace("_", " ").capitalize().replace("saml", "SAML")
+    return {"id": row.number, "name": {"key": f"{prefix}.{row.key}", "localizedMessage": words}}
 
 
 ROWS = (
