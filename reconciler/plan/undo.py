@@ -14,6 +14,7 @@ from reconciler.diagnostics import Diagnostic, error, note, warning
 from reconciler.plan.between import as_declared
 from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Change, Create, Delete, Plan
+from reconciler.plan.ownership import DELETABLE
 from reconciler.plan.references import renamed_in
 from reconciler.plan.undone import undone_values
 from reconciler.resources.ref import ResourceRef
@@ -37,10 +38,6 @@ _REMOVED = ".removed"
 
 _RECORDS = ("organization.tree.", "organization.object.")
 """Begin the types of what an organization keeps of its trees and of objects that are gone."""
-
-
-_LEFT = ("Organization", "Project")
-"""Kinds that are never deleted."""
 
 
 def is_change(event: FeedEvent) -> bool:
@@ -169,7 +166,7 @@ class BeforeAndNow:
                 ref=each.ref,
             )
             for each in self.made(written)
-            if each.ref.key in declared and each.ref.kind not in _LEFT
+            if each.ref.key in declared and each.ref.kind in DELETABLE
         )
 
     def undoing(self, written: Collection[str]) -> tuple[DesiredState, Mapping[str, Diagnostic]]:

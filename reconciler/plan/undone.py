@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.plan.diff import CREDENTIAL, NAME, OWNER, field_changes
 from reconciler.plan.digest import hash_of
-from reconciler.plan.model import Change, Create, Delete, empties, held_of, ref_of
+from reconciler.plan.model import Change, Create, Delete, addresses_of, empties, place_of, ref_of
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import DesiredState, ObservedState, Undone
 
@@ -57,31 +57,26 @@ def undone_blocks(
     changes: Sequence[Change],
     desired: DesiredState,
     observed: ObservedState,
-    redo: Collection[str],
+    redo: frozenset[str],
 ) -> Iterator[Diagnostic]:
     """Yield why changes must not bring back what an undo took back.
 
     ``redo`` are the folded addresses that ``--redo`` names. A change that is an undo itself, and so
     leaves a mark, is not judged.
     """
-    taken = _names_taken_back(desired, observed) if any(map(_makes, changes)) else {}
+    taken = _names_taken_back(desired, observed) if changes else {}
     for change in changes:
-        held = held_of(change)
         ref = ref_of(change)
-        refs = [ref, *([held.ref] if held else [])]
-        if _is_undo(change) or any(each.folded in redo for each in refs):
+        if _is_undo(change) or not redo.isdisjoint(addresses_of(change)):
             continue
         found = brought_back(change, observed)
         if found is not None:
             yield _block(change, *found)
-        elif _makes(change) and (lost := taken.get((ref.key[:3], hash_of(ref.name)))):
+        elif isinstance(change, Create) and (lost := taken.get((ref.key[:3], hash_of(ref.name)))):
             was, mark = lost
             if was.folded not in redo:
-                yield _renamed_again(change, was, mark)
-
-
-def _makes(change: Change) -> bool:
-    return isinstance(change, Create)
+                said = f"would be made with a name of {was}, {_undone_by(mark)}"
+                yield _again(change, mark, said)
 
 
 def _names_taken_back(
@@ -112,32 +107,27 @@ def _mark_of(change: Change, observed: ObservedState) -> Undone | None:
 
 
 def _block(change: Change, mark: Undone, names: Sequence[str]) -> Diagnostic:
-    ref = ref_of(change)
     if names == (ITSELF,):
         is_lost = not isinstance(change, Create)
         what, back = ("deleted", "brought it back") if is_lost else ("made", "removed it")
         said = f"would be {what} again, and run {mark.run} {back} (undo of run {mark.of})"
     else:
         said = f"would get back {', '.join(names)}, {_undone_by(mark)}"
-    return _again(change, ref, mark, said)
-
-
-def _renamed_again(change: Change, was: ResourceRef, mark: Undone) -> Diagnostic:
-    said = f"would be made with a name of {was}, {_undone_by(mark)}"
-    return _again(change, ref_of(change), mark, said)
+    return _again(change, mark, said)
 
 
 def _undone_by(mark: Undone) -> str:
     return f"which was undone by run {mark.run} (undo of run {mark.of})"
 
 
-def _again(change: Change, ref: ResourceRef, mark: Undone, said: str) -> Diagnostic:
+def _again(change: Change, mark: Undone, said: str) -> Diagnostic:
+    ref = ref_of(change)
     reason = f" because: {mark.reason}" if mark.reason else ""
     return error(
         UNDONE,
         "an undone change would be applied again",
         f"{ref} {said}{reason}. Change the manifests (git revert the commit that was undone); if "
         f"it is meant after all, allow just that: --redo {shlex.quote(ref.address)}.",
-        None if isinstance(change, Delete) else change.resource.source.place("metadata", "name"),
+        place_of(change),
         ref,
     )
