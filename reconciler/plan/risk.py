@@ -69,11 +69,10 @@ _KNOWN: Mapping[str, tuple[int, str]] = {
     },
 }
 
-CLASSES: tuple[str, ...] = tuple(sorted(_KNOWN, key=lambda name: -_KNOWN[name][0]))
-"""Every risk class there is, most dangerous first."""
-
-MEANINGS: Mapping[str, str] = {name: _KNOWN[name][1] for name in CLASSES}
-"""The meaning of each risk class, most dangerous first."""
+MEANINGS: Mapping[str, str] = {
+    name: _KNOWN[name][1] for name in sorted(_KNOWN, key=lambda name: -_KNOWN[name][0])
+}
+"""The meaning of each risk class there is, most dangerous first."""
 
 
 PROBLEMS: Mapping[str, str] = {
@@ -170,10 +169,10 @@ def names_of(risks: Iterable[Risk]) -> str:
 def by_danger(risks: Iterable[Risk]) -> tuple[int, ...]:
     """Return the key that sorts changes by their risks, the most dangerous first.
 
-    It has the places of their classes among all classes. Changes with the same worst class are
-    sorted by the next one: what most of them have hides nothing that only one of them has.
+    It has the dangers of their classes, each below 0. Changes with the same worst class are sorted
+    by the next one: what most of them have hides nothing that only one of them has.
     """
-    return (*sorted({CLASSES.index(risk.name) for risk in risks}), len(CLASSES))
+    return (*sorted({-_KNOWN[risk.name][0] for risk in risks}), 0)
 
 
 def expected_problems(change: Change) -> tuple[str, ...]:

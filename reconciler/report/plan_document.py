@@ -34,7 +34,7 @@ from reconciler.plan.model import (
     word,
 )
 from reconciler.plan.risk import (
-    CLASSES,
+    MEANINGS,
     PROBLEMS,
     Risk,
     by_danger,
@@ -313,7 +313,7 @@ class PlanDocument:
         risks = Counter(
             name for each in self.changes for name in {risk.name for risk in each.risks}
         )
-        return {name: risks[name] for name in CLASSES if name in risks}
+        return {name: risks[name] for name in MEANINGS if name in risks}
 
     def folded(self) -> tuple[list[Group], list[Shown]]:
         """Return the groups that a folded report shows, and the changes that it does not.

@@ -14,7 +14,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
 from reconciler.plan.diff import IGNORE
 from reconciler.plan.model import Adopt, Create, Delete, Update
-from reconciler.plan.risk import CLASSES, OF_EVERY_KIND, Risk, by_danger, is_severe, risks_of
+from reconciler.plan.risk import MEANINGS, OF_EVERY_KIND, Risk, by_danger, is_severe, risks_of
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.rules.risks import SEVERE, Rule
 from reconciler.state import completed
@@ -424,12 +424,12 @@ def test_each_class_has_one_danger_and_one_sentence() -> None:
     dangers = Counter(danger for _, danger, _ in classes)
 
     assert [each for each in classes if names[each[0]] > 1 or dangers[each[1]] > 1] == []
-    assert names.keys() == set(CLASSES)
+    assert names.keys() == set(MEANINGS)
 
 
 def test_names_are_part_of_the_interface() -> None:
     """Policies and labels are written against them: one is added, none is taken away."""
-    assert set(CLASSES) >= {
+    assert set(MEANINGS) >= {
         "client-id-lost", "provider-removed", "action-removed", "protection-lifted",
         "credential-weaker", "implicit-grant-added", "redirect-host-added", "keys-moved",
         "issuer-moved", "jwt-endpoint-moved", "header-moved", "dev-mode-on", "plain-http",
@@ -444,7 +444,7 @@ def test_the_page_about_risks_has_every_class_in_its_order() -> None:
     page = (Path(__file__).parents[3] / "docs" / "guards.md").read_text(encoding="utf-8")
 
     rows = re.findall(r'^\| <a id="([a-z-]+)"></a>`([a-z-]+)` \|', page, re.MULTILINE)
-    assert rows == [(name, name) for name in CLASSES]
+    assert rows == [(name, name) for name in MEANINGS]
 
 
 @each_row(

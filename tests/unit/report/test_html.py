@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Update
-from reconciler.plan.risk import CLASSES, MEANINGS
+from reconciler.plan.risk import MEANINGS
 from reconciler.report.html import LIMIT
 from reconciler.report.plan_document import About
 from reconciler.report.visible import visible
@@ -40,7 +40,7 @@ from tests.rows import each_row
 PRIVATE = an_application(redirectUris=["https://shop.example.com/", "https://old.example.com/"])
 VOID = {"meta", "input", "col"}
 KINDS = "|".join(kind.value for kind in Kind)
-NAMES = "|".join(CLASSES)
+NAMES = "|".join(MEANINGS)
 CLASS_NAMES = (
     "eyebrow|meter|create|update|adopt|delete|facts|panel|blocked|risky|code|place|remedy|classes|"
     "tag|stop|severe|risk|error|warning|note|next|command|bar|c|sign|kind|name|id|body|notes|f|d|numbered|c-no|no|o|n|s|e|skip|same|plain|cut"

@@ -6,13 +6,13 @@ import pytest
 
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.plan.model import Cause, CauseKind, Change, Create, Delete, Update
-from reconciler.plan.risk import CLASSES, Risk, is_severe
+from reconciler.plan.risk import MEANINGS, Risk, is_severe
 from reconciler.report.html import LINES, changed, tag, tags
 from reconciler.report.page import LINE, shown_text, words
 from tests.builders import ACME, GREET, SHOP, WEB, a_plan, a_ref, an_action, declared, held
 from tests.drawings import shown
 
-LESS = next(name for name in CLASSES if not is_severe(name))
+LESS = next(name for name in MEANINGS if not is_severe(name))
 SEVERE, MILD = Risk("client-id-lost", "", "s"), Risk(LESS, "", "s")
 BLOCK = error("GUARD-X", "s", "Allow <it>.")
 

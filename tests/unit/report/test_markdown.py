@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, Update
-from reconciler.plan.risk import CLASSES, MEANINGS
+from reconciler.plan.risk import MEANINGS
 from reconciler.report.plan_document import About
 from reconciler.report.visible import LEAST, LIMIT
 from reconciler.resources.ref import Kind
@@ -36,7 +36,7 @@ from tests.hostile import FENCES, MARK, PAYLOADS, hostile_findings, hostile_plan
 from tests.rows import each_row
 
 COUNTS = r"\d+ to create, \d+ to update, (?:\d+ to adopt, )?\d+ to delete"
-NAMES = "|".join(CLASSES)
+NAMES = "|".join(MEANINGS)
 MARKER = "<!-- reconciler-plan service=sqlite:x.db tree=default -->"
 COMMAND = r"reconciler apply(?: --digest sha256:[0-9a-f]{64})?\n"
 # Of each severity that there is, in this order.
