@@ -34,8 +34,7 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Shard
 from reconciler.validation.desired import (
     judge,
-    undeclared_owners,
-    undeclared_references,
+    undeclared,
     unmet_needs,
 )
 
@@ -179,8 +178,7 @@ def _judged(
             found[each.name] = [_NOTHING_PIPED]
         if judgement.named is not None and loaded.whole:
             named = replace(judgement.desired, resources=judgement.named)
-            found[each.name] += undeclared_owners(named)
-            found[each.name] += undeclared_references(named)
+            found[each.name] += undeclared(named)
         read |= {(each.file.name, each.index): each.file.name for each in loaded.manifests}
     return Outcome(of_all(found), list(read.values()), list(filter(None, found)))
 

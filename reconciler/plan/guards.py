@@ -36,8 +36,8 @@ from reconciler.plan.references import named_by_critical, named_by_other_trees
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
 from reconciler.plan.undone import undone_blocks
 from reconciler.resources.fields import Spec
-from reconciler.resources.ref import Kind, ResourceRef, owner_of
-from reconciler.resources.references import REFERRED, references
+from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.references import REFERRED, needs
 from reconciler.rules.form import Planned, break_glass, place_of_id
 from reconciler.state import UPGRADE, DesiredState, ObservedObject, ObservedState, Resource, holds
 
@@ -373,17 +373,10 @@ def _mentions(
     """Return the first mention of each shared name, by its key."""
     found: dict[ResourceRef, _Mention] = {}
     for resource in desired.resources.values():
-        for ref, path in _named_by(resource):
+        for ref, path in needs(resource.ref, resource.spec):
             if ref.key in shared:
                 found.setdefault(ref.key, (resource, ref, path))
     return found
-
-
-def _named_by(resource: Resource) -> Iterator[tuple[ResourceRef, _Path]]:
-    owner = owner_of(resource.ref)
-    if owner is not None:
-        yield owner, ("metadata", owner.kind.value.lower())
-    yield from references(resource.ref, resource.spec)
 
 
 def _mentioned(resource: Resource, ref: ResourceRef, path: _Path, ids: Sequence[str]) -> Diagnostic:

@@ -13,9 +13,10 @@ from reconciler.diagnostics import Diagnostic, error
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
 from reconciler.plan.model import Pair
-from reconciler.plan.references import compared_by_names
-from reconciler.resources.nearest import near_owners
+from reconciler.plan.references import compared_by_names, not_held
+from reconciler.resources.nearest import near_refs
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
+from reconciler.resources.references import needs
 from reconciler.state import (
     DesiredState,
     ObservedObject,
@@ -165,7 +166,7 @@ def _missing_owners(desired: DesiredState, observed: ObservedState) -> list[Diag
     # Resources of one kind in one place have the same owner, which is looked up once.
     places = {key[:3]: key for key in desired.resources}
     gone = {
-        place: owner
+        place
         for place, key in places.items()
         if (owner := owner_of(key))
         and owner not in desired.resources
@@ -173,25 +174,14 @@ def _missing_owners(desired: DesiredState, observed: ObservedState) -> list[Diag
     }
     if not gone:
         return []
-    missing = [
-        (resource, gone[key[:3]]) for key, resource in desired.resources.items() if key[:3] in gone
-    ]
     declared = (resource.ref for resource in desired.resources.values())
-    near = near_owners(chain(declared, (held.ref for held in observed.objects.values())))
-    return [_missing_owner(resource, near(owner)) for resource, owner in missing]
-
-
-def _missing_owner(resource: Resource, meant: str | None) -> Diagnostic:
-    owner = owner_of(resource.ref) or resource.ref
-    field = owner.kind.value.lower()
-    hint = f"Did you mean {meant}? Otherwise add" if meant else "Add"
-    return error(
-        "REF-NOT-HELD",
-        f"{owner} is neither declared nor held",
-        f"{hint} a manifest for {owner}, or correct the name (metadata.{field}).",
-        resource.source.place("metadata", field),
-        resource.ref,
-    )
+    near = near_refs(chain(declared, (held.ref for held in observed.objects.values())))
+    return [
+        not_held(resource, owner, path, near(owner))
+        for key, resource in desired.resources.items()
+        if key[:3] in gone
+        for owner, path in needs(resource.ref, {})
+    ]
 
 
 def _wrong_renames(pairs: Sequence[Pair]) -> Iterator[Diagnostic]:

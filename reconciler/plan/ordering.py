@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import Change, Delete, held_of, place_of, ref_of
-from reconciler.resources.ref import ResourceRef, owner_of
-from reconciler.resources.references import references
+from reconciler.resources.ref import ResourceRef
+from reconciler.resources.references import needs
 
 
 def in_order(changes: Sequence[Change]) -> tuple[tuple[Change, ...], tuple[Diagnostic, ...]]:
@@ -23,7 +23,7 @@ def in_order(changes: Sequence[Change]) -> tuple[tuple[Change, ...], tuple[Diagn
 
     def turn(index: int) -> int:
         # What names others needs their ids, and one of them may wait for its name.
-        needed = (made.get(key, 0) for key in _needs(ordered[index]))
+        needed = (made.get(key, 0) for key in needed_by(ordered[index]))
         return max(rounds.get(index, 0), *needed, 0)
 
     def place(index: int) -> tuple[bool, int, int]:
@@ -65,10 +65,8 @@ def _rank(change: Change) -> tuple[bool, int, ResourceRef, ResourceRef]:
 
 def needed_by(change: Change) -> Iterator[ResourceRef]:
     """Yield the keys of what must be held before a change: its owner, and what its fields name."""
-    owner = owner_of(ref_of(change))
-    if owner is not None:
-        yield owner.key
-    yield from _needs(change)
+    spec = {} if isinstance(change, Delete) else change.resource.spec
+    return (ref.key for ref, _ in needs(ref_of(change), spec))
 
 
 def frees(change: Change) -> ResourceRef | None:
@@ -90,11 +88,6 @@ def _name_waits(changes: Sequence[Change]) -> Mapping[int, int]:
         if freer is not None and freer != index and not isinstance(change, Delete):
             waits[index] = freer
     return waits
-
-
-def _needs(change: Change) -> Iterator[ResourceRef]:
-    if not isinstance(change, Delete):
-        yield from (ref.key for ref, _ in references(ref_of(change), change.resource.spec))
 
 
 def _rounds(waits: Mapping[int, int]) -> tuple[Mapping[int, int], Sequence[Sequence[int]]]:

@@ -25,7 +25,7 @@ from reconciler.plan.model import (
 )
 from reconciler.plan.risk import names_of, risks_of
 from reconciler.resources.fields import Spec
-from reconciler.resources.nearest import NearNames
+from reconciler.resources.nearest import near_refs
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.references import REFERRED, references
 from reconciler.rules.form import break_glass
@@ -120,7 +120,7 @@ def missing_references(
     known = {ref.key: ref for ref in refs if ref.kind in _NAMED}
     doomed = {held.ref.key: held for held in deleted}
     renamed = {held.ref.key: resource.ref for resource, held in pairs if held is not None}
-    near: NearNames | None = None
+    near = near_refs(known.values())
     for resource in referring:
         for ref, path in references(resource.ref, resource.spec):
             if ref.key in known:
@@ -131,8 +131,7 @@ def missing_references(
             elif ref.key in renamed:
                 yield _renamed(resource, ref, renamed[ref.key], place)
             else:
-                near = near or NearNames((key[:2], each.name) for key, each in known.items())
-                yield _not_held(resource, ref, place, near.name_for(ref.name, ref.key[:2]))
+                yield not_held(resource, ref, path, near(ref))
 
 
 def _in_use(referring: Resource, named: ObservedObject, place: SourceLocation) -> Diagnostic:
@@ -160,16 +159,21 @@ def _renamed(
     )
 
 
-def _not_held(
-    referring: Resource, named: ResourceRef, place: SourceLocation, meant: str | None
+def not_held(
+    resource: Resource, needed: ResourceRef, path: tuple[str | int, ...], meant: str | None
 ) -> Diagnostic:
+    """Return an error for the name, under a path of a manifest, of what is not there.
+
+    ``meant`` is the name that was probably meant, if any is like it.
+    """
     hint = f"Did you mean {meant}? Otherwise add" if meant else "Add"
+    field = f" (metadata.{path[1]})" if path[0] == "metadata" else ""
     return error(
         "REF-NOT-HELD",
-        f"{named} is neither declared nor held",
-        f"{hint} a manifest for {named}, or correct the name.",
-        place,
-        referring.ref,
+        f"{needed} is neither declared nor held",
+        f"{hint} a manifest for {needed}, or correct the name{field}.",
+        resource.source.place(*path),
+        resource.ref,
     )
 
 

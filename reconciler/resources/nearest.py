@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from operator import itemgetter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 
-from reconciler.resources.ref import ORGANIZATION, PROJECT, Kind, ResourceRef, fold
+from reconciler.resources.ref import ORGANIZATION, Kind, ResourceRef, fold
 
 MOST_HINTS = 100
 
@@ -29,10 +29,16 @@ class NearNames:
     """
 
     def __init__(self, known: Iterable[tuple[Hashable, str]]) -> None:
-        self._names: dict[Hashable, list[str]] = {}
-        for group, name in known:
-            self._names.setdefault(group, []).append(name)
+        self._known = known
         self._found: dict[tuple[Hashable, str], str | None] = {}
+
+    @cached_property
+    def _names(self) -> Mapping[Hashable, Sequence[str]]:
+        """Return the names of each group; mostly none is missing, and nothing asks for them."""
+        names: dict[Hashable, list[str]] = {}
+        for group, name in self._known:
+            names.setdefault(group, []).append(name)
+        return names
 
     def name_for(self, written: str, group: Hashable) -> str | None:
         """Return the known name that a written one is most like, if there is one."""
@@ -42,15 +48,12 @@ class NearNames:
         return self._found.get(key)
 
 
-def near_owners(known: Iterable[ResourceRef]) -> Callable[[ResourceRef], str | None]:
-    """Return a function that finds the known organization or project most like a missing one.
+def near_refs(known: Iterable[ResourceRef]) -> Callable[[ResourceRef], str | None]:
+    """Return a function that finds the known name that is most like that of a missing resource.
 
-    A project is compared with those of its own organization.
+    It is compared with names of its kind, in its own organization.
     """
-    owners = {
-        (_family(ref), ref.name) for ref in known if ref.kind is ORGANIZATION or ref.kind is PROJECT
-    }
-    near = NearNames(sorted(owners, key=itemgetter(1)))
+    near = NearNames((_family(ref), ref.name) for ref in known)
     return lambda missing: near.name_for(missing.name, _family(missing))
 
 

@@ -1,4 +1,4 @@
-"""The resources that a resource names in its fields; its owner, named by metadata, is none."""
+"""The resources that a resource names: in its fields, and its owner by its metadata."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import Spec
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import Kind, ResourceRef, owner_of
 
 _NAMING: Mapping[Kind, Sequence[tuple[str, Kind]]] = {
     kind: [(field.name, field.refers) for field in row.fields if field.refers]
@@ -20,7 +20,18 @@ REFERRED: Mapping[Kind, Kind] = {
 
 
 def references(ref: ResourceRef, spec: Spec) -> Iterator[tuple[ResourceRef, tuple[str, str, int]]]:
-    """Yield each resource that one names, with the path of the name in a manifest."""
+    """Yield each resource that one names in its fields, with the path of the name."""
     for field, kind in _NAMING[ref.kind]:
         for position, name in enumerate(spec.get(field, ())):
             yield ResourceRef(kind, ref.organization, "", name), ("spec", field, position)
+
+
+def needs(ref: ResourceRef, spec: Spec) -> Iterator[tuple[ResourceRef, tuple[str | int, ...]]]:
+    """Yield each resource that must be held before one, with the path of its name in a manifest.
+
+    That is its owner, and what its fields name.
+    """
+    owner = owner_of(ref)
+    if owner is not None:
+        yield owner, ("metadata", owner.kind.value.lower())
+    yield from references(ref, spec)

@@ -16,11 +16,11 @@ from reconciler.manifests.manifest import Loaded, Manifest, kind_of
 from reconciler.resources.capabilities import CAPABILITIES, uses
 from reconciler.resources.fields import Spec
 from reconciler.resources.kinds import API_VERSION
-from reconciler.resources.nearest import NearNames, near_owners, nearest, one_of
+from reconciler.resources.nearest import near_refs, nearest, one_of
 from reconciler.resources.normal import normal_form
 from reconciler.resources.process import collector_paused
-from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef, fold, owner_of
-from reconciler.resources.references import references
+from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef, fold
+from reconciler.resources.references import needs
 from reconciler.resources.schemas import DEFAULTS, POLICY_KINDS, Judged, Patch
 from reconciler.rules.form import Found
 from reconciler.rules.texts import is_plain, name_problems
@@ -49,7 +49,7 @@ def judge(loaded: Loaded) -> Judgement:
     """Judge everything that was read.
 
     Owners that are declared nowhere are not judged here: the service may hold them, which a plan
-    finds out. Who asks no service adds ``undeclared_owners`` and ``undeclared_references``.
+    finds out. Who asks no service adds ``undeclared``.
     The same goes for what not every service takes: ``unmet_needs`` judges it by capabilities that
     were chosen.
     """
@@ -329,38 +329,24 @@ def _scope(resources: Iterable[Resource]) -> tuple[str, ...]:
     return tuple(sorted(names.values()))
 
 
-def undeclared_owners(desired: DesiredState) -> Iterator[Diagnostic]:
-    """Yield a finding for each organization or project that is referred to and not declared.
+def undeclared(desired: DesiredState) -> Iterator[Diagnostic]:
+    """Yield a finding for each resource that another one needs and no manifest declares.
 
     Only the service knows whether it holds one: a plan asks it, and leaves this out.
     """
-    told: set[ResourceRef] = set()
-    near = near_owners(resource.ref for resource in desired.resources.values())
-    for key, resource in desired.resources.items():
-        owner = owner_of(key)
-        if owner is not None and owner not in desired.resources and owner not in told:
-            told.add(owner)
-            field = owner.kind.value.lower()
-            spelled = owner_of(resource.ref)
-            yield _undeclared(resource, spelled, near(owner), "metadata", field)
-
-
-def undeclared_references(desired: DesiredState) -> Iterator[Diagnostic]:
-    """Yield a finding for each resource that another one names and no manifest declares."""
-    told: set[ResourceRef] = set()
-    near: NearNames | None = None
+    seen: set[ResourceRef] = set()
+    near = near_refs(resource.ref for resource in desired.resources.values())
     for resource in desired.resources.values():
-        for ref, path in references(resource.ref, resource.spec):
-            if ref.key not in desired.resources and ref.key not in told:
-                told.add(ref.key)
-                declared = desired.resources.items()
-                near = near or NearNames((key[:2], each.ref.name) for key, each in declared)
-                meant = near.name_for(ref.name, ref.key[:2])
-                yield _undeclared(resource, ref, meant, *path)
+        for ref, path in needs(resource.ref, resource.spec):
+            if ref in seen:
+                continue
+            if ref.key not in desired.resources and ref.key not in seen:
+                yield _undeclared(resource, ref, near(ref), *path)
+            seen |= {ref, ref.key}
 
 
 def _undeclared(
-    resource: Resource, missing: ResourceRef | None, meant: str | None, *path: str | int
+    resource: Resource, missing: ResourceRef, meant: str | None, *path: str | int
 ) -> Diagnostic:
     hint = f"Did you mean {cut(meant)}? Otherwise the" if meant else "The"
     return warning(

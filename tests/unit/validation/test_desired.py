@@ -11,8 +11,7 @@ from reconciler.resources.nearest import MOST_HINTS
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, project_ref
 from reconciler.validation.desired import (
     resource_of,
-    undeclared_owners,
-    undeclared_references,
+    undeclared,
 )
 from tests.builders import ACME, GREET, SHOP, WEB, is_valid
 from tests.rows import each_row
@@ -194,7 +193,7 @@ def test_owners_that_nobody_declares_are_told_once_each(judge_text: Judge) -> No
         text_of(APPLICATION), text_of(with_metadata(APPLICATION, name="b")), text_of(ACTION)
     )
 
-    found = list(undeclared_owners(judgement.desired))
+    found = list(undeclared(judgement.desired))
 
     assert [finding.summary for finding in found] == [
         "Project acme/shop is declared nowhere",
@@ -222,7 +221,7 @@ def test_a_misspelt_owner_is_told_with_the_declared_name(
     """The hint is part of a warning: the service may hold what no manifest declares."""
     judgement = judge_text(text_of(document), text_of(PROJECT), text_of(ORGANIZATION))
 
-    [finding, *_] = undeclared_owners(judgement.desired)
+    [finding, *_] = undeclared(judgement.desired)
     assert (finding.code, finding.is_error) == ("REF-UNDECLARED", False)
     assert finding.remedy.startswith(hint)
 
@@ -233,7 +232,7 @@ def test_owners_that_are_declared_are_not_told(judge_text: Judge, name: str) -> 
         text_of(APPLICATION), text_of(PROJECT), text_of(with_metadata(ORGANIZATION, name=name))
     )
 
-    assert list(undeclared_owners(judgement.desired)) == []
+    assert list(undeclared(judgement.desired)) == []
 
 
 def test_the_scope_is_every_organization_in_its_first_spelling(judge_text: Judge) -> None:
@@ -292,9 +291,9 @@ def test_actions_of_flows_that_no_manifest_declares_are_told_once_each(judge_tex
     flow = with_spec(
         ACTION_FLOW, PRE_USERINFO_CREATION=["Greet", "greets"], PRE_ACCESS_TOKEN_CREATION=["greets"]
     )
-    judgement = judge_text(text_of(flow), text_of(ACTION))
+    judgement = judge_text(text_of(flow), text_of(ACTION), text_of(ORGANIZATION))
 
-    (found,) = undeclared_references(judgement.desired)
+    (found,) = undeclared(judgement.desired)
 
     assert (found.code, found.is_error) == ("REF-UNDECLARED", False)
     assert found.summary == "Action acme/greets is declared nowhere"
@@ -311,8 +310,8 @@ def test_not_every_undeclared_action_is_compared_with_all_that_are_declared(
         PRE_USERINFO_CREATION=names,
         PRE_ACCESS_TOKEN_CREATION=[f"{name}x" for name in names],
     )
-    judgement = judge_text(text_of(flow), text_of(ACTION))
+    judgement = judge_text(text_of(flow), text_of(ACTION), text_of(ORGANIZATION))
 
-    found = [each.remedy.startswith("Did you") for each in undeclared_references(judgement.desired)]
+    found = [each.remedy.startswith("Did you") for each in undeclared(judgement.desired)]
 
     assert found == [True] * MOST_HINTS + [False] * (200 - MOST_HINTS)
