@@ -19,7 +19,6 @@ from reconciler.plan.history import (
     lacks_names,
     names_by_id,
     names_in,
-    names_of_removed,
     with_specs,
 )
 from reconciler.plan.matching import deleted_beside_new, match
@@ -133,7 +132,7 @@ def explained(plan: Plan, service: HistoryReader, observed: ObservedState) -> Pl
     a flow names the actions that were observed.
     """
     asked = changed_on_service(plan)
-    names = names_by_id(observed) if asked else {}
+    names = names_by_id(observed.everything) if asked else {}
     causes: dict[ResourceRef, Mapping[str, Cause]] = {}
     try:
         changes = {change.held.id: change for change in asked[:MOST_HISTORIES]}
@@ -168,7 +167,7 @@ def histories_of(
         owner = owners[object_id]
         if owner not in asked and lacks_names(events, names):
             asked.add(owner)
-            names = {**names_of_removed(service.removals(owner)), **names}
+            names = {**names_by_id(service.removals(owner)), **names}
         yield object_id, with_specs(events, names)
 
 
@@ -227,7 +226,7 @@ def drift_in(plan: Plan, observed: ObservedState, service: HistoryReader) -> Dri
     """
     from reconciler.plan.drift import find_drift, owners_to_ask, replaced, suspects
 
-    names = names_by_id(observed)
+    names = names_by_id(observed.everything)
     removals = [
         removal for owner in owners_to_ask(plan, observed) for removal in service.removals(owner)
     ]

@@ -174,7 +174,7 @@ class _Found(NamedTuple):
 def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
     """Return the object of these names, or the last removed one that had them."""
     observed = reader.observe([ref.organization])
-    held, names = observed.objects.get(ref.key), names_by_id(observed)
+    held, names = observed.objects.get(ref.key), names_by_id(observed.everything)
     if held is not None:
         return _Found(held.id, held.ref, held.organization_id, names)
     objects = observed.objects.values()

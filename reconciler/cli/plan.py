@@ -271,7 +271,7 @@ def _compared_at(connection: Connection, organizations: Sequence[str], at: Seque
                 if moments.holds(named[owner], event.sequence):
                     events.setdefault(event.id, []).append(event)
         plan = changed_between(before, after, moments, events)
-        names = {**names_by_id(before), **names_by_id(after)}
+        names = names_by_id((*before.everything, *after.everything))
         updated = [change.held for change in plan.changes if isinstance(change, Update)]
         owners = {held.id: held.organization_id for held in updated}
         histories = dict(histories_of(reader, owners, names))

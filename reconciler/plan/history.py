@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import fold
 from reconciler.resources.references import REFERRED
-from reconciler.state import FeedEvent, ObjectEvent, ObservedState, Removal
+from reconciler.state import FeedEvent, ObjectEvent, ObservedObject, Removal
 
 _REGENERATED = ".secret.changed"
 _OF_SECRETS = (_REGENERATED, ".secret.claimed")  # they say nothing of what a tree declared
@@ -141,19 +141,14 @@ def names_in(events: Sequence[ObjectEvent]) -> frozenset[str]:
     )
 
 
-def names_by_id(observed: ObservedState) -> Mapping[str, str]:
-    """Return the names of the held objects that others refer to, by id."""
-    return {held.id: held.ref.name for held in observed.everything if held.ref.kind in _NAMED}
+def names_by_id(objects: Iterable[ObservedObject | Removal]) -> Mapping[str, str]:
+    """Return the names of those objects that others refer to, or did, by id."""
+    return {each.id: each.ref.name for each in objects if each.ref.kind in _NAMED}
 
 
 def lacks_names(events: Sequence[ObjectEvent], names: Mapping[str, str]) -> bool:
     """Return whether events name an object that is not among ``names``, by id."""
     return not names.keys() >= {each for row in RULES.values() for each in row.ids_named(events)}
-
-
-def names_of_removed(removals: Sequence[Removal]) -> Mapping[str, str]:
-    """Return the names of the removed objects that others referred to, by id."""
-    return {gone.id: gone.ref.name for gone in removals if gone.ref.kind in _NAMED}
 
 
 def with_specs(events: Sequence[ObjectEvent], names: Mapping[str, str]) -> Sequence[ObjectEvent]:

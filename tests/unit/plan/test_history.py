@@ -14,7 +14,6 @@ from reconciler.plan.history import (
     altered_between,
     lacks_names,
     names_by_id,
-    names_of_removed,
     since_applied,
     steps_of,
     with_specs,
@@ -23,7 +22,7 @@ from reconciler.plan.model import CauseKind, Update
 from reconciler.resources.normal import LEFT_AS_HELD
 from reconciler.resources.ref import Kind
 from reconciler.state import ObjectEvent, Removal, completed
-from tests.builders import GREET, SHOP, WEB, a_ref, declared, held, observed
+from tests.builders import GREET, SHOP, WEB, a_ref, declared, held
 
 ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "2026-01-01T00:00:00Z", "sequence": 43}
 
@@ -262,7 +261,7 @@ def test_an_event_of_a_flow_that_is_damaged_is_told_all_the_same() -> None:
 
 
 def test_only_actions_are_named() -> None:
-    assert names_by_id(observed(held(GREET, object_id="7"), held(WEB))) == {"7": "greet"}
+    assert names_by_id([held(GREET, object_id="7"), held(WEB)]) == {"7": "greet"}
 
 
 def test_names_of_actions_that_are_not_held_are_those_of_removed_ones() -> None:
@@ -272,4 +271,4 @@ def test_names_of_actions_that_are_not_held_are_those_of_removed_ones() -> None:
 
     assert not lacks_names([trigger_set("A", "7")], {"7": "greet"})
     assert lacks_names([trigger_set("A", "7", "8")], {"7": "greet"})
-    assert names_of_removed([log, Removal(WEB, "9", frozenset(), gone)]) == {"8": "log"}
+    assert names_by_id([log, Removal(WEB, "9", frozenset(), gone)]) == {"8": "log"}
