@@ -10,8 +10,8 @@ from reconciler.kinds.rules import RULES
 from reconciler.plan.guards import by_kind
 from reconciler.plan.model import Change, Create, Scope, addresses_of
 from reconciler.resources.capabilities import SOURCE
-from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
-from reconciler.rules.alike import HeldAlike
+from reconciler.resources.ref import fold
+from reconciler.rules.alike import alike
 from reconciler.rules.form import place_of_id
 from reconciler.state import (
     LET_THROUGH,
@@ -121,17 +121,17 @@ def second_objects(
     That is what a rename without ``metadata.id`` looks like. Each held object is named once. What
     another tree owns is left out: that tree declares it.
     """
-    places: dict[tuple[Kind, ResourceRef | None], HeldAlike] = {}
-    for held in sorted(kept, key=lambda each: (each.ref.key, each.id)):
-        if KINDS[held.ref.kind].renamable and not other_owner(held, scope.tree):
-            places.setdefault((held.ref.kind, owner_of(held.ref.key)), HeldAlike()).add(held)
-    for change in changes if places else ():
-        if not isinstance(change, Create):
-            continue
-        resource = change.resource
-        beside = places.get((resource.ref.kind, owner_of(resource.ref.key)))
-        twin = beside.take(resource) if beside is not None else None
+    made = [change.resource for change in changes if isinstance(change, Create)]
+    left = [
+        held
+        for held in sorted(kept, key=lambda each: (each.ref.key, each.id))
+        if KINDS[held.ref.kind].renamable and not other_owner(held, scope.tree)
+    ]
+    named: set[str] = set()
+    for resource, twins in alike(made, left):
+        twin = next((each for each in twins if each.id not in named), None)
         if twin is not None:
+            named.add(twin.id)
             yield _second_object(resource, twin, scope.environment)
 
 

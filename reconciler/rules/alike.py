@@ -7,75 +7,46 @@ resource may say fewer fields than an object holds, so the fields that are said 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
-from reconciler.resources.fields import Spec
-from reconciler.resources.ref import owner_of
 from reconciler.state import ObservedObject, Resource
 
-
-class HeldAlike:
-    """Objects of one kind and owner, each found once by a resource that declares the same."""
-
-    def __init__(self) -> None:
-        self._held: list[ObservedObject] = []
-        self._by_content: dict[tuple[str, ...], dict[str, list[ObservedObject]]] = {}
-        self._taken: set[int] = set()
-
-    def add(self, held: ObservedObject) -> None:
-        """Take one more object, before any is looked for."""
-        self._held.append(held)
-
-    def take(self, resource: Resource) -> ObservedObject | None:
-        """Return the first object of the same content that was not taken yet, or None."""
-        names = _names(resource)
-        if names not in self._by_content:
-            self._by_content[names] = self._those_with(names)
-        alike = self._by_content[names].get(_content(resource.spec, names))
-        while alike:
-            held = alike.pop()
-            if id(held) not in self._taken:  # by other fields
-                self._taken.add(id(held))
-                return held
-        return None
-
-    def _those_with(self, names: tuple[str, ...]) -> dict[str, list[ObservedObject]]:
-        """Return the objects that hold some fields by their values, the first one last."""
-        found: dict[str, list[ObservedObject]] = {}
-        for held in reversed(self._held):
-            if held.spec.keys() >= set(names):
-                found.setdefault(_content(held.spec, names), []).append(held)
-        return found
+_Content: TypeAlias = tuple[object, str]
 
 
-class MadeAlike:
-    """Resources of one kind, found by an object of the same owner that holds what they declare."""
+def alike(
+    made: Iterable[Resource], held: Sequence[ObservedObject]
+) -> Iterator[tuple[Resource, Iterator[ObservedObject]]]:
+    """Yield resources, each with the objects of its kind and owner that hold what it declares.
 
-    def __init__(self, made: Iterable[Resource]) -> None:
-        self._made = list(made)
-        self._names = {_names(resource) for resource in self._made}
-        self._first: dict[object, int] = {}
-        for index, resource in enumerate(self._made):
-            names = _names(resource)
-            key = (owner_of(resource.ref.key), names, _content(resource.spec, names))
-            self._first.setdefault(key, index)
-
-    def of(self, held: ObservedObject) -> Resource | None:
-        """Return the first resource that declares what an object holds, or None."""
-        owner = owner_of(held.ref.key)
-        found = [
-            index
-            for names in self._names
-            if held.spec.keys() >= set(names)
-            and (index := self._first.get((owner, names, _content(held.spec, names)))) is not None
-        ]
-        return self._made[min(found)] if found else None
+    A resource whose owner holds no object of its kind is left out. Those that declare the same
+    share one iterator: an object that was taken from it is not there for the next one. It may be
+    there for a resource that says other fields.
+    """
+    places = {each.ref.key[:3] for each in held}
+    compared = [resource for resource in made if resource.ref.key[:3] in places]
+    places = {resource.ref.key[:3] for resource in compared}
+    beside = [each for each in held if each.ref.key[:3] in places]
+    known: dict[tuple[str, ...], Mapping[_Content, Iterator[ObservedObject]]] = {}
+    for resource in compared:
+        names = tuple(sorted(resource.spec))
+        if names not in known:
+            known[names] = _by_content(beside, names)
+        yield resource, known[names].get(_content(resource, names), iter(()))
 
 
-def _names(resource: Resource) -> tuple[str, ...]:
-    return tuple(sorted(resource.spec))
+def _by_content(
+    held: Iterable[ObservedObject], names: Sequence[str]
+) -> Mapping[_Content, Iterator[ObservedObject]]:
+    """Return the objects that hold some fields, in their order, by the values of these."""
+    found: dict[_Content, list[ObservedObject]] = {}
+    for each in held:
+        if each.spec.keys() >= set(names):
+            found.setdefault(_content(each, names), []).append(each)
+    return {content: iter(objects) for content, objects in found.items()}
 
 
-def _content(spec: Spec, names: Sequence[str]) -> str:
-    """Return a text that is equal exactly where the values of some fields are."""
-    return json.dumps([spec[name] for name in names], sort_keys=True)
+def _content(one: Resource | ObservedObject, names: Sequence[str]) -> _Content:
+    """Return kind and owner, and a text that is equal exactly where the values of fields are."""
+    return one.ref.key[:3], json.dumps([one.spec[name] for name in names], sort_keys=True)

@@ -16,7 +16,7 @@ from reconciler.kinds.oidc_application.redirect_uris import redirect_uri_problem
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import SETS, wire_spelling
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
-from reconciler.rules.alike import MadeAlike
+from reconciler.rules.alike import alike
 from reconciler.rules.form import (
     Compile,
     Found,
@@ -244,20 +244,23 @@ def _recreations(
     if not planned.deleted:
         return
     made = [resource for resource, held in planned.written if held is None]
-    alike: dict[tuple[object, ...], Resource] = {}
+    marked: dict[tuple[object, ...], Resource] = {}
     for resource in made:
         for mark in _marks(resource.ref, resource.spec["redirectUris"]):
-            alike.setdefault(mark, resource)
-    same = MadeAlike(made)
+            marked.setdefault(mark, resource)
+    same: dict[str, Resource] = {}
+    for resource, twins in alike(made, planned.deleted):
+        for held in twins:
+            same.setdefault(held.id, resource)
     by_name = {resource.ref.key: resource for resource in made}
     for held in planned.deleted:
         marks = _marks(held.ref, held.spec.get("redirectUris", ()))
         former = sorted(observed.former_names.get(held.id, ()))
         before = (by_name.get(held.ref.key._replace(name=name)) for name in former)
         twin = (
-            next((alike[mark] for mark in marks if mark in alike), None)
+            next((marked[mark] for mark in marks if mark in marked), None)
             or next(filter(None, before), None)
-            or same.of(held)
+            or same.get(held.id)
         )
         if twin and not {held.ref.folded, twin.ref.folded} & set(named):
             yield _recreated(held, twin, planned.environment)
