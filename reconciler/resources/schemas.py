@@ -38,6 +38,9 @@ WAIVER: Literal["Waiver"] = "Waiver"
 POLICY_KINDS = (POLICY, WAIVER)
 """The kinds of documents that stand in a folder of policies and declare no resource."""
 
+RECOMMENDED = "recommended"
+"""The word that stands for the policies in the package, in place of a folder."""
+
 VERSION: Schema = {"description": "Version of the manifest format.", "const": API_VERSION}
 KIND = "What the document declares."
 _VARIABLE = r"\$\{[A-Za-z][A-Za-z0-9_]*\}"
@@ -135,10 +138,6 @@ def _defaults_schema(stage: Stage) -> Schema:
         {"description": "Fields of resources, by their kind.", **closed(specs)},
         needed=[],
     )
-
-
-RECOMMENDED = "recommended"
-"""The word that stands for the policies in the package, in place of a folder."""
 
 
 def _document(
