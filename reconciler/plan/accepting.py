@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reconciler.plan.diff import NAME, NEW, field_changes
-from reconciler.plan.drift import Drift, Reason
+from reconciler.plan.drift import Drift
 from reconciler.plan.model import Update
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.normal import TYPES
@@ -102,12 +102,11 @@ def _drifted(drift: Drift, desired: DesiredState) -> Iterator[Accepted]:
 
 def _untold(drift: Drift, desired: DesiredState, held: _Held) -> Iterator[Accepted]:
     """Yield what differs and may have been changed on the service, or removed."""
-    missing = {each.ref.key for each in drift.unjudged if each.reason is Reason.NO_HISTORY}
-    for ref in (*drift.untold, *(each.ref for each in drift.unjudged)):
+    for ref in (*drift.untold, *drift.unjudged):
         resource = desired.resources.get(ref.key)
         if resource is None:
             continue
-        if ref.key in missing and held.object(resource) is None:
+        if held.object(resource) is None:
             yield Accepted(resource, {}, removed=True)
         elif fields := held.differing(resource):
             yield Accepted(resource, fields)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import NamedTuple
 
 from reconciler.plan.causes import (
     cause_of,
@@ -31,6 +29,7 @@ from reconciler.plan.model import (
     Plan,
     Scope,
     Update,
+    ref_of,
 )
 from reconciler.plan.selection import Selection
 from reconciler.resources.fields import SpecValue
@@ -74,30 +73,6 @@ class DriftedObject:
     removed_id: str = ""
 
 
-class Reason(StrEnum):
-    """The reason why it is not known whether an object was changed on the service."""
-
-    NEVER_APPLIED = "never_applied"
-    NO_HISTORY = "no_history"
-
-
-class Unknown(StrEnum):
-    """A question about every object that a service without a history leaves open."""
-
-    OWNERS = "owners"
-    ORIGINS = "origins"
-    REMOVALS = "removals"
-    REPLACEMENTS = "replacements"
-    UNDONE = "undone"
-
-
-class Unjudged(NamedTuple):
-    """A declared object that cannot be judged, and why."""
-
-    ref: ResourceRef
-    reason: Reason
-
-
 @dataclass(frozen=True, slots=True)
 class Drift:
     """Everything that was changed on the service since this tree applied it.
@@ -106,7 +81,9 @@ class Drift:
         objects: In the order of the plan.
         unmanaged: Held, but declared nowhere.
         untold: Differences whose author the service does not record.
-        unjudged: Objects that may have been changed on the service; it is not known.
+        unjudged: Declared objects that may have been changed on the service; it is not known. They
+            are held, and this tree never applied them. Without a history, they are not held: they
+            were never applied, or removed.
         keeps_history: Whether the service lists what was removed from it.
         owed: How many client secrets the next apply of the tree delivers.
         owed_elsewhere: How many the service keeps for other trees.
@@ -119,7 +96,7 @@ class Drift:
     objects: tuple[DriftedObject, ...]
     unmanaged: tuple[ResourceRef, ...] = ()
     untold: tuple[ResourceRef, ...] = ()
-    unjudged: tuple[Unjudged, ...] = ()
+    unjudged: tuple[ResourceRef, ...] = ()
     keeps_history: bool = True
     owed: int = 0
     owed_elsewhere: int = 0
@@ -132,11 +109,6 @@ class Drift:
     def refs(self) -> tuple[ResourceRef, ...]:
         """Return what was changed on the service, whether or not it is known by whom."""
         return (*(each.ref for each in self.objects), *self.untold)
-
-    @property
-    def unknown(self) -> tuple[Unknown, ...]:
-        """Return the questions that the service leaves open for every object."""
-        return () if self.keeps_history else tuple(Unknown)
 
 
 def suspects(plan: Plan, observed: ObservedState) -> tuple[ObservedObject, ...]:
@@ -188,11 +160,15 @@ def find_drift(
         ),
     ]
     moved = {drifted.id for drifted in found}
+    if observed.keeps_history:
+        unjudged = tuple(held.ref for held in strangers if held.id not in moved)
+    else:
+        unjudged = tuple(ref_of(change) for change in plan.changes if isinstance(change, Create))
     return Drift(
         tuple(found),
         tuple(found.ref for found in plan.unmanaged if found.id not in moved),
         tuple(_untold(plan)),
-        tuple(_unjudged(plan, observed, [held for held in strangers if held.id not in moved])),
+        unjudged,
         observed.keeps_history,
         len(plan.deliverable),
         plan.owed_elsewhere,
@@ -218,7 +194,7 @@ def selected(drift: Drift, plan: Plan) -> Drift:
         objects=objects,
         unmanaged=tuple(ref for ref in drift.unmanaged if ref in chosen),
         untold=untold,
-        unjudged=tuple(each for each in drift.unjudged if each.ref in chosen),
+        unjudged=tuple(ref for ref in drift.unjudged if ref in chosen),
         owed=sum(map(chosen.holds_secret, plan.deliverable)),
         inactive=tuple(ref for ref in drift.inactive if ref in chosen),
         ignored=tuple(each for each in drift.ignored if each.ref in chosen),
@@ -333,17 +309,6 @@ def _remade(
             declared,
             removed_id=removal.id,
         )
-
-
-def _unjudged(
-    plan: Plan, observed: ObservedState, strangers: Sequence[ObservedObject]
-) -> Iterator[Unjudged]:
-    """Yield what is declared and may have been changed on the service without a trace."""
-    yield from (Unjudged(held.ref, Reason.NEVER_APPLIED) for held in strangers)
-    if not observed.keeps_history:
-        for change in plan.changes:
-            if isinstance(change, Create):
-                yield Unjudged(change.resource.ref, Reason.NO_HISTORY)
 
 
 def _perhaps_renamed(plan: Plan, observed: ObservedState) -> list[ObservedObject]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from reconciler.plan.drift import Drift, DriftedObject, Reason, Unknown
+from reconciler.plan.drift import Drift, DriftedObject
 from reconciler.plan.history import Step
 from reconciler.plan.model import Cause
 from reconciler.plan.risk import Risk, by_danger, removal_risk, risks_of_fields
@@ -34,13 +34,12 @@ NO_HISTORY = (
     "This service keeps no history and no record of trees, so these questions are left open here:"
 )
 QUESTIONS = {
-    Unknown.OWNERS: "which tree or tool an object belongs to: what is declared nowhere may be of "
+    "owners": "which tree or tool an object belongs to: what is declared nowhere may be of "
     "another one",
-    Unknown.ORIGINS: "whether a difference was made on the service or in the manifests, and by "
-    "whom",
-    Unknown.REMOVALS: "what was removed: it is missing, as is what was never applied",
-    Unknown.REPLACEMENTS: "whether an object was deleted and made again, with a new client id",
-    Unknown.UNDONE: "what was changed and changed back since the last apply",
+    "origins": "whether a difference was made on the service or in the manifests, and by whom",
+    "removals": "what was removed: it is missing, as is what was never applied",
+    "replacements": "whether an object was deleted and made again, with a new client id",
+    "undone": "what was changed and changed back since the last apply",
 }
 LISTS = 5
 """Number of lists below the objects."""
@@ -51,9 +50,10 @@ LISTS_SHARE = 16
 _CUT = "[cut: {} more; `reconciler drift` shows them]"
 
 REASONS = {
-    Reason.NEVER_APPLIED: "never applied by this tree",
-    Reason.NO_HISTORY: "not held: never applied, or removed",
+    True: ("never_applied", "never applied by this tree"),
+    False: ("no_history", "not held: never applied, or removed"),
 }
+"""Why objects cannot be judged, as a key and in words, by whether the service keeps a history."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,8 @@ def _beside(document: DriftDocument, layout: Layout, longest_list: int = 0) -> I
     ``longest_list`` is how many characters a list may take; 0 for any number.
     """
     drift, style = document.drift, layout.style
-    unjudged = [f"{visible(str(each.ref))}  ({REASONS[each.reason]})" for each in drift.unjudged]
+    _, reason = REASONS[drift.keeps_history]
+    unjudged = [f"{visible(str(ref))}  ({reason})" for ref in drift.unjudged]
     for title, lines in (
         ("Held, but declared nowhere:", refs_as_text(drift.unmanaged)),
         ("Differs, and the service does not report who changed it:", refs_as_text(drift.untold)),
@@ -132,8 +133,8 @@ def _beside(document: DriftDocument, layout: Layout, longest_list: int = 0) -> I
         yield from section(title, _that_fit(lines, longest_list), style)
     ignored = ignored_as_text(drift.ignored)
     yield from ignored_section(_that_fit(ignored, longest_list), layout)
-    if drift.unknown:
-        yield "\n".join([NO_HISTORY, *(f"  - {QUESTIONS[each]}" for each in drift.unknown)])
+    if not drift.keeps_history:
+        yield "\n".join([NO_HISTORY, *(f"  - {each}" for each in QUESTIONS.values())])
     yield from owed_sentences(drift.owed, drift.owed_elsewhere)
     if part := document.part:
         yield f"{PART} {part.selected}{part.counts}"
@@ -197,21 +198,20 @@ def _risks(drifted: DriftedObject) -> tuple[Risk, ...]:
 def drift_as_json(document: DriftDocument) -> JsonObject:
     """Return drift in stable keys."""
     drift = document.drift
+    reason, _ = REASONS[drift.keeps_history]
     return {
         "format_version": FORMAT_VERSION,
         **place_as_json(document.place),
         "summary": document.counts,
         "selection": scope_as_json(drift.scope),
         "history": drift.keeps_history,
-        "unknown": [each.value for each in drift.unknown],
+        "unknown": [] if drift.keeps_history else [*QUESTIONS],
         "drift": [_drifted_as_json(drifted) for drifted in drift.objects],
         "untold": [ref_as_json(ref) for ref in drift.untold],
         "unmanaged": [ref_as_json(ref) for ref in drift.unmanaged],
         "ignored": [ignored_as_json(field) for field in drift.ignored],
         "inactive": [ref_as_json(ref) for ref in drift.inactive],
-        "unjudged": [
-            {"ref": ref_as_json(each.ref), "reason": each.reason.value} for each in drift.unjudged
-        ],
+        "unjudged": [{"ref": ref_as_json(ref), "reason": reason} for ref in drift.unjudged],
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.plan.accepting import Wanted, accepted
 from reconciler.plan.diff import CREDENTIAL, FieldChange
-from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
+from reconciler.plan.drift import Drift, DriftedObject
 from reconciler.plan.model import Cause, CauseKind
 from tests.builders import GREET, WEB, an_action, an_application, declared, desired, held, observed
 
@@ -51,14 +51,13 @@ def test_what_is_named_is_accepted() -> None:
     assert taken(drift, Wanted(WEB, "devMode")) == ({WEB: {"devMode": True}}, [])
     assert taken(drift, Wanted(WEB, "appType")) == ({}, [Wanted(WEB, "appType")])
     assert taken(Drift((), untold=(GREET,)), Wanted(GREET)) == ({GREET: both}, [])
-    stranger = Unjudged(GREET, Reason.NEVER_APPLIED)
-    assert taken(Drift((), unjudged=(stranger,)), Wanted(GREET))[0] == {GREET: both}
+    assert taken(Drift((), unjudged=(GREET,)), Wanted(GREET))[0] == {GREET: both}
 
 
 def test_what_is_gone_loses_its_document() -> None:
     """Without a history nobody knows that it was there, so that it is named."""
     gone, service = DriftedObject(GREET, "1", ANA, removed=True), observed()
-    missing = Drift((), unjudged=(Unjudged(GREET, Reason.NO_HISTORY),))
+    missing = Drift((), unjudged=(GREET,), keeps_history=False)
 
     assert taken(Drift((gone,)), service=service) == ({GREET: True}, [])
     assert taken(missing, service=service) == ({}, [])

@@ -12,8 +12,6 @@ from reconciler.plan.diff import FieldChange
 from reconciler.plan.drift import (
     Drift,
     DriftedObject,
-    Reason,
-    Unjudged,
     find_drift,
     owners_to_ask,
     selected,
@@ -327,7 +325,7 @@ def test_a_service_without_history_is_asked_for_none_and_judged_by_none() -> Non
     drift = find_drift(plan, state, {}, ())
 
     assert owners_to_ask(plan, state) == ()
-    assert drift.unjudged == (Unjudged(GREET, Reason.NO_HISTORY),)
+    assert drift.unjudged == (GREET,)
     assert (drift.objects, drift.untold, drift.keeps_history) == ((), (), False)
 
 
@@ -350,7 +348,7 @@ def test_only_what_others_made_again_is_another_object(
     drift = drift_of([declared(GREET)], [found], removals=[removed])
 
     assert [each.removed_id for each in drift.objects] == ids
-    unjudged = [] if trees or ids else [Unjudged(GREET, Reason.NEVER_APPLIED)]
+    unjudged = [] if trees or ids else [GREET]
     assert list(drift.unjudged) == unjudged
 
 
@@ -389,7 +387,7 @@ def test_what_others_made_again_is_told_with_its_author_and_every_difference(
         DriftedObject(again, "11", ANA, removed_id="9"),
         DriftedObject(MADE_AGAIN, "10", ANA, fields, said, removed_id="9"),
     }
-    assert drift.unjudged == (Unjudged(never.ref, Reason.NEVER_APPLIED),)
+    assert drift.unjudged == (never.ref,)
 
 
 def test_the_drift_of_an_object_is_told_with_the_last_change_of_a_field() -> None:
@@ -437,7 +435,7 @@ def test_of_a_part_only_its_own_drift_is_told_and_the_rest_is_counted() -> None:
     def parts(*refs: ResourceRef) -> dict[str, Any]:
         return {
             "unmanaged": refs,
-            "unjudged": tuple(Unjudged(ref, Reason.NEVER_APPLIED) for ref in refs),
+            "unjudged": refs,
             "inactive": refs,
             "ignored": tuple(IgnoredField(ref, "timeout", "20s", "1s") for ref in refs),
         }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.plan.diff import FieldChange
-from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
+from reconciler.plan.drift import Drift, DriftedObject
 from reconciler.plan.history import Step
 from reconciler.plan.model import Cause, CauseKind, IgnoredField
 from reconciler.report.drift_and_history import NO_HISTORY, DriftDocument
@@ -30,7 +30,6 @@ CAUSE = Cause(CauseKind.SERVICE, "ana", "2026-01-01T00:00:00Z", 43, "other")
 CHANGED = DriftedObject(GREET, "7", CAUSE, (FieldChange("timeout", "20s", "3s"),))
 REMOVED = DriftedObject(WEB, "8", CAUSE._replace(tree=""), removed=True)
 NOTHING = Drift(())
-UNJUDGED = Unjudged(WEB, Reason.NEVER_APPLIED)
 
 
 @each_row(
@@ -38,10 +37,10 @@ UNJUDGED = Unjudged(WEB, Reason.NEVER_APPLIED)
     [
         ({}, "No drift. Nothing was changed on the service."),
         ({"keeps_history": False}, "No drift found."),
-        ({"unjudged": (UNJUDGED,)}, "No drift found; 1 cannot be judged."),
+        ({"unjudged": (WEB,)}, "No drift found; 1 cannot be judged."),
         ({"objects": (CHANGED,)}, "Drift: 1 changed on the service, 0 removed."),
         (
-            {"objects": (CHANGED, REMOVED), "unjudged": (UNJUDGED,)},
+            {"objects": (CHANGED, REMOVED), "unjudged": (WEB,)},
             "Drift: 1 changed on the service, 1 removed; 1 cannot be judged.",
         ),
         (
@@ -82,7 +81,8 @@ def test_an_object_that_was_made_again_is_told_as_such() -> None:
     [
         ({"unmanaged": (WEB,)}, "Held, but declared nowhere:"),
         ({"untold": (WEB,)}, "Differs, and the service does not report who changed it:"),
-        ({"unjudged": (UNJUDGED,)}, "never applied by this tree"),
+        ({"unjudged": (WEB,)}, "never applied by this tree"),
+        ({"unjudged": (WEB,), "keeps_history": False}, "not held: never applied, or removed"),
         ({"keeps_history": False}, NO_HISTORY),
     ],
 )
@@ -151,7 +151,7 @@ def test_one_object_that_is_too_long_is_cut_and_the_rest_is_told() -> None:
 
 
 def test_json_counts_and_names_everything() -> None:
-    drift = Drift((CHANGED, REMOVED), (WEB,), (GREET,), (UNJUDGED,), owed=2)
+    drift = Drift((CHANGED, REMOVED), (WEB,), (GREET,), (WEB,), owed=2)
 
     told = drift_as_json(drift, PLACE)
 
