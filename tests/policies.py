@@ -63,3 +63,8 @@ def checked(*policies: Policy) -> tuple[Diagnostic, ...]:
     """Return what is wrong with rules."""
     with Engine(policies) as engine:
         return engine.check()
+
+
+def outcome_of(verdict: Verdict) -> str:
+    """Return whether a rule is false, or could not be evaluated."""
+    return "error" if verdict.reason else "failed"

@@ -17,7 +17,7 @@ from reconciler.configuration.policies import read_policies
 from reconciler.diagnostics import Diagnostic, by_place, error, warning
 from reconciler.errors import UsageError
 from reconciler.policy.engine import Engine
-from reconciler.policy.model import Case, Example, Outcome, Policy, Verdict
+from reconciler.policy.model import Example, Policy, Verdict
 from reconciler.report.findings import FORMAT_VERSION, finding_as_json, findings_as_text
 from reconciler.report.layout import Forms, Layout, fitted, in_json
 from reconciler.resources.call import JsonObject
@@ -116,15 +116,16 @@ def _untested(policies: Sequence[Policy]) -> list[Diagnostic]:
 
 def _unexpected(policies: Sequence[Policy], engine: Engine) -> list[Diagnostic]:
     """Return an error for each example that is not judged as it says."""
-    pairs = [(policy, example) for policy in policies for example in policy.examples]
-    cases = [Case(policy, example.subjects, example.setting) for policy, example in pairs]
-    judged = zip(pairs, engine.judge_each(cases), strict=True)
-    found = (_mistake(policy, example, verdicts) for (policy, example), verdicts in judged)
+    found = (
+        _mistake(policy, each, engine.judge_alone(policy, each.subjects, each.setting))
+        for policy in policies
+        for each in policy.examples
+    )
     return [each for each in found if each is not None]
 
 
 def _mistake(policy: Policy, example: Example, verdicts: Sequence[Verdict]) -> Diagnostic | None:
-    broken = next((each for each in verdicts if each.outcome is Outcome.ERROR), None)
+    broken = next((each for each in verdicts if each.reason), None)
     if broken is not None:
         summary = f"policy {policy.name} could not judge an example: {broken.reason}"
         remedy = "What cannot be judged is refused. Correct the rule or the example."

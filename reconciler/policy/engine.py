@@ -16,7 +16,7 @@ from reconciler.diagnostics import Diagnostic, by_place, cut, error
 from reconciler.errors import PolicyError, UsageError
 from reconciler.kinds.fields import KINDS
 from reconciler.policy.child import MEMORY
-from reconciler.policy.model import Case, Outcome, Over, Policy, Setting, Subject, Verdict
+from reconciler.policy.model import Over, Policy, Setting, Subject, Verdict
 from reconciler.policy.process import Child, ChildEndedError
 from reconciler.resources.fields import Spec
 from reconciler.resources.installation import how_to_install, missing_modules
@@ -120,12 +120,11 @@ class Engine:
         policies = [each for each in self._policies if each.holds_in(setting.environment)]
         return tuple(self._verdicts(policies, Policy.judges, subjects, setting, whole))
 
-    def judge_each(self, cases: Sequence[Case]) -> tuple[tuple[Verdict, ...], ...]:
-        """Return the verdicts of each case, for all its changes and whatever its environment."""
-        return tuple(
-            tuple(self._verdicts([policy], _always, subjects, setting))
-            for policy, subjects, setting in cases
-        )
+    def judge_alone(
+        self, policy: Policy, subjects: _Subjects, setting: Setting
+    ) -> tuple[Verdict, ...]:
+        """Return the verdicts of one policy on these changes, whatever it says it is for."""
+        return tuple(self._verdicts([policy], _always, subjects, setting))
 
     # Checking
 
@@ -167,7 +166,7 @@ class Engine:
             if policy.name in self._numbers:
                 good[policy.over][self._numbers[policy.name]] = policy
             else:
-                yield Verdict(policy.name, None, Outcome.ERROR, "the rule does not compile")
+                yield Verdict(policy.name, None, "the rule does not compile")
         if good[Over.CHANGE]:
             yield from self._judge_changes(good[Over.CHANGE], judges, subjects, setting)
         if good[Over.PLAN]:
@@ -193,7 +192,7 @@ class Engine:
             answers = self._running().ask_each("judge", SECONDS, requests())
             for position, answer in enumerate(answers):
                 for number, place, reason in answer:
-                    yield _verdict(rules[number], starts[position] + place, reason)
+                    yield Verdict(rules[number].name, starts[position] + place, reason)
 
     def _judge_plan(
         self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
@@ -217,7 +216,7 @@ class Engine:
             child.send("judge_plan", seconds, cases=cases, counts=counts, setting=setting._asdict())
             answer = child.receive(seconds)
         for number, reason in answer:
-            yield _verdict(rules[number], None, reason)
+            yield Verdict(rules[number].name, None, reason)
 
     def _running(self) -> Child:
         if self._child is None:
@@ -260,10 +259,6 @@ def _cannot_start(why: str) -> PolicyError:
         remedy="Nothing was written. Run the command by its own Python, not inside another "
         "program, and where a process may have 1 GiB of address space.",
     )
-
-
-def _verdict(policy: Policy, subject: int | None, reason: str) -> Verdict:
-    return Verdict(policy.name, subject, Outcome.ERROR if reason else Outcome.FAILED, reason)
 
 
 class _Read(NamedTuple):

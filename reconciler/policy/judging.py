@@ -27,7 +27,7 @@ from reconciler.plan.model import (
 )
 from reconciler.plan.risk import risks_of
 from reconciler.policy.engine import Engine
-from reconciler.policy.model import Case, Outcome, Over, Policy, Setting, Subject, Verdict
+from reconciler.policy.model import Over, Policy, Setting, Subject, Verdict
 from reconciler.policy.waivers import PolicySet, Waiver, findings_of, unused
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import Resource
@@ -208,7 +208,7 @@ def _told(
         change = None if verdict.subject is None else changes[verdict.subject]
         ref = ref_of(change) if change else None
         found = next((each for each in waivers.get(policy.name, ()) if each.covers(ref)), None)
-        if found is not None and verdict.outcome is Outcome.FAILED:
+        if found is not None and not verdict.reason:
             waived.append((_waived(found, ref), found))
         else:
             place = place_of(change) if change else policy.source.place("metadata", "name")
@@ -235,7 +235,7 @@ def _finding(
 ) -> Diagnostic:
     at = policy.source.place("metadata", "name")
     about = f"{ref}: " if ref else ""
-    if verdict.outcome is Outcome.ERROR:
+    if verdict.reason:
         return Diagnostic(
             Severity.ERROR,
             "POLICY-ERROR",
@@ -291,29 +291,19 @@ def judged_declared(
     Raises:
         PolicyError: the rules could not be judged.
     """
-    able, findings = [], []
+    created = [Create(each) for each in resources]
+    findings: list[Diagnostic] = []
     for policy in judges.policies:
-        if policy.holds_in(setting.environment):
-            needs = _needs_plan(policy, engine)
-            findings += [needs] if needs else []
-            able += [] if needs else [policy]
-    subjects = [Subject("create", each.ref, None, each.spec) for each in resources]
-    chosen = [
-        [at for at, each in enumerate(resources) if not p.kinds or each.ref.kind in p.kinds]
-        for p in able
-    ]
-    cases = [
-        Case(policy, tuple(subjects[at] for at in some), setting)
-        for policy, some in zip(able, chosen, strict=True)
-    ]
-    for case, some, verdicts in zip(cases, chosen, engine.judge_each(cases), strict=True):
-        waivers = _by_policy(judges.waivers, today).get(case.policy.name, ())
-        for verdict in verdicts:
-            resource = resources[some[verdict.subject or 0]]
-            is_waived = any(each.covers(resource.ref) for each in waivers)
-            if verdict.outcome is Outcome.ERROR or not is_waived:
-                place = resource.source.place("metadata", "name")
-                findings.append(_finding(case.policy, verdict, resource.ref, place))
+        if not policy.holds_in(setting.environment):
+            continue
+        if needs := _needs_plan(policy, engine):
+            findings.append(needs)
+            continue
+        kinds = policy.kinds
+        chosen = [each for each in created if not kinds or each.resource.ref.kind in kinds]
+        subjects = [_subject(each, ()) for each in chosen]
+        verdicts = engine.judge_alone(policy, subjects, setting)
+        findings += _told(verdicts, judges, chosen, today)[0]
     names = {policy.name for policy in judges.policies}
     return (*findings, *findings_of(judges.own.waivers, names, today))
 

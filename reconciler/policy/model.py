@@ -25,13 +25,6 @@ class Over(StrEnum):
     PLAN = "plan"
 
 
-class Outcome(StrEnum):
-    """Result of a rule that is not true: it is false, or it could not be evaluated."""
-
-    FAILED = "failed"
-    ERROR = "error"
-
-
 class RuleSource(Source, Protocol):
     """The file of a policy. It can also give the place of a character inside a text."""
 
@@ -117,14 +110,6 @@ class Policy:
         return not self.environments or environment in self.environments
 
 
-class Case(NamedTuple):
-    """A rule to judge for changes in a setting, whatever the policy says it is for."""
-
-    policy: Policy
-    subjects: tuple[Subject, ...]
-    setting: Setting
-
-
 class Verdict(NamedTuple):
     """A rule that is not true. What passes has no verdict.
 
@@ -136,5 +121,4 @@ class Verdict(NamedTuple):
 
     policy: str
     subject: int | None
-    outcome: Outcome
     reason: str = ""

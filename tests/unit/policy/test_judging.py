@@ -13,7 +13,7 @@ from reconciler.diagnostics import Severity
 from reconciler.plan.model import Create, Delete, Plan, Scope
 from reconciler.policy.engine import Engine
 from reconciler.policy.judging import counting, digest_of, judged
-from reconciler.policy.model import Outcome, Over, Policy, Setting, Subject, Verdict
+from reconciler.policy.model import Over, Policy, Setting, Subject, Verdict
 from reconciler.policy.waivers import PolicySet, Waiver
 from reconciler.resources.ref import RefSet, parse_pattern, read_shard
 from tests.builders import GREET, WEB, a_plan, declared, held
@@ -53,7 +53,7 @@ def a_waiver(name: str = "w", policy: str = "p", refs: Any = ("*",), **fields: A
 
 
 POLICY = a_policy("true", "p")
-FAILS = Verdict("p", 0, Outcome.FAILED)
+FAILS = Verdict("p", 0)
 
 
 def plan_under(
@@ -87,7 +87,7 @@ def test_severity_decides_but_for_an_error(severity: Severity) -> None:
     policy = a_policy("true", "p", severity=severity)
 
     failed = plan_under(FAILS, policies=[policy])
-    broken = plan_under(Verdict("p", 0, Outcome.ERROR, "why"), policies=[policy])
+    broken = plan_under(Verdict("p", 0, "why"), policies=[policy])
 
     assert bool(failed.blocks) == (severity is Severity.ERROR)
     assert [each.severity for each in (*failed.blocks, *failed.warnings)] == [severity]
@@ -99,7 +99,7 @@ def test_a_delete_has_no_place_and_a_whole_plan_that_of_the_policy() -> None:
     delete = a_plan(Delete(held(GREET)))
 
     (gone,) = plan_under(FAILS, plan=delete).blocks
-    (whole,) = plan_under(Verdict("p", None, Outcome.FAILED), policies=[policy]).blocks
+    (whole,) = plan_under(Verdict("p", None), policies=[policy]).blocks
 
     assert (gone.location, gone.ref) == (None, GREET)
     assert (whole.location, whole.ref) == (policy.source.place("metadata", "name"), None)
@@ -123,14 +123,14 @@ def test_a_delete_has_no_place_and_a_whole_plan_that_of_the_policy() -> None:
         ),
         (
             a_waiver(),
-            Verdict("p", 0, Outcome.ERROR, "why"),
+            Verdict("p", 0, "why"),
             0,
             (["POLICY-ERROR"], ["WAIVER-UNUSED"]),
         ),
-        (a_waiver(), Verdict("p", None, Outcome.FAILED), 1, ([], [])),
+        (a_waiver(), Verdict("p", None), 1, ([], [])),
         (
             a_waiver(refs=[WEB.key.address]),
-            Verdict("p", None, Outcome.FAILED),
+            Verdict("p", None),
             0,
             (["POLICY"], ["WAIVER-UNUSED"]),
         ),

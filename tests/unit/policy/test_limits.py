@@ -15,10 +15,10 @@ from reconciler.errors import BlockedPlanError, PolicyError
 from reconciler.policy import engine as engine_module
 from reconciler.policy.child import MEMORY
 from reconciler.policy.engine import Engine
-from reconciler.policy.model import Outcome, Over
+from reconciler.policy.model import Over
 from reconciler.policy.process import Child
 from reconciler.resources.ref import Kind
-from tests.policies import NOWHERE, a_change, a_policy, judged
+from tests.policies import NOWHERE, a_change, a_policy, judged, outcome_of
 from tests.rows import each_row
 
 pytestmark = pytest.mark.slow
@@ -86,7 +86,7 @@ def test_a_rule_that_looks_hostile_has_an_answer(label: str) -> None:
         assert engine.check() == ()
         verdicts = engine.judge([a_change()], NOWHERE)
 
-    assert not [each for each in verdicts if each.outcome is Outcome.ERROR]
+    assert not [each for each in verdicts if each.reason]
 
 
 def test_the_end_of_memory_refuses_and_names_the_policy() -> None:
@@ -248,5 +248,5 @@ def test_a_rule_over_the_plan_is_sent_what_it_reads(monkeypatch: pytest.MonkeyPa
         sent.clear()
         policy = a_policy(rule, kinds=[Kind.ACTION], over=Over.PLAN)
 
-        assert [each.outcome for each in judged(policy, *actions)] == [Outcome.FAILED]
+        assert [outcome_of(each) for each in judged(policy, *actions)] == ["failed"]
         assert any(script in each for each in sent) == has_scripts
