@@ -13,7 +13,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -26,17 +26,19 @@ from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.connections import Certificate
-from reconciler.service.transport.http_messages import HttpAnswer, answer_of, send_answer
+from reconciler.service.transport.http_messages import (
+    ALWAYS,
+    HTML,
+    OF_JSON,
+    HttpAnswer,
+    answer_of,
+    send_answer,
+)
 from reconciler.service.transport.json_http import read_parameters
 from reconciler.service.transport.ui import CHALLENGE, GUARDS, password
 
 STUCK_SECONDS = 3600.0  # without the end of a round; then the process is started again by its probe
-_TEXT = b"text/plain; version=0.0.4; charset=utf-8"
-_HEADERS: Sequence[tuple[bytes, bytes]] = (
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-)
+_TEXT = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 _OF_STATE = frozenset({"/", "/status.json"})
 _SENT_ON = frozenset({b"forwarded", b"via", b"x-real-ip"})
 AsgiScope: TypeAlias = MutableMapping[str, Any]
@@ -44,12 +46,8 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
-def _answer(status: int, kind: bytes, content: bytes, *more: tuple[bytes, bytes]) -> HttpAnswer:
-    return answer_of(status, content, (b"content-type", kind), *_HEADERS, *more)
-
-
 def _json(status: int, fields: JsonObject, *more: tuple[bytes, bytes]) -> HttpAnswer:
-    return _answer(status, b"application/json", json.dumps(fields).encode() + b"\n", *more)
+    return answer_of(status, json.dumps(fields).encode() + b"\n", *OF_JSON, *more)
 
 
 @dataclass
@@ -99,7 +97,7 @@ class Pages:
             return _json(400, {"message": refusal.message})
         content = self.page.draw(self.status(), query).encode()
         policy = (b"content-security-policy", served_policy().encode())
-        return _answer(200, b"text/html; charset=utf-8", content, policy, *GUARDS)
+        return answer_of(200, content, HTML, policy, *GUARDS, *ALWAYS)
 
     def _refused(self, headers: Mapping[bytes, str]) -> HttpAnswer | None:
         """Return why this request does not see the state, or None.
@@ -128,7 +126,7 @@ class Pages:
         return _json(200 if is_ready else 503, {"status": "ready" if is_ready else "not ready"})
 
     def _metrics(self) -> HttpAnswer:
-        return _answer(200, _TEXT, status_as_metrics(self.status()).encode())
+        return answer_of(200, status_as_metrics(self.status()).encode(), _TEXT, *ALWAYS)
 
     def _triggered_by(self, method: str, headers: Mapping[bytes, str]) -> HttpAnswer:
         if self.token is None:
