@@ -165,6 +165,10 @@ class Condition(StrEnum):
     FAILING = "failing"
 
 
+HELD = frozenset(map(Condition, Why))
+"""The conditions of a tip that is not applied: one for each reason."""
+
+
 def conditions_of(
     situation: Situation,
     *,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reconciler.continuous.decision import Condition
+from reconciler.continuous.decision import HELD, Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +108,7 @@ TYPES = (
 )
 
 # Of another commit each of these is new, also where the commit before had it.
-_OF_COMMIT = frozenset({
-    Condition.PENDING,
-    Condition.REWRITTEN,
-    Condition.UNSIGNED,
-    Condition.UNTRUSTED,
-    Condition.INVALID,
-    Condition.BLOCKED,
-    Condition.UNKNOWN,
-})  # fmt: skip
+_OF_COMMIT = frozenset({Condition.PENDING, *HELD})
 
 
 def notices_of(before: Known | None, after: Known) -> Iterator[Notice]:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from reconciler.cli.output import time_in_words
 from reconciler.cli.run.status import COMMIT, Status
-from reconciler.continuous.decision import Condition, Why
+from reconciler.continuous.decision import HELD, Condition, Why
 from reconciler.continuous.heal import CONTESTED
 from reconciler.continuous.notices import WORDS
 from reconciler.plan.drift import DriftedObject
@@ -31,16 +31,7 @@ from reconciler.resources.ref import ResourceRef, fold
 
 ROWS = 100
 _SHORT = 12
-_SEVERE = {
-    Condition.BLOCKED,
-    Condition.INVALID,
-    Condition.UNSIGNED,
-    Condition.REWRITTEN,
-    Condition.UNTRUSTED,
-    Condition.UNKNOWN,
-    Condition.CONTESTED,
-    Condition.FAILING,
-}
+_SEVERE = {each.value for each in (*HELD, Condition.CONTESTED, Condition.FAILING)}
 _STATES = ("pending", "blocked", "drifted", "contested", "unmanaged", "in step")
 _Draw: TypeAlias = Callable[[int], str]
 
@@ -135,7 +126,7 @@ class StatusPage:
 
 
 def _tag(state: str) -> str:
-    look = "tag stop" if state in {each.value for each in _SEVERE} else "tag"
+    look = "tag stop" if state in _SEVERE else "tag"
     return f'<span class="{"tag fine" if state == "in step" else look}">{state}</span> '
 
 
