@@ -77,8 +77,7 @@ def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
     room = Room(max(layout.limit, LEAST) - len(around) - _TITLES)
     sections = _above(document, room)
     with room.part(0.15) as part:
-        fence = _in_groups(finding_groups(warnings), _findings, "text", part)
-    sections += _folded(counts(warnings), fence)
+        sections += _folded(counts(warnings), _findings(warnings, part))
     operations = {
         name: groups
         for name in _GROUPS
@@ -126,8 +125,7 @@ def _above(document: PlanDocument, room: Room) -> list[str]:
     """Return what blocks the plan and what is risky, above all folds of changes."""
     sections = []
     with room.part(0.25) as part:
-        fence = _in_groups(finding_groups(document.plan.blocks), _findings, "text", part)
-        sections += _listed("### Blocked", fence)
+        sections += _listed("### Blocked", _findings(document.plan.blocks, part))
     with room.part(0.25) as part:
         found = risky(document.for_review)
         risks = _folded_risks if len(found) > MANY else _listed_risks
@@ -237,7 +235,14 @@ def _line(text: str) -> list[str]:
     return [_cut(text)]
 
 
-def _findings(group: Sequence[Diagnostic]) -> list[str]:
+def _findings(findings: Sequence[Diagnostic], room: Room) -> tuple[list[str], int]:
+    """Return a fence around the groups of findings that fit, and the number of other findings."""
+    groups = finding_groups(findings)
+    lines, left = fenced(groups, _group_of_findings, "text", room)
+    return lines, sum(map(len, groups[len(groups) - left :]))
+
+
+def _group_of_findings(group: Sequence[Diagnostic]) -> list[str]:
     """Return the first few findings of a group, and how many more there are."""
     rest = rest_in_words(group)
     lines = [line for finding in group[:NAMED] for line in _finding(finding)]
@@ -392,14 +397,3 @@ def fenced(
     room.left -= size + 2 * longest
     ticks = "`" * (longest + 1)
     return ["\n".join([ticks + info, *lines, ticks])], len(items) - fitting
-
-
-def _in_groups(
-    groups: Sequence[tuple[Item, ...]],
-    show: Callable[[tuple[Item, ...]], Sequence[str]],
-    info: str,
-    room: Room,
-) -> tuple[list[str], int]:
-    """Return a fence around the groups that fit, and the number of members of those that do not."""
-    lines, left = fenced(groups, show, info, room)
-    return lines, sum(map(len, groups[len(groups) - left :]))
