@@ -7,7 +7,7 @@ without variables and Defaults: what judges a change does not depend on values t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import islice
 from pathlib import Path
@@ -200,25 +200,21 @@ def _waiver(manifest: Manifest) -> tuple[Waiver | None, Sequence[Diagnostic]]:
 
 def _policy(manifest: Manifest) -> tuple[Policy, Sequence[Diagnostic]]:
     spec = manifest.document["spec"]
-    kinds = tuple(map(Kind, spec.get("kinds", ())))
-    changes = tuple(spec.get("changes", DEFAULT_CHANGES))
-    environments = tuple(spec.get("environments", ()))
-    over = Over(spec.get("over", "change"))
-    examples = _Examples(manifest, kinds, changes, environments, over)
     policy = Policy(
         name=manifest.document["metadata"]["name"],
         rule=spec["rule"],
         message=spec["message"],
         source=manifest,
         severity=Severity(spec.get("severity", "error")),
-        kinds=kinds,
-        changes=changes,
-        environments=environments,
-        over=over,
+        kinds=tuple(map(Kind, spec.get("kinds", ()))),
+        changes=tuple(spec.get("changes", DEFAULT_CHANGES)),
+        environments=tuple(spec.get("environments", ())),
+        over=Over(spec.get("over", "change")),
         remedy=spec.get("remedy", ""),
-        examples=tuple(examples.read(spec.get("examples", {}))),
     )
-    return policy, examples.findings
+    reading = _Examples(manifest, policy)
+    examples = tuple(reading.read(spec.get("examples", {})))
+    return replace(policy, examples=examples), reading.findings
 
 
 class _WrongExampleError(ValueError):
@@ -230,10 +226,7 @@ class _Examples:
     """The examples of one policy."""
 
     manifest: Manifest
-    kinds: Sequence[Kind]
-    changes: Sequence[str]
-    environments: Sequence[str]
-    over: Over
+    policy: Policy
     findings: list[Diagnostic] = field(default_factory=list)
 
     def read(self, written: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Example]:
@@ -245,13 +238,13 @@ class _Examples:
                     subjects = tuple(self._subjects(each, path))
                 except _WrongExampleError:
                     continue
-                environment = each.get("environment", (*self.environments, "")[0])
+                environment = each.get("environment", (*self.policy.environments, "")[0])
                 setting = Setting(environment, each.get("protected", True))
                 place = self.manifest.place(*path)
                 yield Example(word == "pass", subjects, setting, place)
 
     def _subjects(self, each: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Subject]:
-        if self.over is Over.PLAN:
+        if self.policy.over is Over.PLAN:
             changes = each.get("changes")
             if changes is None:
                 raise self._wrong(
@@ -280,8 +273,8 @@ class _Examples:
                 f"Write {sides.get(needs, 'before and after')}.",
                 path,
             )
-        if self.over is Over.CHANGE and change not in self.changes:
-            named = f"{', '.join(self.changes)}"
+        if self.policy.over is Over.CHANGE and change not in self.policy.changes:
+            named = ", ".join(self.policy.changes)
             remedy = f"It judges {named}. Name {change} in changes, or write another example."
             raise self._wrong(f"the policy does not judge a {change}", remedy, path)
         names = each.get("fields")
@@ -291,16 +284,17 @@ class _Examples:
         return Subject(change, ref, before, after, tuple(names), tuple(each.get("risks", ())))
 
     def _kind(self, each: Mapping[str, Any], path: tuple[str | int, ...]) -> Kind:
+        kinds = self.policy.kinds
         if "kind" in each:
             kind = Kind(each["kind"])
-            if self.kinds and kind not in self.kinds and self.over is Over.CHANGE:
-                remedy = f"Write kind: {one_of(self.kinds)}."
+            if kinds and kind not in kinds and self.policy.over is Over.CHANGE:
+                remedy = f"Write kind: {one_of(kinds)}."
                 raise self._wrong(f"the policy does not judge {kind.value}", remedy, path)
             return kind
-        if len(self.kinds) != 1:
+        if len(kinds) != 1:
             remedy = "Write kind beside after or before: the policy is of several kinds."
             raise self._wrong("the example has no kind", remedy, path)
-        return self.kinds[0]
+        return kinds[0]
 
     def _fields(
         self, kind: Kind, each: Mapping[str, Any], name: str, path: tuple[str | int, ...]
