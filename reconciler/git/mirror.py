@@ -92,17 +92,8 @@ class Mirror:
         Raises:
             RepositoryError: the repository cannot be read, or has no such ref.
         """
-        listed = self._git.run(
-            "ls-remote",
-            "--quiet",
-            "--",
-            self._address.text,
-            ref,
-            limits=_LISTING,
-        )
-        if listed.code:
-            raise failed("ls-remote", listed)
-        found = dict(_advertised(listed.output))
+        words = ("ls-remote", "--quiet", "--", self._address.text, ref)
+        found = dict(_advertised(self._git.ask(*words, limits=_LISTING)))
         if ref not in found:
             raise RepositoryError(
                 f"the repository has no {ref}",
@@ -144,10 +135,8 @@ class Mirror:
     def _held(self, name: str) -> str:
         if not (self._git.folder / "HEAD").is_file():
             return ""
-        done = self._git.run("rev-parse", "--quiet", "--verify", name)
-        if done.code not in (0, 1):  # a full disk must not look like a missing commit
-            raise failed("rev-parse", done)
-        return done.output.decode("ascii", "replace").strip() if done.code == 0 else ""
+        found = self._git.ask_whether("rev-parse", "--quiet", "--verify", name)
+        return "" if found is None else found.decode("ascii", "replace").strip()
 
     def holds(self, commit: str) -> bool:
         """Return whether the mirror has a commit.
@@ -161,10 +150,7 @@ class Mirror:
         """Return whether a commit is another one, or comes before it. One not held does not."""
         if not (self.holds(older) and self.holds(newer)):
             return False
-        done = self._git.run("merge-base", "--is-ancestor", older, newer)
-        if done.code not in (0, 1):
-            raise failed("merge-base", done)
-        return done.code == 0
+        return self._git.ask_whether("merge-base", "--is-ancestor", older, newer) is not None
 
     def unsigned(self, commit: str, signers: Path) -> str:
         """Return why a commit is not signed by an allowed signer with an SSH key; empty if it is.

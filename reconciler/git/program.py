@@ -125,6 +125,16 @@ class Git:
             raise failed(words[0], done)
         return done.output
 
+    def ask_whether(self, *words: str) -> bytes | None:
+        """Return what a command prints, or None where it says no: it ends with 1.
+
+        Raises as ``ask``: a full disk must not look like a missing commit.
+        """
+        done = self.run(*words)
+        if done.code not in (0, 1):
+            raise failed(words[0], done)
+        return None if done.code else done.output
+
     def run(self, *words: str, given: bytes = b"", limits: Limits = ASKING) -> Done:
         """Run a command, also one that fails.
 
