@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -13,6 +14,13 @@ from reconciler.resources.strict_json import HALF, Count
 
 T = TypeVar("T")
 MAX_SHOWN = 60  # characters of a value in a sentence
+
+# Letters and marks, by Unicode's categories, that nevertheless show nothing (most of them are its
+# "default ignorable" code points). With them two names look the same and are not.
+BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U0001d159\U000e0100-\U000e01ef]"
+)
 
 
 class Severity(StrEnum):

@@ -17,20 +17,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, NamedTuple
 
+from reconciler.diagnostics import BLANK
+
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-# Letters and marks, by Unicode's categories, that nevertheless show nothing (most of them are its
-# "default ignorable" code points). With them two names look the same and are not.
-_BLANK = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
-    "\U0001d159\U000e0100-\U000e01ef]"
-)
 # Runners obey :: at the start of a line, blanks aside, and ##[ anywhere in it.
 _COMMAND = re.compile(r"^\s*::|##\[")
 
 
 def visible(text: str) -> str:
     """Return a text with every invisible character written out, on one line."""
-    if text.isprintable() and not _COMMAND.search(text) and not _BLANK.search(text):
+    if text.isprintable() and not _COMMAND.search(text) and not BLANK.search(text):
         return text
     shown = "".join(_shown(character) for character in text)
     return _COMMAND.sub(_broken, shown)
@@ -65,7 +61,7 @@ def _shown(character: str) -> str:
     hidden = (
         unicodedata.category(character) in _HIDDEN
         or not character.isprintable()
-        or _BLANK.match(character)
+        or BLANK.match(character)
     )
     return _escaped(character) if hidden else character
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from reconciler.diagnostics import Diagnostic, cut, error, warning
+from reconciler.diagnostics import BLANK, Diagnostic, cut, error, warning
 from reconciler.resources.origin import DEFAULT_PORTS, check_host, is_loopback_host, parse_port
 
 _AUTHORITY = r"(\[[0-9a-f:.]*\]|[^:\[\]]*)(?::(.*))?"
@@ -165,13 +165,7 @@ def called_url_problems(
 # Letters of these scripts look like each other's; within any one of them they do not.
 _LOOKALIKE = {"LATIN", "CYRILLIC", "GREEK", "COPTIC", "ARMENIAN", "CHEROKEE", "LISU"}
 _STYLED = {"FULLWIDTH", "MATHEMATICAL", "CIRCLED", "PARENTHESIZED", "SQUARED", "MODIFIER"}
-_CONTROL = {"Cc", "Zl", "Zp", "Cs"}
-
-# Drawn as nothing although they are letters or marks to Unicode, besides all of category Cf.
-_BLANK = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
-    + "".join(map(chr, range(0xFE00, 0xFE10)))
-)
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 def is_plain(name: str) -> bool:
@@ -186,7 +180,9 @@ def name_problems(name: str) -> tuple[Diagnostic, ...]:
 
 
 def _problems(name: str) -> Iterator[Diagnostic]:
-    hidden = next((character for character in name if _is_hidden(character)), None)
+    hidden = next(
+        (each for each in name if unicodedata.category(each) in _HIDDEN or BLANK.match(each)), None
+    )
     if name != name.strip():
         yield error(
             "NAME-SPACE",
@@ -207,11 +203,6 @@ def _problems(name: str) -> Iterator[Diagnostic]:
         )
     else:
         yield from _confusables(name)
-
-
-def _is_hidden(character: str) -> bool:
-    category = unicodedata.category(character)
-    return category in _CONTROL or category == "Cf" or character in _BLANK
 
 
 def _confusables(name: str) -> Iterator[Diagnostic]:

@@ -37,6 +37,7 @@ COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
         pytest.param("a\u2028b", ["NAME-INVISIBLE"], id="a line separator"),
         pytest.param("a\u00adb", ["NAME-INVISIBLE"], id="a soft hyphen"),
         pytest.param("a\ufe0fb", ["NAME-INVISIBLE"], id="a variation selector"),
+        pytest.param("a\U000e0100b", ["NAME-INVISIBLE"], id="a variation selector of ideographs"),
         pytest.param("a\u3164b", ["NAME-INVISIBLE"], id="a letter drawn as nothing"),
         pytest.param("a\ufeffb", ["NAME-INVISIBLE"], id="a byte order mark"),
         pytest.param("\u0430pple", ["NAME-CONFUSABLE"], id="a Cyrillic letter among Latin ones"),
