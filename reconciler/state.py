@@ -12,7 +12,7 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.capabilities import SOURCE, Capabilities, Use, refusal
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import LEFT_AS_HELD
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.resources.strict_json import SequenceNumber
 
 Undone = marks.Undone
@@ -323,6 +323,13 @@ class Heads:
 
     instance: str
     organizations: Mapping[str, Head]
+
+    def records(self, tree: str, names: Collection[str] | None = None) -> Iterator[Applied]:
+        """Yield the records of a tree, in the organizations of these names or in all."""
+        chosen = self.organizations.keys() if names is None else map(fold, names)
+        for name in chosen:
+            if (head := self.organizations.get(name)) is not None:
+                yield from (record for record in head.applied if record.tree == tree)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,8 @@ class _Look:
     @property
     def organizations(self) -> tuple[str, ...]:
         """Return the names of the organizations of both commits, in the order of leases."""
-        names = {name for each in (self.reading, self.base) for name in _organizations_of(each)}
+        read = [each.desired for each in (self.reading, self.base) if each is not None]
+        names = {name for desired in read if desired for name in desired.organizations}
         return tuple(sorted(names, key=fold))
 
     @property
@@ -578,19 +579,10 @@ def _as_plan(look: _Look) -> int:
     return ExitCode.CHANGES if is_pending or has_drifted else ExitCode.DONE
 
 
-def _organizations_of(reading: Reading | None) -> tuple[str, ...]:
-    desired = reading.desired if reading is not None else None
-    return desired.organizations if desired is not None else ()
-
-
 def _record_of(heads: Heads | None, tree: str, commit: str) -> Applied | None:
     """Return the latest record of a commit of a tree, in any organization."""
-    found = [
-        record
-        for head in (heads.organizations.values() if heads is not None else ())
-        for record in head.applied
-        if (record.tree, record.commit) == (tree, commit)
-    ]
+    records = heads.records(tree) if heads is not None else ()
+    found = [record for record in records if record.commit == commit]
     return max(found, key=lambda record: record.at, default=None)
 
 

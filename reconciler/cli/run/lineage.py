@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from reconciler.errors import InvalidManifestsError, ReconcilerError
 from reconciler.git.mirror import Mirror
 from reconciler.policy.judging import Judges, counting, loosened
 from reconciler.policy.waivers import PolicySet
-from reconciler.resources.ref import fold
 from reconciler.state import Heads
 
 _SHOWN = 3  # findings of a commit that does not validate
@@ -97,12 +96,7 @@ class Lineage:
 
     def _on_record(self, tip: str, tree: str, heads: Heads) -> Mapping[str, str]:
         """Return the commits on record that a tip has, each with the time of its record."""
-        found = {
-            record.commit: record.at
-            for head in heads.organizations.values()
-            for record in head.applied
-            if record.tree == tree
-        }
+        found = {record.commit: record.at for record in heads.records(tree)}
         return {each: at for each, at in found.items() if self._mirror.is_ancestor(each, tip)}
 
     def _is_whole(self, commit: str, tree: str, heads: Heads) -> bool:
@@ -225,15 +219,11 @@ def _policies_of(reading: Reading) -> PolicySet:
     return reading.policies or PolicySet()
 
 
-def _recorded(heads: Heads | None, tree: str, reading: Reading) -> Iterator[str]:
-    """Yield the commits that the organizations of a commit have on record for a tree."""
+def _recorded(heads: Heads | None, tree: str, reading: Reading) -> Sequence[str]:
+    """Return the commits that the organizations of a commit have on record for a tree."""
     if heads is None or reading.desired is None:
-        return
-    for name in reading.desired.organizations:
-        head = heads.organizations.get(fold(name))
-        for record in head.applied if head is not None else ():
-            if record.tree == tree:
-                yield record.commit
+        return ()
+    return [record.commit for record in heads.records(tree, reading.desired.organizations)]
 
 
 def invalid(problem: ReconcilerError) -> Hold:
