@@ -30,7 +30,6 @@ from reconciler.report.apply_report import (
     place_record,
     plan_records,
     progress_bar,
-    progress_line,
     report_as_json,
     report_as_text,
     report_records,
@@ -95,7 +94,7 @@ class TerminalWatch:
             return
         self._shown = now
         if not self._is_terminal:
-            click.echo(progress_line(progress.done, progress.total), err=True)
+            click.echo(f"applying: {progress.done} of {progress.total}", err=True)
             return
         columns = shutil.get_terminal_size().columns
         bar = progress_bar(progress.done, progress.total, now - self._began, columns)

@@ -203,11 +203,6 @@ _SHOWN_FROM = 0.5
 """Seconds before a rate means something."""
 
 
-def progress_line(done: int, total: int) -> str:
-    """Return the line for a log."""
-    return f"applying: {done} of {total}"
-
-
 def progress_bar(done: int, total: int, seconds: float, columns: int) -> str:
     """Return the line for a terminal of so many columns, after so many seconds.
 

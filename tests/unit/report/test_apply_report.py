@@ -17,7 +17,6 @@ from reconciler.report.apply_report import (
     end_record,
     error_record,
     progress_bar,
-    progress_line,
     start_record,
     version_record,
 )
@@ -290,10 +289,6 @@ def test_a_bar_fits_the_terminal(
     """A line that wraps could not be written over."""
     assert progress_bar(done, total, seconds, columns) == line
     assert len(line) < columns
-
-
-def test_a_log_has_plain_words() -> None:
-    assert progress_line(5, 10) == "applying: 5 of 10"
 
 
 CHANGE = Update(declared(WEB, an_application(authMethodType=NONE)), held(WEB))
