@@ -15,7 +15,7 @@ import logging
 import secrets
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 
 from reconciler.cli.output import time_in_words
 from reconciler.cli.run.memory import Purpose, read_noticed, write_noticed
-from reconciler.cli.run.status import Counts, Status
+from reconciler.cli.run.status import Status
 from reconciler.continuous.decision import Condition
 from reconciler.continuous.notices import Known, Notice, notices_of
 from reconciler.errors import UsageError
@@ -108,25 +108,25 @@ class Sender:
         """Begin to wait for notices. Of the address only the host is shown."""
         self._poster, self._host, self._key = poster, host, key
         self._queue: deque[Message] = deque()
-        self._counts = Counts()  # what waits includes the notice that is being sent
+        self._counts = Counter[str]()  # what waits includes the notice that is being sent
         self._ends: float | None = None
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="notices", daemon=True)
         self._thread.start()
 
-    def counts(self) -> Counts:
-        """Return what became of the notices so far."""
+    def counts(self) -> Counter[str]:
+        """Return how many notices were ``sent``, ``failed``, and are ``waiting``."""
         with self._changed:
-            return self._counts
+            return self._counts.copy()
 
     def put(self, message: Message) -> None:
         """Let a notice be sent. Where too many wait, the oldest one is dropped."""
         with self._changed:
             dropped = self._queue.popleft() if len(self._queue) == MOST_WAITING else None
             self._queue.append(message)
-            self._add(waiting=1)
+            self._counts.update(waiting=1)
             if dropped is not None:
-                self._add(waiting=-1, failed=1)
+                self._counts.update(waiting=-1, failed=1)
             self._changed.notify_all()
         if dropped is not None:
             LOG.warning("notice %s to %s is dropped: too many wait", dropped.type, self._host)
@@ -135,7 +135,7 @@ class Sender:
         """Send what waits, for a bounded time, and end."""
         self.end()
         self._thread.join(CLOSE_SECONDS)
-        if left := self.counts().waiting:
+        if left := self.counts()["waiting"]:
             LOG.warning("%d notice(s) to %s were not sent", left, self._host)
 
     def end(self) -> None:
@@ -144,10 +144,6 @@ class Sender:
             if self._ends is None:
                 self._ends = time.monotonic() + CLOSE_SECONDS
             self._changed.notify_all()
-
-    def _add(self, sent: int = 0, failed: int = 0, waiting: int = 0) -> None:
-        known = self._counts
-        self._counts = Counts(known.sent + sent, known.failed + failed, known.waiting + waiting)
 
     def _work(self) -> None:
         with closing(self._poster):
@@ -168,7 +164,7 @@ class Sender:
             posted = self._poster.post(signed(self._key, message, int(time.time())), message.body)
             if 200 <= posted.status < 300:
                 with self._changed:
-                    self._add(waiting=-1, sent=1)
+                    self._counts.update(waiting=-1, sent=1)
                 return
             tries += 1
             if posted.status == GONE or not self._waits(message, posted, tries):
@@ -179,7 +175,7 @@ class Sender:
                 # are not sent before it.
                 self._ends = 0.0
                 return
-            self._add(waiting=-1, failed=1)
+            self._counts.update(waiting=-1, failed=1)
         LOG.warning("notice %s to %s is given up: %s", message.type, self._host, _said(posted))
 
     def _waits(self, message: Message, posted: Posted, tries: int) -> bool:
@@ -218,10 +214,9 @@ class Notices:
         self._state, self._purpose, self._senders = state, purpose, senders
         self._known = self._kept = read_noticed(state)
 
-    def counts(self) -> Counts:
-        """Return what became of the notices so far."""
-        found = [sender.counts() for sender in self._senders]
-        return Counts(*(sum(column) for column in zip(*found, strict=True)))
+    def counts(self) -> Counter[str]:
+        """Return the same of all receivers together."""
+        return sum((sender.counts() for sender in self._senders), Counter[str]())
 
     def look(self, status: Status, *, watches: bool) -> None:
         """Send what changed since the last look. A run that watches sends nothing.
@@ -282,7 +277,7 @@ class Notices:
 
     def _keep(self) -> None:
         """Keep the state that was noticed, if nothing waits to be sent."""
-        if self._known == self._kept or self.counts().waiting:
+        if self._known == self._kept or self.counts()["waiting"]:
             return
         try:
             write_noticed(self._state, self._known)

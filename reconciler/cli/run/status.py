@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reconciler.cli.output import time_in_words
@@ -33,17 +34,6 @@ class Happened(NamedTuple):
     text: str
 
 
-class Counts(NamedTuple):
-    """Notices by what became of them, since the run was started."""
-
-    sent: int = 0
-    failed: int = 0
-    waiting: int = 0
-
-
-NO_COUNTS = Counts()
-
-
 @dataclass(frozen=True, slots=True)
 class Status:
     """The state of a run after a round. Times are seconds since the epoch; 0 for never.
@@ -62,6 +52,7 @@ class Status:
         round_at: When the last round ended.
         looked_at: When everything was observed last.
         rounds: How many there were; ``failed`` of them had a failure.
+        notices: Those that were ``sent``, ``failed``, and are ``waiting``, since the start.
     """
 
     purpose: Purpose
@@ -84,7 +75,7 @@ class Status:
     looked_at: int = 0
     rounds: int = 0
     failed: int = 0
-    notices: Counts = NO_COUNTS
+    notices: Counter[str] = field(default_factory=Counter)
 
     @property
     def is_ready(self) -> bool:
@@ -170,9 +161,9 @@ def status_as_metrics(status: Status) -> str:
         *_figure("last_round_timestamp_seconds", "gauge", "End of the last one.", status.round_at),
         *_figure("drifted_objects", "gauge", "Objects changed on the service.", drifted),
         *_figure("pending_changes", "gauge", "Changes of the plan of the commit seen.", pending),
-        *_figure("notices_sent_total", "counter", "Notices sent.", status.notices.sent),
-        *_figure("notices_failed_total", "counter", "Notices given up.", status.notices.failed),
-        *_figure("notices_waiting", "gauge", "Notices not sent yet.", status.notices.waiting),
+        *_figure("notices_sent_total", "counter", "Notices sent.", status.notices["sent"]),
+        *_figure("notices_failed_total", "counter", "Notices given up.", status.notices["failed"]),
+        *_figure("notices_waiting", "gauge", "Notices not sent yet.", status.notices["waiting"]),
         "# HELP reconciler_run_condition Whether the tree is in a condition.",
         "# TYPE reconciler_run_condition gauge",
     ]

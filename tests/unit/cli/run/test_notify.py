@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from standardwebhooks import Webhook
 
 from reconciler.cli.run.memory import Purpose, read_noticed, write_noticed
 from reconciler.cli.run.notify import MOST_WAITING, Message, Notices, Sender, key_of, signed
-from reconciler.cli.run.status import Counts, Status
+from reconciler.cli.run.status import Status
 from reconciler.continuous.decision import Condition, Hold, Why
 from reconciler.continuous.notices import Known
 from reconciler.errors import UsageError
@@ -88,13 +89,13 @@ def test_a_round_does_not_wait_and_order_is_kept(
     notices.look(on(), watches=False)
     notices.look(on(C.DRIFTED), watches=False)
     notices.look(on(C.DRIFTED, C.OWED), watches=False)
-    assert notices.counts() == Counts(0, 0, 3)
+    assert notices.counts() == Counter(waiting=3)
 
     posts.free.set()
     notices.close()
 
     assert posts.types == ["run.began", "drifted.began", "owed.began"]
-    assert notices.counts() == Counts(3, 0, 0)
+    assert notices.counts() == Counter(sent=3)
 
 
 def test_where_too_many_wait_the_oldest_is_dropped(posts: Posts) -> None:
@@ -107,7 +108,7 @@ def test_where_too_many_wait_the_oldest_is_dropped(posts: Posts) -> None:
     sender.close()
 
     assert posts.types == ["first", *range(2, MOST_WAITING + 2)]
-    assert sender.counts() == Counts(MOST_WAITING + 1, 2, 0)
+    assert sender.counts() == Counter(sent=MOST_WAITING + 1, failed=2)
 
 
 def test_after_its_time_a_notice_is_given_up(posts: Posts) -> None:
@@ -115,14 +116,14 @@ def test_after_its_time_a_notice_is_given_up(posts: Posts) -> None:
     posts.free.set()
     sender = Sender(posts, "host", key_of(KEY, "file"))
     sender.put(Message("msg", "old", b'{"type":"old"}', 0.0))
-    while sender.counts().waiting:
+    while sender.counts()["waiting"]:
         threading.Event().wait(0.01)
     posts.status = 204
     sender.put(Message("msg", "new", b'{"type":"new"}', 1e12))
     sender.close()
 
     assert posts.types == ["old", "new"]
-    assert sender.counts() == Counts(1, 1, 0)
+    assert sender.counts() == Counter(sent=1, failed=1)
 
 
 def test_at_the_end_no_notice_overtakes_one_that_failed(posts: Posts) -> None:
@@ -135,7 +136,7 @@ def test_at_the_end_no_notice_overtakes_one_that_failed(posts: Posts) -> None:
     sender.close()
 
     assert {*posts.types} == {"first"}
-    assert sender.counts() == Counts(0, 0, 2)
+    assert sender.counts() == Counter(waiting=2)
 
 
 def test_a_restart_says_only_what_changed(start: Callable[[], Notices], posts: Posts) -> None:
@@ -179,7 +180,7 @@ def test_a_run_that_watches_says_nothing_until_it_leads(
     notices = start()
     notices.look(on(C.DRIFTED, C.WATCHING), watches=True)
     notices.look(on(C.WATCHING), watches=False)
-    assert notices.counts() == Counts()
+    assert notices.counts() == Counter()
     notices.look(on(C.OWED), watches=False)
     notices.look(on(C.OWED, C.WATCHING), watches=True)
     notices.look(on(C.OWED), watches=False)
