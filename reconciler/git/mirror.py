@@ -204,11 +204,11 @@ class Mirror:
         remedy = "Name a folder with --state that has room and that this user may write to."
         with writing(f"write commit {commit}", remedy):
             folder.mkdir(mode=0o700)
-            made = {folder}
-            for entry in regular:
-                path = folder / entry.path
-                _make_parents(path.parent, made)
-                _write(path, next(contents))
+            paths = [folder / each.path for each in regular]
+            for parent in {path.parent for path in paths}:  # beneath a folder for this user alone
+                parent.mkdir(parents=True, exist_ok=True)
+            for path, content in zip(paths, contents, strict=True):
+                _write(path, content)
             _write(folder / ".git", _MARKER.encode())
         return [
             LeftOut(each.path, _WORDS.get(each.mode, "entry of an unknown kind"))
@@ -278,13 +278,6 @@ def _contents(batch: bytes) -> Iterator[bytes]:
         start = end + 1
         at = start + int(size) + 1
         yield bytes(view[start : at - 1])
-
-
-def _make_parents(folder: Path, made: set[Path]) -> None:
-    if folder not in made:
-        _make_parents(folder.parent, made)
-        folder.mkdir(mode=0o700)
-        made.add(folder)
 
 
 def _write(path: Path, content: bytes) -> None:
