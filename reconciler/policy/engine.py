@@ -42,10 +42,6 @@ _Rules: TypeAlias = dict[int, Policy]
 _Subjects: TypeAlias = Sequence[Subject]
 
 
-def _always(policy: Policy, subject: Subject) -> bool:
-    return True
-
-
 class Engine:
     """The rules of one run, in one child process, which ends with the ``with`` block.
 
@@ -124,7 +120,7 @@ class Engine:
         self, policy: Policy, subjects: _Subjects, setting: Setting
     ) -> tuple[Verdict, ...]:
         """Return the verdicts of one policy on these changes, whatever it says it is for."""
-        return tuple(self._verdicts([policy], _always, subjects, setting))
+        return tuple(self._verdicts([policy], lambda *_: True, subjects, setting))
 
     # Checking
 

@@ -163,17 +163,14 @@ def findings_as_sarif(findings: Sequence[Diagnostic]) -> JsonObject:
 
 
 def _rule(name: str) -> JsonObject:
-    rule: dict[str, object] = {"id": name, "name": _pascal(name)}
+    in_pascal_case = "".join(part.capitalize() for part in name.split("-"))
+    rule: dict[str, object] = {"id": name, "name": in_pascal_case}
     code = CODES.get(name)
     if code is not None:
         rule["shortDescription"] = {"text": as_sentence(code.title)}
         rule["fullDescription"] = {"text": code.meaning}
         rule["help"] = {"text": code.remedy}
     return rule
-
-
-def _pascal(code: str) -> str:
-    return "".join(part.capitalize() for part in code.split("-"))
 
 
 def _result(finding: Diagnostic, rule: int) -> JsonObject:

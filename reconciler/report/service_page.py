@@ -75,13 +75,10 @@ def _overview(shown: _Shown) -> str:
 
 def _applied(records: Sequence[_Shown]) -> str:
     return _list(
-        f"{name_of(each['tree'])} at {_commit(each['commit'])}, {time(each['recordedAt'])}"
+        f"{name_of(each['tree'])} at {shown_text(each['commit'][:SHORT])}, "
+        f"{time(each['recordedAt'])}"
         for each in records
     )
-
-
-def _commit(commit: str) -> str:
-    return shown_text(commit[:SHORT])
 
 
 def _list(items: Iterator[str]) -> str:
