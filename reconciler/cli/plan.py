@@ -41,9 +41,13 @@ from reconciler.errors import InvalidManifestsError, UsageError
 from reconciler.loop import LocalFiles, explained, histories_of, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope, Update
-from reconciler.report.forms import PLAN
+from reconciler.report.html import plan_as_html
+from reconciler.report.layout import Forms, in_json
+from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.place import Place, place_as_marker
 from reconciler.report.plan_document import About, PlanDocument
+from reconciler.report.plan_json import plan_as_json
+from reconciler.report.plan_text import plan_as_text
 from reconciler.state import FeedEvent
 
 
@@ -71,7 +75,13 @@ def plan_form_of(given: Mapping[str, Any]) -> PlanForm:
     return PlanForm(**{name: given[name] for name in PlanForm._fields})
 
 
-FORMATS = (*PLAN,)
+_FORMS: Forms[PlanDocument] = {
+    "text": plan_as_text,
+    "json": in_json(plan_as_json),
+    "markdown": plan_as_markdown,
+    "html": plan_as_html,
+}
+FORMATS = (*_FORMS,)
 
 
 def _with_findings(command: Callable[..., int]) -> Callable[..., int]:
@@ -286,4 +296,4 @@ def show_plan(
     """Print a plan on stdout; ``show`` prints the findings of the text form."""
     if form.form == "text":
         show((*document.warnings, *document.plan.blocks))
-    draw(PLAN[form.form], document, form.max_chars)
+    draw(_FORMS[form.form], document, form.max_chars)
