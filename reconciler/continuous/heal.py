@@ -110,12 +110,7 @@ def _why_left(
         return "it was deleted or renamed; made again, it would be another object"
     if drifted.removed_id or change is None or isinstance(change, Delete):
         return "another object has its name now"
-    reasons = (
-        _more_than_before(drifted, change),
-        _risky(change),
-        _lacking(change, missing),
-    )
-    return next(filter(None, reasons), "")
+    return _more_than_before(drifted, change) or _risky(change) or _lacking(change, missing)
 
 
 def _risky(change: Rewrite) -> str:

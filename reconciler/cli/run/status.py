@@ -129,10 +129,7 @@ def status_as_json(status: Status) -> JsonObject:
         "applied_at": status.record.at if status.record else None,
         "applied_by": status.record.writer if status.record else None,
         "conditions": [each.value for each in status.conditions],
-        "holds": [
-            {"why": hold.why.value, "problem": hold.problem, "remedy": hold.remedy}
-            for hold in status.holds
-        ],
+        "holds": [hold._asdict() for hold in status.holds],
         "left": [{"ref": ref_as_json(left.ref), "why": left.why} for left in status.left],
         "pause": None
         if pause is None
