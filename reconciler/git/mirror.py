@@ -37,23 +37,21 @@ _MARKER = (
 
 
 class Entry(NamedTuple):
-    """One entry of a commit: its mode, the id of its object, its size in bytes, its path."""
+    """One entry of a commit: its kind, the id of its object, its size in bytes, its path."""
 
-    mode: str
+    kind: str
     id: str
     size: int
     path: str
 
 
-_REGULAR = frozenset({"100644", "100755", "100664"})
-_WORDS: Mapping[str, str] = {"120000": "symbolic link", "160000": "submodule"}
-
-
-class LeftOut(NamedTuple):
-    """An entry of a commit that is not written: its path, and its kind in words."""
-
-    path: str
-    kind: str
+_FILE = "file"
+_KINDS: Mapping[str, str] = {
+    **dict.fromkeys(("100644", "100755", "100664"), _FILE),
+    "120000": "symbolic link",
+    "160000": "submodule",
+}
+"""The kinds of entries by their modes."""
 
 
 class Mirror:
@@ -187,7 +185,7 @@ class Mirror:
         check_names(each.path for each in found)
         return found
 
-    def write_out(self, commit: str, folder: Path) -> Sequence[LeftOut]:
+    def write_out(self, commit: str, folder: Path) -> Sequence[Entry]:
         """Write the regular files of a commit into a new folder; return what was left out.
 
         A marker makes the folder count as the root of a repository.
@@ -197,7 +195,7 @@ class Mirror:
             LocalFileError: the disk does not take it.
         """
         entries = self.entries(commit)
-        regular = [each for each in entries if each.mode in _REGULAR]
+        regular = [each for each in entries if each.kind == _FILE]
         asked = "".join(f"{each.id}\n" for each in regular).encode()
         limits = Limits(file_bytes=MOST_BYTES + _HEADERS)
         contents = _contents(self._git.ask("cat-file", "--batch", given=asked, limits=limits))
@@ -210,11 +208,7 @@ class Mirror:
             for path, content in zip(paths, contents, strict=True):
                 _write(path, content)
             _write(folder / ".git", _MARKER.encode())
-        return [
-            LeftOut(each.path, _WORDS.get(each.mode, "entry of an unknown kind"))
-            for each in entries
-            if each.mode not in _REGULAR
-        ]
+        return [each for each in entries if each.kind != _FILE]
 
 
 def _advertised(listed: bytes) -> Iterator[tuple[str, str]]:
@@ -228,7 +222,8 @@ def _advertised(listed: bytes) -> Iterator[tuple[str, str]]:
 def _entry(line: bytes) -> Entry:
     facts, _, path = line.partition(b"\t")
     mode, _, object_id, size = facts.decode("ascii").split()
-    return Entry(mode, object_id, 0 if size == "-" else int(size), os.fsdecode(path))
+    kind = _KINDS.get(mode, "entry of an unknown kind")
+    return Entry(kind, object_id, 0 if size == "-" else int(size), os.fsdecode(path))
 
 
 def check_names(paths: Iterable[str]) -> None:

@@ -29,7 +29,7 @@ from reconciler.errors import (
     UsageError,
     writing,
 )
-from reconciler.git.mirror import LeftOut, Mirror
+from reconciler.git.mirror import Entry, Mirror
 from reconciler.manifests.files import configuration_here
 from reconciler.plan.model import Scope
 from reconciler.policy.waivers import PolicySet
@@ -132,7 +132,7 @@ class Commits:
             forget_kept()
         return self._read[commit]
 
-    def _judged(self, commit: str, left_out: Sequence[LeftOut]) -> Reading:
+    def _judged(self, commit: str, left_out: Sequence[Entry]) -> Reading:
         """Judge what lies in the current folder."""
         wanted, configuration, policies = self._wanted, None, None
         scope = wanted.scope
@@ -164,7 +164,7 @@ class Commits:
         return NOT_CONFIGURED
 
 
-def _refuse_left_out(left_out: Sequence[LeftOut], wanted: Wanted, chosen: Configured) -> None:
+def _refuse_left_out(left_out: Sequence[Entry], wanted: Wanted, chosen: Configured) -> None:
     """Refuse a commit with links or submodules where manifests or policies are read.
 
     A manifest behind one would be missing, and so would count as no longer declared; a policy
@@ -182,7 +182,7 @@ def _refuse_left_out(left_out: Sequence[LeftOut], wanted: Wanted, chosen: Config
         raise InvalidManifestsError(found)
 
 
-def _among(left_out: Sequence[LeftOut], read: Sequence[PurePosixPath]) -> Iterator[Diagnostic]:
+def _among(left_out: Sequence[Entry], read: Sequence[PurePosixPath]) -> Iterator[Diagnostic]:
     for each in left_out:
         path = PurePosixPath(each.path)
         if any(path.is_relative_to(root) or root.is_relative_to(path) for root in read):
