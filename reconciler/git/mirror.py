@@ -120,11 +120,11 @@ class Mirror:
         words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
         named = ("--", self._address.text, f"+{ref}:{_TIP}")
         done = self._git.run("fetch", *words, *named, limits=FETCHING)
-        if done.code and any(
+        if done.returncode and any(
             each.stat().st_size >= FETCHING.file_bytes for each in self._unfinished()
         ):
             raise too_large("fetch", FETCHING)
-        if done.code:
+        if done.returncode:
             raise failed("fetch", done)
 
     def _unfinished(self) -> Sequence[Path]:
@@ -166,8 +166,8 @@ class Mirror:
         )
         words = [each for setting in settings for each in ("-c", setting)]
         done = self._git.run(*words, "verify-commit", "--raw", commit)
-        said = " ".join(done.errors.split())[:200]
-        return (said or "it is not signed") if done.code else ""
+        said = " ".join(done.stderr.decode("utf-8", "replace").split())[:200]
+        return (said or "it is not signed") if done.returncode else ""
 
     def entries(self, commit: str) -> Sequence[Entry]:
         """Return the files, links and submodules of a commit, with names that are safe to write.

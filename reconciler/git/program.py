@@ -69,14 +69,6 @@ ASKING = Limits()
 FETCHING = Limits(NETWORK_SECONDS)
 
 
-class Done(NamedTuple):
-    """A command that ended: its exit code, its output, and the errors that it printed."""
-
-    code: int
-    output: bytes
-    errors: str
-
-
 class Git:
     """The program over one bare repository of ours."""
 
@@ -119,11 +111,11 @@ class Git:
             InterruptedRunError: the run was asked to stop meanwhile.
         """
         done = self.run(*words, given=given, limits=limits)
-        if done.code == -signal.SIGXFSZ:
+        if done.returncode == -signal.SIGXFSZ:
             raise too_large(words[0], limits)
-        if done.code:
+        if done.returncode:
             raise failed(words[0], done)
-        return done.output
+        return done.stdout
 
     def ask_whether(self, *words: str) -> bytes | None:
         """Return what a command prints, or None where it says no: it ends with 1.
@@ -131,11 +123,13 @@ class Git:
         Raises as ``ask``: a full disk must not look like a missing commit.
         """
         done = self.run(*words)
-        if done.code not in (0, 1):
+        if done.returncode not in (0, 1):
             raise failed(words[0], done)
-        return None if done.code else done.output
+        return None if done.returncode else done.stdout
 
-    def run(self, *words: str, given: bytes = b"", limits: Limits = ASKING) -> Done:
+    def run(
+        self, *words: str, given: bytes = b"", limits: Limits = ASKING
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run a command, also one that fails.
 
         Raises:
@@ -154,10 +148,10 @@ class Git:
             code = self._wait(words, (stdin, output, errors), limits)
             output.seek(0)
             errors.seek(0)
-            text = errors.read(64 * 1024).decode("utf-8", "replace")
-            if code and not text:
+            said = errors.read(64 * 1024)
+            if code and not said:
                 _require_room(self._scratch)  # its message may have had none either
-            return Done(code, output.read(), text)
+            return subprocess.CompletedProcess(words, code, output.read(), said)
 
     def _wait(
         self, words: Sequence[str], streams: tuple[IO[bytes], IO[bytes], IO[bytes]], limits: Limits
@@ -191,11 +185,11 @@ class Git:
             process.wait()
 
 
-def failed(command: str, done: Done) -> RepositoryError:
+def failed(command: str, done: subprocess.CompletedProcess[bytes]) -> RepositoryError:
     """Return the error that a command failed, with what Git says of it."""
-    printed = done.errors.splitlines()
+    printed = done.stderr.decode("utf-8", "replace").splitlines()
     lines = [each.rstrip(".") for each in printed if each.startswith(("fatal:", "error:"))]
-    said = "; ".join(lines)[:_SHOWN] or f"exit code {done.code}"
+    said = "; ".join(lines)[:_SHOWN] or f"exit code {done.returncode}"
     return RepositoryError(
         f"git {command} failed: {said}",
         remedy="Check --repository, --ref and the files that give access to them.",
