@@ -101,11 +101,6 @@ WORDS = {
 APPLIED = Notice("commit.applied", "A commit was applied as a whole.", NOTHING)
 BEGAN = "run.began"
 FROM_NOW = "The notices of this tree come from this run from now on."
-TYPES = (
-    BEGAN,
-    APPLIED.type,
-    *(f"{each}.{what}" for each in WORDS for what in ("began", "ended")),
-)
 
 # Of another commit each of these is new, also where the commit before had it.
 _OF_COMMIT = frozenset({Condition.PENDING, *HELD})
