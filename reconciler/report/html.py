@@ -373,10 +373,7 @@ def drawn_field(field: FieldChange, *, is_new: bool) -> str:
 
 
 def _one_side(rows: Sequence[Row], *, numbered: bool) -> Iterator[tuple[str, str]]:
-    for row in rows:
-        if row.after:
-            number = f'<td class="no">{row.after[0]}</td>' if numbered else ""
-            yield "", f'{number}<td class="n">{words(row.after[1])}</td>'
+    yield from (("", _side(row.after, "n", numbered=numbered)) for row in rows if row.after)
 
 
 def _two_sides(rows: Sequence[Row], *, numbered: bool) -> Iterator[tuple[str, str]]:
