@@ -27,39 +27,18 @@ from reconciler.state import DesiredState, ObservedState
 LOG = logging.getLogger("reconciler.run")
 
 
-class _Watch:
-    """Passes on the signal that ends the run, and logs what is done."""
-
-    def __init__(self, stops: Callable[[], int]) -> None:
-        self.stop_signal = stops
-
-    def begins(self, changes: Sequence[Change]) -> None:
-        """Do nothing: what is done is logged at its end."""
-
-    def progress(self, progress: Progress) -> None:
-        """Log what became of a change, or why it failed."""
-        outcome = progress.latest
-        ref, error = visible(str(ref_of(outcome.change))), outcome.error
-        if error is not None:
-            LOG.warning("%s failed: %s. %s", ref, visible(error.problem), visible(error.remedy))
-        elif outcome.status is Status.MADE:
-            LOG.info("%s %s", ref, DONE[word(outcome.change)])
-        else:
-            LOG.info("%s %s", ref, outcome.status.replace("_", " "))
-
-
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Carries out the plans of a run.
+    """Carries out the plans of a run, and logs what is done.
 
     Attributes:
-        stops: Returns the signal that ends the run, or 0.
+        stop_signal: Returns the signal that ends the run, or 0.
     """
 
     connection: Connection
     sink: SecretSink | None
     allowed: Allowances
-    stops: Callable[[], int]
+    stop_signal: Callable[[], int]
     require_secrets: bool = False
 
     def no_sink(self, plan: Plan) -> Hold | None:
@@ -94,8 +73,7 @@ class Writer:
             prove_seal_key(self.connection)
         opened = open_journal(self.connection, observed.instance, scope, desired.organizations, 0)
         with opened as journal:
-            watch = _Watch(self.stops)
-            executor = Executor(service, journal, self.sink, watch, context, self.allowed)
+            executor = Executor(service, journal, self.sink, self, context, self.allowed)
             required = self.require_secrets
             report = carry_out(plan, observed, desired, service, executor, require_secrets=required)
             for note in report.notes:
@@ -103,3 +81,17 @@ class Writer:
                 LOG.warning("%s: %s. %s", note.code, summary, remedy)
             executor.was_told()
         return report
+
+    def begins(self, changes: Sequence[Change]) -> None:
+        """Do nothing: what is done is logged at its end."""
+
+    def progress(self, progress: Progress) -> None:
+        """Log what became of a change, or why it failed."""
+        outcome = progress.latest
+        ref, error = visible(str(ref_of(outcome.change))), outcome.error
+        if error is not None:
+            LOG.warning("%s failed: %s. %s", ref, visible(error.problem), visible(error.remedy))
+        elif outcome.status is Status.MADE:
+            LOG.info("%s %s", ref, DONE[word(outcome.change)])
+        else:
+            LOG.info("%s %s", ref, outcome.status.replace("_", " "))
