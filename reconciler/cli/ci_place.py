@@ -86,7 +86,7 @@ def check_safe(what: str, name: str, do: str = "Give it a name") -> None:
         )
 
 
-def for_branch(files: Mapping[Path, bytes], branch: str) -> dict[Path, bytes]:
+def for_branch(files: Mapping[Path, str], branch: str) -> dict[Path, str]:
     """Return set-ups for a branch, made from those for ``main``.
 
     It is for the templates alone: a folder or an environment may be called ``main`` as well.
@@ -96,8 +96,8 @@ def for_branch(files: Mapping[Path, bytes], branch: str) -> dict[Path, bytes]:
     """
     check_safe("branch", branch)
     return {
-        path: _on_branch(content.decode(), branch).encode() if _is_workflow(path) else content
-        for path, content in files.items()
+        path: _on_branch(text, branch) if _is_workflow(path) else text
+        for path, text in files.items()
     }
 
 
@@ -116,30 +116,23 @@ def _on_branch(text: str, branch: str) -> str:
     )
 
 
-def at_place(files: Mapping[Path, bytes], place: Place) -> dict[Path, bytes]:
+def at_place(files: Mapping[Path, str], place: Place) -> dict[Path, str]:
     """Return set-ups for the folder of a place, made from those for the top of a repository."""
+    if not place.folder:
+        return dict(files)
     made = {}
-    for path, content in files.items():
-        if _is_workflow(path):
-            text = _workflow(content.decode(), place)
-        elif path.suffix == ".yml":
-            text = _pipeline(content.decode(), place)
+    for path, text in files.items():
+        if path.suffix == ".yml":
+            name = path.name.replace("reconciler", f"reconciler-{place.name}", 1)
+            change = _workflow if _is_workflow(path) else _pipeline
+            made[path.with_name(name)] = change(text, place.folder, place.name)
         else:
-            made[path] = content
-            continue
-        made[path.with_name(_file(path.name, place))] = text.encode()
+            made[path] = text
     return made
 
 
-def _file(name: str, place: Place) -> str:
-    return name.replace("reconciler", f"reconciler-{place.name}", 1) if place.folder else name
-
-
-def _workflow(text: str, place: Place) -> str:
+def _workflow(text: str, folder: str, name: str) -> str:
     """Return a workflow of the tree in a folder."""
-    folder, name = place.folder, place.name
-    if not folder:
-        return text
     text = _NAME.sub(rf"reconciler-{name}-\1", text)
     text = text.replace("\nname: reconciler ", f"\nname: reconciler {name} ")
     text = text.replace("\n    name: reconciler\n", f"\n    name: reconciler {name}\n")
@@ -171,11 +164,8 @@ def _beneath(folder: str, paths: str) -> str:
     )
 
 
-def _pipeline(text: str, place: Place) -> str:
+def _pipeline(text: str, folder: str, name: str) -> str:
     """Return a pipeline of the tree in a folder. Its scripts run there."""
-    folder, name = place.folder, place.name
-    if not folder:
-        return text
     text = _NAME.sub(rf"reconciler-{name}-\1", text)
     for pattern, by in (
         (r"(\.gitlab/reconciler)(?=\.gitlab-ci\.yml)", rf"\1-{name}"),

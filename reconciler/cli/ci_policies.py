@@ -65,25 +65,19 @@ def policies_of(place: Place, configuration: Configuration | None) -> Named:
     return Named(folders, RECOMMENDED in configuration.policies)
 
 
-def with_policies(files: Mapping[Path, bytes], named: Named, folder: str) -> dict[Path, bytes]:
+def with_policies(files: Mapping[Path, str], named: Named, folder: str) -> dict[Path, str]:
     """Return the files of a set-up for the top of a repository with the policies of a tree.
 
     ``folder`` is that of the tree, from the top.
     """
     made = dict(files)
-    if not named:
-        return made
-    for path, content in files.items():
-        if path.suffix != ".yml":
-            continue
-        text = content.decode()
+    for path, text in files.items() if named else ():
         if path.name == "reconciler-plan.yml":
-            text = _github_plan(text, named)
-        elif path.parts[0] == ".gitlab":
-            text = _gitlab(text, named, f"{folder}/" if folder else "")
+            made[path] = _github_plan(text, named)
+        elif path.name == "reconciler.gitlab-ci.yml":
+            made[path] = _gitlab(text, named, f"{folder}/" if folder else "")
         elif path.name.startswith("reconciler-apply") and named.own:
-            text = _github_apply(text, named)
-        made[path] = text.encode()
+            made[path] = _github_apply(text, named)
     return made
 
 

@@ -15,13 +15,13 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
 from reconciler.cli.ci_place import Place, at_place, check_safe, for_branch, place_here
 from reconciler.cli.ci_policies import policies_of, with_policies
 from reconciler.cli.configured import environment_named
+from reconciler.cli.keyless_jobs import trust_lines, without_secrets
 from reconciler.cli.options import command
 from reconciler.cli.own_wheel import install_files
 from reconciler.cli.parameter_types import complete_folders
@@ -92,14 +92,14 @@ def init_command(
     answers = (unreviewed, unreviewed, environment)
     asked = zip(TARGETS, (github, gitlab, git_hooks), answers, strict=True)
     chosen = {name: answer for name, is_asked, answer in asked if is_asked}
-    made: Mapping[Path, bytes] = {}
+    made: Mapping[str, Mapping[Path, bytes]] = {}
     try:
         if environments:
             _write_new(_files_of(TWO, Path()) | _files_of(schema_folder(), Path(SCHEMAS)))
         if chosen:
-            made = _chosen(chosen, partial(install_files, source, is_published=published))
-            made = _keyless(made, chosen) if keyless else made
-            _write_new(made)
+            tool = partial(install_files, source, is_published=published)
+            made = _chosen(chosen, tool, is_keyless=keyless)
+            _write_new({path: each[path] for each in made.values() for path in each})
         if not (chosen or environments):
             _write_starter(Path(directory))
     except OSError as failure:
@@ -113,31 +113,15 @@ def init_command(
         shown = "" if directory == "manifests" else f" {visible(directory)}"
         click.echo(f"Next: reconciler validate{shown}, then plan{shown}, then apply{shown}.")
     if keyless:
-        _show_trust(made, chosen)
+        _show_trust(made)
 
 
-def _keyless(files: Mapping[Path, bytes], chosen: Iterable[str]) -> dict[Path, bytes]:
-    """Return the files of set-ups without secrets of the service."""
-    from reconciler.cli.keyless_jobs import without_secrets
-
-    made = dict(files)
-    for name in set(chosen) - {HOOKS_NAME}:
-        made |= without_secrets(name, _of_set_up(name, files))
-    return made
-
-
-def _of_set_up(name: str, files: Mapping[Path, bytes]) -> Mapping[Path, bytes]:
-    return {path: content for path, content in files.items() if f".{name}" in path.parts}
-
-
-def _show_trust(files: Mapping[Path, bytes], chosen: Iterable[str]) -> None:
+def _show_trust(made: Mapping[str, Mapping[Path, bytes]]) -> None:
     """Print the commands that make the rules of the jobs, to be run once."""
-    from reconciler.cli.keyless_jobs import trust_lines
-
     click.echo("Then, where the store is or with an admin's token (docs/keyless.md), run once:")
-    for name in TARGETS:
-        if name in chosen and name != HOOKS_NAME:
-            for line in trust_lines(name, _of_set_up(name, files), place_here().branch):
+    for name, files in made.items():
+        if name != HOOKS_NAME:
+            for line in trust_lines(name, files, place_here().branch):
                 click.echo(f"  {visible(line)}")
 
 
@@ -159,61 +143,59 @@ def _files_of(folder: Path, target: Path) -> dict[Path, bytes]:
 
 
 def _chosen(
-    answers: Mapping[str, str | None], tool: Callable[..., Mapping[str, bytes]]
-) -> Mapping[Path, bytes]:
-    """Return the files of the set-ups that have an answer here, with the tool where jobs run it."""
-    files: dict[Path, bytes] = {}
+    answers: Mapping[str, str | None],
+    tool: Callable[..., Mapping[str, bytes]],
+    *,
+    is_keyless: bool,
+) -> Mapping[str, Mapping[Path, bytes]]:
+    """Return the files of each set-up that has an answer here, with the tool where jobs run it."""
+    made = {}
     place = place_here()
     configuration = _configuration(place)
     has_policies = bool(policies_of(place, configuration))
     for name, answer in answers.items():
-        files |= _set_up(name, answer, place, configuration)
+        made[name] = _set_up(name, answer, place, configuration, is_keyless=is_keyless)
         if name != HOOKS_NAME:
             folder = place.top / TARGETS[name] / TOOL
             installed = tool(has_policies=has_policies)
-            files |= {folder / file: content for file, content in installed.items()}
-    return files
+            made[name] |= {folder / file: content for file, content in installed.items()}
+    return made
 
 
 def _set_up(
-    name: str, answer: str | None, place: Place, configuration: Configuration | None
+    name: str,
+    answer: str | None,
+    place: Place,
+    configuration: Configuration | None,
+    *,
+    is_keyless: bool,
 ) -> dict[Path, bytes]:
     """Return the files of a set-up, paths from the current folder.
 
     ``answer`` is the environment of Git hooks, or what jobs do with a push that was not reviewed.
     """
-    made = _files_of(TEMPLATES / name, TARGETS[name])
+    templates = _files_of(TEMPLATES / name, TARGETS[name])
+    made = {path: content.decode() for path, content in templates.items()}
     if name == HOOKS_NAME:
-        return _hooks(made, configuration, answer, place.folder or ".")
+        made = _hooks(made, configuration, answer, place.folder or ".")
+        return {path: text.encode() for path, text in made.items()}
     made = for_branch(made, place.branch)
     if configuration is not None and configuration.environments:
         made = for_environments(made, configuration)
     made = with_policies(made, policies_of(place, configuration), place.folder)
-    decided = f"ON_UNREVIEWED: {answer}".encode()
+    made = at_place(made, place)
+    made = without_secrets(name, made) if is_keyless else made
     return {
-        place.top / path: content.replace(b"ON_UNREVIEWED: stop", decided)
-        for path, content in at_place(made, place).items()
+        place.top / path: text.replace("ON_UNREVIEWED: stop", f"ON_UNREVIEWED: {answer}").encode()
+        for path, text in made.items()
     }
 
 
-class SetUp(NamedTuple):
-    """A set-up.
+def set_ups() -> Iterator[tuple[str, Path, Sequence[Mapping[Path, bytes]]]]:
+    """Yield each set-up as this version writes it: its name, its folder, and its files by path.
 
-    Attributes:
-        target: The folder that its files are in.
-        forms: Its files by path, once for each answer to what its flags ask, with a secret of the
-            service and without.
-    """
-
-    name: str
-    target: Path
-    forms: Sequence[Mapping[Path, bytes]]
-
-
-def set_ups() -> Iterator[SetUp]:
-    """Yield each set-up as this version writes it, paths from the current folder.
-
-    What the jobs install the tool from is not among the files.
+    The files come once for each answer to what its flags ask, with a secret of the service and
+    without. What the jobs install the tool from is not among them.
     """
     place = place_here()
     configuration = _configuration(place)
@@ -221,17 +203,17 @@ def set_ups() -> Iterator[SetUp]:
     for name, target in TARGETS.items():
         is_hooks = name == HOOKS_NAME
         answers = environments if is_hooks else ANSWERS
-        forms = [_set_up(name, answer, place, configuration) for answer in answers]
-        forms += [_keyless(form, [name]) for form in forms if not is_hooks]
-        yield SetUp(name, target if is_hooks else place.top / target, forms)
+        forms = [
+            _set_up(name, answer, place, configuration, is_keyless=is_keyless)
+            for is_keyless in ([False] if is_hooks else [False, True])
+            for answer in answers
+        ]
+        yield name, target if is_hooks else place.top / target, forms
 
 
 def _hooks(
-    files: Mapping[Path, bytes],
-    configuration: Configuration | None,
-    name: str | None,
-    folder: str,
-) -> dict[Path, bytes]:
+    files: Mapping[Path, str], configuration: Configuration | None, name: str | None, folder: str
+) -> dict[Path, str]:
     """Return Git hooks, which are for one environment where there is a configuration.
 
     Raises:
@@ -254,14 +236,14 @@ def _hooks(
         )
     chosen = environment_named(configuration, name)
     said = (
-        (b"\nenvironment=\n", f"\nenvironment={name}\n"),
-        (b"\nfolder=.\n", f"\nfolder={folder}\n"),
-        (b"\napproval=\n", f"\napproval={'digest' if chosen.protected else ''}\n"),
+        ("\nenvironment=\n", f"\nenvironment={name}\n"),
+        ("\nfolder=.\n", f"\nfolder={folder}\n"),
+        ("\napproval=\n", f"\napproval={'digest' if chosen.protected else ''}\n"),
     )
     made = dict(files)
     for path in files:
         for old, new in said:
-            made[path] = made[path].replace(old, new.encode())
+            made[path] = made[path].replace(old, new)
     return made
 
 
@@ -313,17 +295,15 @@ def _is_kept(path: Path, content: bytes) -> bool:
     return path.parts[-2:-1] == (TOOL,) and path.is_file() and path.read_bytes() == content
 
 
-def for_environments(
-    files: Mapping[Path, bytes], configuration: Configuration
-) -> dict[Path, bytes]:
+def for_environments(files: Mapping[Path, str], configuration: Configuration) -> dict[Path, str]:
     """Return set-ups with jobs for each environment, made from the files for one service."""
     made = dict(files)
-    workflows = {path.name: made.pop(path).decode() for path in files if path.parent == GITHUB}
+    workflows = {path.name: made.pop(path) for path in files if path.parent == GITHUB}
     if workflows:
         written = _github(workflows, configuration)
-        made |= {GITHUB / name: text.encode() for name, text in written.items()}
+        made |= {GITHUB / name: text for name, text in written.items()}
     if GITLAB in made:
-        made[GITLAB] = _gitlab(made[GITLAB].decode(), configuration).encode()
+        made[GITLAB] = _gitlab(made[GITLAB], configuration)
     return made
 
 

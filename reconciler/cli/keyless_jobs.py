@@ -49,13 +49,10 @@ _VALUES = {
 }
 
 
-def without_secrets(name: str, files: Mapping[Path, bytes]) -> dict[Path, bytes]:
+def without_secrets(name: str, files: Mapping[Path, str]) -> dict[Path, str]:
     """Return the files of a set-up, ``github`` or ``gitlab``, for keyless login."""
     change = _github if name == "github" else _gitlab
-    return {
-        path: change(content.decode()).encode() if path.suffix == ".yml" else content
-        for path, content in files.items()
-    }
+    return {path: change(text) if path.suffix == ".yml" else text for path, text in files.items()}
 
 
 def _github(text: str) -> str:

@@ -14,7 +14,7 @@ from reconciler.errors import UsageError
 
 TEMPLATE = {
     name: {
-        TARGETS[name] / path.relative_to(TEMPLATES / name): path.read_bytes()
+        TARGETS[name] / path.relative_to(TEMPLATES / name): path.read_text()
         for path in sorted((TEMPLATES / name).rglob("*"))
         if path.is_file()
     }
@@ -29,8 +29,8 @@ def added(name: str, named: Named, folder: str = "") -> str:
     place = Place(Path(), folder, "main")
     before = at_place(TEMPLATE[name], place)
     after = at_place(with_policies(TEMPLATE[name], named, folder), place)
-    known = {line for content in before.values() for line in content.decode().splitlines()}
-    lines = (line for content in after.values() for line in content.decode().splitlines())
+    known = {line for text in before.values() for line in text.splitlines()}
+    lines = (line for text in after.values() for line in text.splitlines())
     return "\n".join(line.strip() for line in lines if line not in known)
 
 

@@ -17,7 +17,7 @@ from tests.runner.expressions import holds
 
 HERE = SourceLocation("reconciler.yaml", 1, 1)
 WORKFLOWS = {
-    GITHUB / path.name: path.read_bytes() for path in (TEMPLATES / "github" / "workflows").iterdir()
+    GITHUB / path.name: path.read_text() for path in (TEMPLATES / "github" / "workflows").iterdir()
 }
 
 
@@ -31,10 +31,10 @@ def test_folders_of_the_configuration_start_the_jobs_that_read_them() -> None:
     made = for_environments(WORKFLOWS, a_configuration("over/live"))
 
     live, test = (made[GITHUB / f"reconciler-apply-{name}.yml"] for name in ("live", "test-1"))
-    assert b'      - "identity/tree/**"\n      - "over/live/**"\n' in live
-    assert b"git ls-tree HEAD identity over reconciler.yaml |" in live
-    assert b"git ls-tree HEAD identity reconciler.yaml |" in test
-    assert not any(b"@NAME@" in text or b"manifests --" in text for text in made.values())
+    assert '      - "identity/tree/**"\n      - "over/live/**"\n' in live
+    assert "git ls-tree HEAD identity over reconciler.yaml |" in live
+    assert "git ls-tree HEAD identity reconciler.yaml |" in test
+    assert not any("@NAME@" in text or "manifests --" in text for text in made.values())
 
 
 def test_environments_in_turn_are_one_workflow() -> None:
@@ -61,7 +61,7 @@ def test_environments_in_turn_are_one_workflow() -> None:
         "plan-live", "review-live", "review-staging", "apply-staging", "review-dev", "apply-dev",
     ]  # fmt: skip
     # One stops because the branch has moved on: those behind it do, too.
-    files = made[GITHUB / "reconciler-apply-dev.yml"].decode()
+    files = made[GITHUB / "reconciler-apply-dev.yml"]
     seen = re.findall(r"git ls-tree HEAD (.*) reconciler.yaml \|", files)
     assert seen == [
         "manifests over-dev", "manifests over-dev over-staging",
@@ -81,7 +81,7 @@ def test_environments_in_turn_are_one_workflow() -> None:
 
 
 def test_other_files_stay_as_they_are() -> None:
-    hook = {Path("githooks", "pre-push"): b"echo @NAME@\n"}
+    hook = {Path("githooks", "pre-push"): "echo @NAME@\n"}
 
     assert for_environments(hook, a_configuration()) == hook
 
@@ -91,8 +91,8 @@ def test_jobs_name_folders_in_their_normal_form() -> None:
     made = for_environments(WORKFLOWS, a_configuration("./over//live", "sub/../m"))
 
     live = made[GITHUB / "reconciler-apply-live.yml"]
-    assert b'      - "m/**"\n      - "over/live/**"\n' in live
-    assert b"git ls-tree HEAD m over reconciler.yaml |" in live
+    assert '      - "m/**"\n      - "over/live/**"\n' in live
+    assert "git ls-tree HEAD m over reconciler.yaml |" in live
 
 
 @each_row("folder", ["../m", "..", "a b", "a;b", "$(a)", "-a", 'a"b', "a\nb"])
@@ -103,11 +103,11 @@ def test_a_folder_that_cannot_stand_in_a_script_is_refused(folder: str) -> None:
 
 
 def test_a_template_that_moved_away_from_its_words_is_noticed() -> None:
-    pipeline = (TEMPLATES / "gitlab" / GITLAB.name).read_bytes()
-    moved = pipeline.replace(b"resource_group: reconciler\n", b"resource_group: other\n")
+    pipeline = (TEMPLATES / "gitlab" / GITLAB.name).read_text()
+    moved = pipeline.replace("resource_group: reconciler\n", "resource_group: other\n")
 
     assert (
-        b"resource_group: reconciler-live\n"
+        "resource_group: reconciler-live\n"
         in for_environments({GITLAB: pipeline}, a_configuration())[GITLAB]
     )
     with pytest.raises(ValueError, match="resource_group"):
