@@ -17,7 +17,7 @@ from reconciler.report.visible import visible
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import fold
 from reconciler.service_client.port import Context, ServiceClient, TreeControl
-from reconciler.state import Head
+from reconciler.state import Head, Pause
 
 RECORD_SECONDS = 60  # of leadership, which a record needs for two calls
 
@@ -37,7 +37,9 @@ def pause_command(
     with _opened(connection) as (client, control):
         names = _seen(client, organization) or _where_applied(client, tree)
         control.pause(tree, names, reason, lasting)
-        _show_paused(_heads(client), tree, names)
+        for name, pause in _pauses(client, tree, names):
+            where = f"tree {visible(tree)} in {visible(name)}"
+            say(f"paused  {where} until {visible(pause.until)}: {visible(pause.reason)}")
     return ExitCode.DONE
 
 
@@ -45,13 +47,8 @@ def pause_command(
 def resume_command(connection: Connection, tree: str, organization: tuple[str, ...]) -> int:
     """End the pause of a tree before its time."""
     with _opened(connection) as (client, control):
-        asked = {fold(name) for name in _seen(client, organization)}
-        names = [
-            head.name
-            for head in _heads(client)
-            if any(pause.tree == tree for pause in head.pauses)
-            and (not asked or fold(head.name) in asked)
-        ]
+        asked = _seen(client, organization) or [head.name for head in _heads(client)]
+        names = paused_now(client, tree, asked)
         control.resume(tree, names)
     for name in names:
         say(f"resumed  tree {visible(tree)} in {visible(name)}")
@@ -116,12 +113,17 @@ def _where_applied(client: ServiceClient, tree: str) -> Sequence[str]:
 
 def paused_now(client: ServiceClient, tree: str, organizations: Collection[str]) -> Sequence[str]:
     """Return the organizations, of these, in which a tree is paused at this moment."""
+    return [name for name, _ in _pauses(client, tree, organizations)]
+
+
+def _pauses(
+    client: ServiceClient, tree: str, organizations: Collection[str]
+) -> Iterator[tuple[str, Pause]]:
+    """Yield the pause of a tree in each of these organizations that has one."""
     asked = {fold(name) for name in organizations}
-    return [
-        head.name
-        for head in _heads(client)
-        if fold(head.name) in asked and any(pause.tree == tree for pause in head.pauses)
-    ]
+    for head in _heads(client):
+        if fold(head.name) in asked:
+            yield from ((head.name, pause) for pause in head.pauses if pause.tree == tree)
 
 
 def refuse_paused(tree: str, names: Sequence[str], otherwise: str) -> None:
@@ -143,15 +145,6 @@ def refuse_paused(tree: str, names: Sequence[str], otherwise: str) -> None:
 def _heads(client: ServiceClient) -> Collection[Head]:
     heads = client.heads()
     return heads.organizations.values() if heads else ()
-
-
-def _show_paused(heads: Collection[Head], tree: str, names: Collection[str]) -> None:
-    asked = {fold(name) for name in names}
-    for head in heads:
-        for pause in head.pauses:
-            if pause.tree == tree and fold(head.name) in asked:
-                where = f"tree {visible(tree)} in {visible(head.name)}"
-                say(f"paused  {where} until {visible(pause.until)}: {visible(pause.reason)}")
 
 
 def record(
