@@ -158,10 +158,12 @@ def deliver_command(
         raise UsageError("the secrets have no destination", remedy=f"Give --secrets-to {KINDS}.")
     require_store(connection.service)
     keys = {ref.key for ref in refs}
-    organizations = _organizations(connection, refs)
     with open_client(connection) as client:
-        observed = client.observe(organizations, flows=False)
-        _check(observed, keys)
+        named = sorted({ref.organization for ref in refs})
+        observed = client.observe(named or client.organizations(), flows=False)
+        if not observed.custody:
+            raise no_custody()
+        _check_named(observed, keys)
         owed = _owed(observed, tree, keys)
         names = sorted({secret.ref.organization for secret in owed})
         with locked(client, names, lock_timeout), TerminalWatch() as watch:
@@ -214,13 +216,6 @@ def _since(events: Sequence[ObjectEvent]) -> str:
     return made[-1].at if made else ""
 
 
-def _check(observed: ObservedState, keys: Collection[ResourceRef]) -> None:
-    """Check that the service has custody and holds the applications."""
-    if not observed.custody:
-        raise no_custody()
-    _check_named(observed, keys)
-
-
 def _check_named(observed: ObservedState, keys: Collection[ResourceRef]) -> None:
     """Check that the service holds the applications.
 
@@ -247,14 +242,6 @@ def _nothing_owed(observed: ObservedState, scope: Scope) -> str:
     if not others:
         return "No client secret is owed."
     return f"No client secret is owed to tree {visible(scope.tree)}; {others} to other trees."
-
-
-def _organizations(connection: Connection, refs: Sequence[ResourceRef]) -> Sequence[str]:
-    """Return the organizations to look at: those that are named, or all that can be seen."""
-    if refs:
-        return sorted({ref.organization for ref in refs})
-    with open_reader(connection) as reader:
-        return reader.organizations()
 
 
 def _deliver(
