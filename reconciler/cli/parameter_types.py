@@ -433,29 +433,6 @@ def commit_id(text: str) -> str:
     return text
 
 
-def pause_reason(text: str) -> str:
-    """Return the text of ``--reason`` of a pause.
-
-    Raises:
-        UsageError: it is empty, longer than a service keeps, or not valid UTF-8.
-    """
-    if not text.strip():
-        raise UsageError(
-            "--reason is empty",
-            remedy=f"Say why the tree is paused, in 1 to {MAX_TEXTS['reason']} characters.",
-        )
-    return undo_reason(text)
-
-
-def undo_reason(text: str) -> str:
-    """Return the text of ``--reason`` of an undo, which may be empty.
-
-    Raises:
-        UsageError: it is longer than a service keeps, or not valid UTF-8.
-    """
-    return _kept("reason", text, "the reason")
-
-
 def shard_named(text: str) -> Shard:
     """Return the shard of the text of ``--shard``.
 
@@ -472,45 +449,54 @@ def shard_named(text: str) -> Shard:
         ) from None
 
 
-def tree_named(text: str) -> str:
-    """Return the name of a tree.
+@dataclass(frozen=True)
+class Kept(click.ParamType[str]):
+    """A text that a service keeps with each write: valid UTF-8, and not longer than it takes.
 
-    Raises:
-        UsageError: it is empty, longer than a service keeps, or not valid UTF-8.
+    Attributes:
+        flag: Its flag without dashes, and its name in the table of lengths.
+        what: What it is, in the message of an error.
+        if_empty: What to do about an empty one; nothing where it may be empty.
     """
-    if not text.strip():
-        raise UsageError(
-            "--tree is empty",
-            remedy="Write the name of the tree, or leave --tree out for the tree default. A "
-            "variable that CI did not set is empty.",
-        )
-    return _kept("tree", text, "the name of the tree")
+
+    flag: str
+    what: str
+    if_empty: str = ""
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text."""
+        if self.if_empty and not value.strip():
+            raise UsageError(f"--{self.flag} is empty", remedy=self.if_empty)
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            shown = value.encode(errors="backslashreplace").decode()
+            raise UsageError(
+                f"--{self.flag} {shown} is not valid UTF-8",
+                remedy=f"Write {self.what} in UTF-8, as the manifests are.",
+            ) from None
+        if len(value) > MAX_TEXTS[self.flag]:
+            raise UsageError(
+                f"--{self.flag} has {len(value)} characters",
+                remedy=f"Write {self.what} in at most {MAX_TEXTS[self.flag]} characters.",
+            )
+        return value
 
 
-def revision_named(text: str) -> str:
-    """Return the text of ``--revision``; an empty one stands for the default.
-
-    Raises:
-        UsageError: it is longer than a service keeps, or not valid UTF-8.
-    """
-    return _kept("revision", text, "the revision")
-
-
-def _kept(name: str, text: str, what: str) -> str:
-    """Return a text that a service keeps with each write."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UsageError(
-            f"--{name} {text.encode(errors='backslashreplace').decode()} is not valid UTF-8",
-            remedy=f"Write {what} in UTF-8, as the manifests are.",
-        ) from None
-    if len(text) > MAX_TEXTS[name]:
-        raise UsageError(
-            f"--{name} has {len(text)} characters",
-            remedy=f"Write {what} in at most {MAX_TEXTS[name]} characters.",
-        )
-    return text
+TREE = Kept(
+    "tree",
+    "the name of the tree",
+    "Write the name of the tree, or leave --tree out for the tree default. A variable that CI did "
+    "not set is empty.",
+)
+REVISION = Kept("revision", "the revision")
+UNDO_REASON = Kept("reason", "the reason")
+PAUSE_REASON = Kept(
+    "reason",
+    "the reason",
+    f"Say why the tree is paused, in 1 to {MAX_TEXTS['reason']} characters.",
+)
 
 
 def link_base(text: str) -> str:

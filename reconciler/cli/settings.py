@@ -17,6 +17,10 @@ import click
 from reconciler.cli.connection import DEFAULT_SERVICE
 from reconciler.cli.parameter_types import (
     CLIENT,
+    PAUSE_REASON,
+    REVISION,
+    TREE,
+    UNDO_REASON,
     BreakGlassType,
     Duration,
     EnvironmentType,
@@ -27,11 +31,7 @@ from reconciler.cli.parameter_types import (
     commit_id,
     link_base,
     past_moment,
-    pause_reason,
-    revision_named,
     shard_named,
-    tree_named,
-    undo_reason,
 )
 from reconciler.errors import UsageError
 from reconciler.report.visible import LEAST, LIMIT
@@ -125,7 +125,7 @@ _WORK = (
         "--tree NAME",
         f"plan, apply, undo, drift, doctor, {_TREES}, secret rotate, secret deliver",
         "Name of the tree: the manifests that are applied together.",
-        tree_named,
+        TREE,
         default=DEFAULT_TREE,
         key="tree",
     ),
@@ -229,7 +229,7 @@ _WORK = (
         "--tree NAME",
         "run",
         "Name of the tree. Default: that of reconciler.yaml.",
-        tree_named,
+        TREE,
         parameter="run_tree",
     ),
     Setting(
@@ -455,7 +455,7 @@ _MAY = (
         "--revision TEXT",
         "apply",
         "Revision to record. Default: that of CI or Git.",
-        revision_named,
+        REVISION,
     ),
     Setting("--overwrite", "export, render", "Write into a folder that is not empty."),
     Setting(
@@ -518,12 +518,12 @@ _MAY = (
         multiple=True,
         has_variable=False,
     ),
-    Setting("--reason TEXT", "undo", "Why, for those who find it undone.", undo_reason, default=""),
+    Setting("--reason TEXT", "undo", "Why, for those who find it undone.", UNDO_REASON, default=""),
     Setting(
         "--reason TEXT",
         "pause",
         "Why, for those who find it paused.",
-        pause_reason,
+        PAUSE_REASON,
         required=True,
     ),
     Setting(

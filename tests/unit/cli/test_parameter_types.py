@@ -8,6 +8,9 @@ import click
 import pytest
 
 from reconciler.cli.parameter_types import (
+    PAUSE_REASON,
+    REVISION,
+    TREE,
     BreakGlass,
     BreakGlassType,
     Duration,
@@ -15,11 +18,8 @@ from reconciler.cli.parameter_types import (
     RefType,
     commit_id,
     past_moment,
-    pause_reason,
     ref_named,
-    revision_named,
     shard_named,
-    tree_named,
 )
 from reconciler.cli.settings import GROUPS
 from reconciler.errors import UsageError
@@ -109,12 +109,12 @@ def test_a_commit_is_named_in_full(text: str) -> None:
         (shard_named, "0/4", "--shard '0/4'"),
         (shard_named, "5/4", "--shard '5/4'"),
         (shard_named, "a", "--shard 'a'"),
-        (pause_reason, "incident \udcff", "--reason incident \\udcff is not valid UTF-8"),
-        (tree_named, " ", "--tree is empty"),
-        (tree_named, "a\udcff", "--tree a\\udcff is not valid UTF-8"),
-        (tree_named, "x" * 201, "--tree has 201 characters"),
-        (revision_named, "x" * 201, "--revision has 201 characters"),
-        (revision_named, "a\udcff", "--revision a\\udcff is not valid UTF-8"),
+        (PAUSE_REASON, "incident \udcff", "--reason incident \\udcff is not valid UTF-8"),
+        (TREE, " ", "--tree is empty"),
+        (TREE, "a\udcff", "--tree a\\udcff is not valid UTF-8"),
+        (TREE, "x" * 201, "--tree has 201 characters"),
+        (REVISION, "x" * 201, "--revision has 201 characters"),
+        (REVISION, "a\udcff", "--revision a\\udcff is not valid UTF-8"),
         (ref_named, "Nothing/acme/x", "Nothing"),
     ],
 )
@@ -130,15 +130,15 @@ def test_anything_else_is_refused_with_what_to_write(
 
 def test_a_shard_and_a_tree_are_read() -> None:
     assert str(shard_named("2/4")) == "2/4"
-    assert tree_named("staging é") == "staging é"
-    assert tree_named("é" * MAX_TEXTS["tree"]) == "é" * 200
+    assert TREE("staging é") == "staging é"
+    assert TREE("é" * MAX_TEXTS["tree"]) == "é" * 200
 
 
 def test_a_revision_is_as_long_as_a_service_keeps() -> None:
     """What it refuses would stop an apply of a plan that everybody has approved."""
-    assert revision_named("v1 ü") == "v1 ü"
-    assert revision_named("é" * MAX_TEXTS["revision"]) == "é" * 200
-    assert revision_named("") == ""  # which says the default
+    assert REVISION("v1 ü") == "v1 ü"
+    assert REVISION("é" * MAX_TEXTS["revision"]) == "é" * 200
+    assert REVISION("") == ""  # which says the default
 
 
 def test_a_ref_of_one_kind_may_leave_the_kind_out() -> None:
