@@ -35,7 +35,6 @@ from reconciler.cli.configured import (
     Need,
     check_partial,
     configured,
-    refused_plan,
     untrusted,
 )
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
@@ -168,7 +167,7 @@ def apply_command(
                 commit=_commit(paths or chosen.manifests, chosen, desired, scope),
             )
             if blocks := untrusted():  # shown, then refused: a service is not asked
-                _approve(run, refused_plan(scope, desired.organizations, blocks))
+                _approve(run, Plan(scope, "", desired.organizations, blocks=blocks))
             if not holds_anything(connection.service):
                 return _apply_to_new_store(run)
             return _applied(run)[0]

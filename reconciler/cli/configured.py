@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -33,17 +33,10 @@ from reconciler.resources.origin import as_localhost
 if TYPE_CHECKING:
     from reconciler.configuration.model import Configuration, Environment
     from reconciler.configuration.values import Given
-    from reconciler.plan.model import Plan, Scope
+    from reconciler.plan.model import Scope
 
 KEYS = [row.key for rows in GROUPS.values() for row in rows if row.key]
 _META = "reconciler.configured"
-
-
-class Written(NamedTuple):
-    """A setting in ``reconciler.yaml``."""
-
-    value: str
-    place: SourceLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +84,17 @@ class Configured:
         return named.get(as_localhost(_normal(address)), "") if named else ""
 
     @property
-    def written(self) -> Mapping[str, Written]:
+    def declares(self) -> Environment | Configuration | None:
+        """Return what declares the settings of a run: the environment, or without one the file."""
+        return self.environment or self.configuration
+
+    @property
+    def written(self) -> Mapping[str, str]:
         """Return the settings that the configuration gives a run, by name."""
-        if self.configuration is None:
-            return {}
-        chosen = self.environment or self.configuration
-        values = {key: getattr(chosen, key, "") for key in KEYS}
-        if self.environment:
+        values = {key: getattr(self.declares, key, "") for key in KEYS}
+        if self.configuration and self.environment:
             values["service"] = self.configuration.service_of(self.environment)
-        return {key: Written(value, chosen.place(key)) for key, value in values.items() if value}
+        return {key: value for key, value in values.items() if value}
 
     @property
     def state(self) -> Path:
@@ -174,8 +169,7 @@ def configure(
             raise
         found = Configured(findings=failure.diagnostics)
     context.meta[_META] = found
-    written = {name: each.value for name, each in found.written.items()}
-    context.default_map = {**(context.default_map or {}), **written}
+    context.default_map = {**(context.default_map or {}), **found.written}
 
 
 def read_configured(path: str, name: str | None, given: Sequence[str], need: Need) -> Configured:
@@ -424,15 +418,6 @@ def check_partial(chosen: Configured, *scopes: Scope) -> None:
             remedy="Leave --target and --exclude out: the environment has allowPartial: false "
             f"({environment.place('allowPartial')}). Nothing was written.",
         )
-
-
-def refused_plan(
-    scope: Scope, organizations: Iterable[str], blocks: tuple[Diagnostic, ...]
-) -> Plan:
-    """Return the plan of a run that must not ask any service: its blocks alone."""
-    from reconciler.plan.model import Plan
-
-    return Plan(scope, "", tuple(organizations), blocks=blocks)
 
 
 def checked_service(ctx: click.Context, parameter: click.Parameter, value: str) -> str:

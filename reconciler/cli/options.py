@@ -331,8 +331,8 @@ def _origin_of(context: click.Context, option: click.Parameter) -> str:
         return option.opts[0]
     if source is ParameterSource.ENVIRONMENT:
         return str(option.envvar)
-    if source is ParameterSource.DEFAULT_MAP:
-        return str(configured().written[str(option.name)].place)
+    if source is ParameterSource.DEFAULT_MAP and (declares := configured().declares):
+        return str(declares.place(str(option.name)))
     return "the default"
 
 

@@ -19,7 +19,7 @@ from reconciler.cli.clients import (
     warn_without_sink,
     why_a_sink,
 )
-from reconciler.cli.configured import Need, check_partial, configured, refused_plan, untrusted
+from reconciler.cli.configured import Need, check_partial, configured, untrusted
 from reconciler.cli.connection import Connection
 from reconciler.cli.journals import begun
 from reconciler.cli.manifests import Made, read_offline, read_whole, revision_of
@@ -142,7 +142,7 @@ def plan_command(
         judge.check()
         blocks, snapshot, service = untrusted(), None, connection.service
         if blocks:
-            plan = refused_plan(scope, desired.organizations, blocks)
+            plan = Plan(scope, "", desired.organizations, blocks=blocks)
         elif against:
             from reconciler.cli.plan_files import plan_against
 

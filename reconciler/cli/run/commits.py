@@ -139,8 +139,7 @@ class Commits:
         try:
             chosen = self._configured()
             configuration = chosen.configuration
-            declares = chosen.environment or chosen.configuration
-            tree = scope.tree or (declares.tree if declares else "")
+            tree = scope.tree or (chosen.declares.tree if chosen.declares else "")
             scope = replace(scope, tree=tree or Scope().tree)
             _refuse_left_out(left_out, wanted, chosen)
             if fault := other_service(chosen, wanted.service):

@@ -12,13 +12,10 @@ from reconciler.cli.configured import (
     NOT_CONFIGURED,
     chosen_capabilities,
     judging_capabilities,
-    refused_plan,
 )
 from reconciler.cli.connection import Connection
 from reconciler.cli.options import command, group, paths_argument
-from reconciler.diagnostics import error
 from reconciler.errors import UsageError
-from reconciler.plan.model import Scope
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 
 
@@ -100,11 +97,3 @@ def test_what_decides_over_the_service_is_named(
 
     assert isinstance(found.exception, UsageError)
     assert found.exception.problem == problem
-
-
-def test_a_refused_plan_holds_its_blocks_alone() -> None:
-    blocks = (error("X", "s", "r"),)
-
-    plan = refused_plan(Scope("default"), ["acme"], blocks)
-
-    assert (plan.blocks, plan.changes, plan.instance) == (blocks, (), "")
