@@ -180,15 +180,9 @@ def checked_out_ends(names: Sequence[str], work_tree: Path) -> Mapping[str, str]
     Names are paths from the work tree. The attributes of the repository decide; what the settings
     of one machine add is left out. A file that Git leaves as it is, or does not know, is not in it.
     """
-    named = [str(work_tree / name) for name in names]
-    try:
-        if (place := _place(work_tree)) is None:
-            return {}
-        done = _run([*_work(*place), "ls-files", "--eol", "-z", "--", *named], work_tree)
-    except (OSError, ValueError):
-        return {}
     found = {}
-    for entry in done.stdout.split(b"\0"):
+    listed = _files([str(work_tree / name) for name in names], work_tree, "--eol")
+    for entry in listed.split(b"\0"):
         about, _, path = entry.partition(b"\t")
         index, _, attributes = about.decode("ascii", "replace").partition("attr/")
         first, *others = attributes.split() or [""]
@@ -205,13 +199,17 @@ def is_tracked(path: Path) -> bool:
     False where Git cannot be asked.
     """
     file = path.parent.resolve() / path.name
+    return bool(_files([str(file)], file.parent))
+
+
+def _files(named: Sequence[str], within: Path, *options: str) -> bytes:
+    """Return what ``git ls-files`` lists of some paths; nothing where Git cannot be asked."""
     try:
-        if (place := _place(file.parent)) is None:
-            return False
-        done = _run([*_work(*place), "ls-files", "-z", "--", str(file)], place[1])
+        if (place := _place(within)) is None:
+            return b""
+        return _run([*_work(*place), "ls-files", *options, "-z", "--", *named], place[1]).stdout
     except (OSError, ValueError):
-        return False
-    return bool(done.stdout)
+        return b""
 
 
 _MARK = 3  # characters before the path in an entry; a path that something was renamed from has none
