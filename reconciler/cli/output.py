@@ -9,9 +9,10 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from typing import IO
 
 import click
@@ -86,8 +87,7 @@ def draw(
 ) -> None:
     """Print a document, on stdout unless another stream is given; a comment has a limit."""
     to = stream or sys.stdout
-    line_at = SourceLines().line_at
-    layout = Layout(style_on(to), width_of(to), line_at, is_folded(to), limit)
+    layout = Layout(style_on(to), width_of(to), line_reader(), is_folded(to), limit)
     text = drawing(document, layout)
     click.echo(text, file=to, nl=bool(text) and not text.endswith("\n"))
     to.flush()
@@ -138,20 +138,20 @@ def width_of(stream: IO[str]) -> int:
     return shutil.get_terminal_size().columns if stream.isatty() else 0
 
 
-class SourceLines:
-    """Reads files again, each once while findings about it follow each other."""
+def line_reader() -> Callable[[SourceLocation], str | None]:
+    """Return what gives the line at a location, or None where the file cannot be read any more.
 
-    def __init__(self) -> None:
-        self._name = ""
-        self._lines: list[str] = []
+    A file is read once while findings about it follow each other.
+    """
+    lines_of = lru_cache(maxsize=1)(_lines_of)
 
-    def line_at(self, location: SourceLocation) -> str | None:
-        """Return the line at a location, or None where the file cannot be read any more."""
-        if location.file != self._name:
-            self._name, self._lines = location.file, _lines_of(location.file)
-        if not 0 < location.line <= len(self._lines):
+    def line_at(location: SourceLocation) -> str | None:
+        lines = lines_of(location.file)
+        if not 0 < location.line <= len(lines):
             return None
-        return self._lines[location.line - 1].removesuffix("\r")
+        return lines[location.line - 1].removesuffix("\r")
+
+    return line_at
 
 
 def _lines_of(path: str) -> list[str]:

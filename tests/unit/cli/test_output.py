@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.output import (
-    SourceLines,
     age_in_words,
     detail,
     hint,
     is_folded,
+    line_reader,
     not_quiet,
     print_json,
     show_error,
@@ -124,10 +124,10 @@ def test_a_pipe_has_no_width_and_folds_nothing() -> None:
 def test_the_lines_that_findings_are_about_are_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes("\ufeffone\r\ntwo\n\xff".encode())
-    lines = SourceLines()
+    line_at = line_reader()
 
     def line(number: int) -> str | None:
-        return lines.line_at(SourceLocation(str(path), number, 1))
+        return line_at(SourceLocation(str(path), number, 1))
 
     assert [line(number) for number in (0, 1, 2, 3, 4)] == [None, "one", "two", "\xff", None]
-    assert lines.line_at(SourceLocation(str(tmp_path / "gone"), 1, 1)) is None
+    assert line_at(SourceLocation(str(tmp_path / "gone"), 1, 1)) is None
