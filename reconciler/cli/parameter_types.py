@@ -93,18 +93,9 @@ def declared_environments(
     return []
 
 
-def complete_files(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Let the shell complete files, as it does for programs without a completion of their own."""
-    return [CompletionItem(incomplete, type="file")]
-
-
-def complete_folders(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Let the shell complete folders."""
-    return [CompletionItem(incomplete, type="dir")]
+# The shell completes them, as it does for programs without a completion of their own.
+complete_files = click.Path().shell_complete
+complete_folders = click.Path(file_okay=False).shell_complete
 
 
 def complete_refs_or_files(
