@@ -133,7 +133,8 @@ def remote_service(connection: Connection) -> Iterator[RemoteService]:
     from reconciler.service_client.endpoint import parse_endpoint
 
     endpoint = parse_endpoint(connection.service)
-    with closing(http_wire(connection, credentials_of(connection, endpoint))) as wire:
+    credentials, _ = credentials_of(connection, endpoint)
+    with closing(http_wire(connection, credentials)) as wire:
         yield RemoteService(
             wire,
             this_process(),

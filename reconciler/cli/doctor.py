@@ -290,14 +290,13 @@ def look_at_token(setup: Setup) -> Result:
         return not_checked(UNKNOWN_SERVICE)
     if is_embedded(connection.service):
         return Result("none is needed: who may write the store may do everything", {"from": None})
-    from reconciler.cli.login import credentials_of, way_to_sign_in
+    from reconciler.cli.login import credentials_of
     from reconciler.service_client.credentials import NoToken
     from reconciler.service_client.endpoint import parse_endpoint
 
-    credentials = credentials_of(connection, parse_endpoint(connection.service))
+    credentials, way = credentials_of(connection, parse_endpoint(connection.service))
     if isinstance(credentials, NoToken):
         raise credentials.refusal()
-    way = way_to_sign_in(connection)
     return Result(f"from {way}", {"from": way})
 
 

@@ -91,8 +91,11 @@ def _piped() -> str:
     return sys.stdin.buffer.read(MAX_FILE).decode("ascii", errors="replace")
 
 
-def credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
-    """Return the credentials for a service.
+_STORED = "`reconciler login` for this origin"
+
+
+def credentials_of(connection: Connection, endpoint: Endpoint) -> tuple[Credentials, str]:
+    """Return the credentials for a service, and in words where they are from.
 
     A file that is named wins over the environment, and that over a token stored for the origin.
     There is no flag for the token itself: other processes could see it. A service that only
@@ -112,7 +115,7 @@ def credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
     if not connection.is_named_outside:
         stored = stored_token(endpoint.origin, os.environ)
         if stored and not given:
-            return FixedToken(stored)
+            return FixedToken(stored), _STORED
         raise _named_by_a_file(connection, endpoint, given)
     if len(given) > 1:
         raise UsageError("there are two ways to sign in", remedy="Give one of the two files.")
@@ -120,15 +123,15 @@ def credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
         from reconciler.service_client.keyless import by_exchange, id_tokens
 
         source = id_tokens(connection.id_token_file, os.environ)
-        return ShortToken(by_exchange(source, endpoint))
-    if connection.key_file:
-        return ShortToken(by_key_file(read_key(connection.key_file), endpoint))
+        return ShortToken(by_exchange(source, endpoint)), "keyless login"
+    if file := connection.key_file:
+        return ShortToken(by_key_file(read_key(file), endpoint)), f"the key file {file}"
     if file := connection.token_file:
-        return FixedToken(token_of(read_private(file), str(file)))
+        return FixedToken(token_of(read_private(file), str(file))), f"the file {file}"
     if token := variable(TOKEN, os.environ):
-        return FixedToken(token_of(token, TOKEN))
+        return FixedToken(token_of(token, TOKEN)), TOKEN
     stored = stored_token(endpoint.origin, os.environ)
-    return FixedToken(stored) if stored else NoToken()
+    return (FixedToken(stored), _STORED) if stored else (NoToken(), "")
 
 
 def _check_keyless(connection: Connection) -> None:
@@ -152,19 +155,6 @@ def _check_keyless(connection: Connection) -> None:
                 f"--keyless and {name} are two ways to sign in",
                 remedy=f"Leave {name} out: keyless login needs no secret of the service.",
             )
-
-
-def way_to_sign_in(connection: Connection) -> str:
-    """Return where the credentials of a service are from, in words; they are there."""
-    if connection.keyless:
-        return "keyless login"
-    if connection.key_file:
-        return f"the key file {connection.key_file}"
-    if connection.token_file:
-        return f"the file {connection.token_file}"
-    if connection.is_named_outside and os.environ.get(TOKEN):
-        return TOKEN
-    return "`reconciler login` for this origin"
 
 
 def _named_by_a_file(

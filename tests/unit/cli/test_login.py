@@ -42,7 +42,10 @@ def test_nothing_else_is_an_origin(text: str) -> None:
 
 
 def test_without_a_token_none_is_sent() -> None:
-    assert isinstance(login.credentials_of(Connection(ORIGIN), ENDPOINT), NoToken)
+    credentials, way = login.credentials_of(Connection(ORIGIN), ENDPOINT)
+
+    assert isinstance(credentials, NoToken)
+    assert not way
 
 
 def test_a_file_wins_over_the_environment_and_that_over_what_is_stored(
@@ -56,10 +59,10 @@ def test_a_file_wins_over_the_environment_and_that_over_what_is_stored(
     store_token(ENDPOINT.origin, Secret("stored"), os.environ)
     plain, named = Connection(ORIGIN), Connection(ORIGIN, token_file=file)
 
-    assert login.credentials_of(plain, ENDPOINT) == FixedToken(Secret("stored"))
+    assert login.credentials_of(plain, ENDPOINT)[0] == FixedToken(Secret("stored"))
     monkeypatch.setenv(TOKEN, "from-environment")
-    assert login.credentials_of(plain, ENDPOINT) == FixedToken(Secret("from-environment"))
-    assert login.credentials_of(named, ENDPOINT) == FixedToken(Secret("from-file"))
+    assert login.credentials_of(plain, ENDPOINT) == (FixedToken(Secret("from-environment")), TOKEN)
+    assert login.credentials_of(named, ENDPOINT)[0] == FixedToken(Secret("from-file"))
 
 
 def test_there_is_one_way_to_sign_in() -> None:
