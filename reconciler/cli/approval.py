@@ -301,7 +301,9 @@ def _same_or_rest(
     """
     _check_options(file.plan, plan)
     is_declared = file.declared == declared_digest(desired)
-    if is_declared and file.digest == plan_digest(_as_approved(plan, file.plan)):
+    # The service may have been made meanwhile: the approved plan is of before.
+    then = replace(plan, instance=file.plan.instance, new_store=file.plan.new_store)
+    if is_declared and file.digest == plan_digest(then):
         return plan
     state = partly_applied(
         file.plan, file.digest, plan, observed, _traces(file, plan, observed, service)
@@ -342,11 +344,6 @@ def _show_moved(found: Sequence[Moved]) -> None:
             for each in found[:SHOWN]
         ]
     )
-
-
-def _as_approved(plan: Plan, approved: Plan) -> Plan:
-    """Return a plan for a service that was made meanwhile as it was before there was one."""
-    return replace(plan, instance=approved.instance, new_store=approved.new_store)
 
 
 def _traces(file: PlanFile, plan: Plan, observed: ObservedState, service: HistoryReader) -> Traces:
