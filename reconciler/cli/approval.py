@@ -129,9 +129,6 @@ def _check_undo(file: PlanFile, plan: Plan, desired: DesiredState, observed: Obs
     """Refuse the plan of an undo that is not the one of a file; what moved is printed on stderr.
 
     A file cannot go on with an undo that was partly done: its writes are later changes by then.
-
-    Raises:
-        StalePlanError: it is not.
     """
     _check_options(file.plan, plan)
     if plan_digest(plan) == file.digest:
@@ -324,11 +321,7 @@ def _same_or_rest(
 
 
 def _check_options(approved: Plan, plan: Plan) -> None:
-    """Refuse a plan that was made with other options than the approved one.
-
-    Raises:
-        StalePlanError: it was.
-    """
+    """Refuse a plan that was made with other options than the approved one."""
     if options := other_options(approved, plan):
         raise StalePlanError(
             "the plan was made with other options",
@@ -364,9 +357,6 @@ def check_protection(chosen: Configured, service: str, *, auto_approve: bool) ->
     """Refuse to write to a protected environment with ``--auto-approve``.
 
     If no environment is chosen, the service must not be that of a protected one.
-
-    Raises:
-        UsageError: the environment is protected.
     """
     if auto_approve and (protected := chosen.protected_at(service)):
         raise UsageError(

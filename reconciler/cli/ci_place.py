@@ -74,11 +74,7 @@ def place_here() -> Place:
 
 
 def check_safe(what: str, name: str, do: str = "Give it a name") -> None:
-    """Refuse a name that would not be safe in a script, or that leads out of the repository.
-
-    Raises:
-        UsageError: it is such a name.
-    """
+    """Refuse a name that would not be safe in a script, or that leads out of the repository."""
     if not _FOLDER.fullmatch(name) or ".." in name.split("/"):
         raise UsageError(
             f"no jobs can be written for the {what} {visible(name)}",

@@ -67,9 +67,6 @@ def require_store(service: str) -> None:
     """Refuse an address of a store that does not exist.
 
     An empty answer would look like good news: no drift, nothing to export.
-
-    Raises:
-        ServiceError: there is no store at the address.
     """
     if not holds_anything(service):
         raise no_store(service)

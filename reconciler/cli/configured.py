@@ -404,11 +404,7 @@ def _what(environment: str, field: str) -> str:
 
 
 def check_partial(chosen: Configured, *scopes: Scope) -> None:
-    """Refuse a part of a tree where the environment takes the whole only.
-
-    Raises:
-        UsageError: it is a part, of one of the scopes.
-    """
+    """Refuse a part of a tree where the environment takes the whole only."""
     environment = chosen.environment
     if environment is None or environment.allow_partial:
         return
@@ -460,9 +456,6 @@ def _check_state_folder() -> None:
     """Refuse a state folder that is, or holds, a link out of the repository.
 
     A pull request can add such a link, and direct the store, the journals and the secrets with it.
-
-    Raises:
-        UsageError: it leads out.
     """
     try:
         here = Path(os.path.realpath("."))

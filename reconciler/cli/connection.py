@@ -124,11 +124,7 @@ def no_store(service: str) -> ServiceError:
 
 
 def require_extra(what: str, extra: str) -> None:
-    """Check an extra before anything is made: some of its libraries are imported late.
-
-    Raises:
-        UsageError: a library is missing.
-    """
+    """Check an extra before anything is made: some of its libraries are imported late."""
     if missing := missing_modules(extra):
         raise UsageError(
             f"{what} needs the extra {extra}, which is not installed "
@@ -138,11 +134,7 @@ def require_extra(what: str, extra: str) -> None:
 
 
 def require_seal_key(connection: Connection) -> None:
-    """Refuse to write to a database without the key that all its servers share.
-
-    Raises:
-        UsageError: no key was named.
-    """
+    """Refuse to write to a database without the key that all its servers share."""
     if is_database(connection.service) and connection.seal_key_file is None:
         raise UsageError(
             "a store in PostgreSQL needs the key that all its servers share",

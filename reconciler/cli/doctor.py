@@ -494,11 +494,7 @@ def look_at_sink(setup: Setup) -> Result:
 
 
 def _require_writable(folder: Path) -> None:
-    """Check that a folder can be made. It is not: nothing is left behind.
-
-    Raises:
-        LocalFileError: it cannot.
-    """
+    """Check that a folder can be made. It is not: nothing is left behind."""
     above = next(path for path in folder.absolute().parents if path.exists())
     if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
         raise LocalFileError(

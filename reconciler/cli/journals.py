@@ -79,9 +79,6 @@ def _refuse_tracked(path: Path) -> None:
     """Refuse a journal that a commit can bring, if it leaves something open.
 
     A pull request could write one, and so have the next apply move or remove secrets in the sink.
-
-    Raises:
-        LocalFileError: it is such a journal.
     """
     if left_open(path) and is_tracked(path):
         name = shlex.quote(str(path))

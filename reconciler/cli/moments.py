@@ -164,11 +164,7 @@ def held_at(reader: ReadOnlyService, sequences: Mapping[str, int], at: At) -> Ob
 
 
 def check_complete(observed: ObservedState) -> None:
-    """Refuse a listing that is not complete.
-
-    Raises:
-        ServiceError: it is not, and why.
-    """
+    """Refuse a listing that is not complete."""
     if observed.incomplete:
         again = "" if observed.incomplete[0].endswith(UPGRADE) else "Run the command again. "
         raise ServiceError(

@@ -172,11 +172,7 @@ def judged_once(plan: Plan, judges: Judges, setting: Setting) -> Plan:
 
 
 def check_judged(approved: Plan | None, plan: Plan) -> None:
-    """Refuse a plan file that was judged by policies which do not judge its apply.
-
-    Raises:
-        StalePlanError: some are missing; the message names them.
-    """
+    """Refuse a plan file that was judged by policies which do not judge its apply."""
     if approved is None:
         return
     judging_now = {each.name for each in plan.policies}

@@ -217,11 +217,7 @@ def _since(events: Sequence[ObjectEvent]) -> str:
 
 
 def _check_named(observed: ObservedState, keys: Collection[ResourceRef]) -> None:
-    """Check that the service holds the applications.
-
-    Raises:
-        ObjectNotFoundError: it does not hold one of them.
-    """
+    """Check that the service holds the applications."""
     unknown = sorted(key for key in keys if key not in observed.objects)
     if unknown:
         raise ObjectNotFoundError(

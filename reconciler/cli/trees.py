@@ -130,9 +130,6 @@ def refuse_paused(tree: str, names: Sequence[str], otherwise: str) -> None:
     """Refuse to write for a tree that is paused in these organizations, if there are any.
 
     ``otherwise`` is what ``--despite-pause`` does.
-
-    Raises:
-        BlockedPlanError: there are some.
     """
     if names:
         raise BlockedPlanError(

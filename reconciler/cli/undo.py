@@ -35,11 +35,7 @@ from reconciler.service_client.port import ReadOnlyService
 
 
 def _check_named(of: str, *, last: bool) -> None:
-    """Refuse what names no run, or two.
-
-    Raises:
-        UsageError: it does.
-    """
+    """Refuse what names no run, or two."""
     write = "Write `reconciler undo RUN`, with the id that apply and history show, or --last."
     if last and of:
         raise UsageError(f"--last and {visible(of)} both name a run", remedy=write)

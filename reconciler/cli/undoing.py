@@ -165,11 +165,7 @@ class Undoing:
 
 
 def check_paths(paths: Sequence[str]) -> None:
-    """Refuse a path of manifests that leads nowhere; one that cannot be read stops no undo.
-
-    Raises:
-        UsageError: it does.
-    """
+    """Refuse a path of manifests that leads nowhere; one that cannot be read stops no undo."""
     for path in paths:
         if not os.path.lexists(path):
             raise UsageError(
