@@ -16,7 +16,6 @@ from functools import partial
 from reconciler.apply.changes import ApplyReport, Status
 from reconciler.apply.executor import Executor
 from reconciler.apply.sink import SecretSink
-from reconciler.cli.after_undo import keeps_git_true
 from reconciler.cli.apply_output import OUTPUTS, Extent, TextOutput
 from reconciler.cli.approval import Approval, ask_for_yes, check_protection, take_approval
 from reconciler.cli.clients import (
@@ -46,7 +45,7 @@ from reconciler.cli.output import say, timed
 from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.trees import paused_now, record, refuse_paused
-from reconciler.cli.undoing import Undoing, check_paths
+from reconciler.cli.undoing import Undoing, check_paths, keeps_git_true
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import (
     BlockedPlanError,
@@ -219,8 +218,9 @@ def with_wanted(run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
     """Return a run with what it wants, and the service that its plan is made from."""
     if run.undo is None:
         return run, client
-    wanted = run.undo.ready(run.scope, run.desired.organizations, run.allowed, client)
-    desired, allowed, warnings, reader = wanted
+    desired, allowed, warnings, reader = run.undo.ready(
+        run.scope, run.desired.organizations, run.allowed, client
+    )
     return replace(run, desired=desired, allowed=allowed, warnings=warnings), reader
 
 

@@ -1,29 +1,36 @@
-"""The undo of a run: what it asks for is read from the service, under the lock of its apply."""
+"""The undo of a run, and what keeps Git true after it: a commit to revert, or manifests to change.
+
+What an undo asks for is read from the service, under the lock of its apply.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 from reconciler.cli.configured import Configured
+from reconciler.cli.git import parents
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.moments import check_complete, log_of, sequences_at
 from reconciler.cli.output import show_warnings
-from reconciler.cli.parameter_types import At
+from reconciler.cli.parameter_types import MICROS, At
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import ReconcilerError, StalePlanError, UsageError
+from reconciler.loop import preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.history import gives_secret
-from reconciler.plan.model import Scope
+from reconciler.plan.model import Delete, Plan, Scope, held_of, ref_of
 from reconciler.plan.selection import Part
 from reconciler.plan.undo import BeforeAndNow, changed_since, is_change, stays_rotated, takes_back
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import HistoryReader, ReadOnlyService
-from reconciler.state import DesiredState, FeedEvent, ObservedState, Undone
+from reconciler.state import COMMIT, DesiredState, FeedEvent, ObservedState, Undone
 
 
 class _AsRead:
@@ -37,19 +44,6 @@ class _AsRead:
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return what was read; all flows are in it."""
         return self._observed
-
-
-class Wanted(NamedTuple):
-    """The plan that an undo asks for.
-
-    Attributes:
-        reader: The service as it was read for that.
-    """
-
-    desired: DesiredState
-    allowed: Allowances
-    warnings: Sequence[Diagnostic]
-    reader: HistoryReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +73,10 @@ class Undoing:
         names: Collection[str],
         allowed: Allowances,
         client: ReadOnlyService,
-    ) -> Wanted:
+    ) -> tuple[DesiredState, Allowances, Sequence[Diagnostic], HistoryReader]:
         """Return what takes the run back, in the organizations of these names.
+
+        Last is the service as it was read for that.
 
         Raises:
             StalePlanError: an object was changed since; each is printed on stderr.
@@ -123,7 +119,7 @@ class Undoing:
         read = _AsRead(client, replace(now, objects=objects))
         rotated = [stays_rotated(each, self.of, refs.get(each.id)) for each in past.rotated]
         warnings = (*rotated, *self.notes, *states.still_declared(undone, self.declared))
-        return Wanted(desired, allowed, warnings, read)
+        return desired, allowed, warnings, read
 
     def _spared(self, known: Mapping[str, Collection[ResourceRef]]) -> Collection[str]:
         """Return the ids of what ``--keep`` names, by the name before the run or the one of now.
@@ -235,3 +231,79 @@ def _past_of(reader: ReadOnlyService, run: str, tree: str) -> _Past:
         if key not in found and all(each.context.get("run") in own for each in happened)
     }
     return _Past(sequences, found, own, again, undone, rotated)
+
+
+SEARCHED = 31 * 86_400 * MICROS  # that far before a run, for the apply before it
+MOST = 20  # manifests that are named
+BY_HAND = (
+    "Change the manifests to what is held now: a plan that would apply again what was undone is "
+    "blocked."
+)
+
+
+def keeps_git_true(reader: ReadOnlyService, undo: Undoing, plan: Plan) -> str:
+    """Return what to do in Git after the undo of a run.
+
+    It is a commit to revert, if the log proves that the run applied just that one and all of it is
+    undone; otherwise the manifests that differ from what is held. ``plan`` was carried out.
+    """
+    is_whole = not (undo.keep or plan.scope.is_partial)
+    commit = _commit_of(reader, undo.of, plan.scope.tree) if is_whole else ""
+    if commit:
+        return f"So that the manifests say the same: git revert {commit}"
+    try:
+        differing = _differing(reader, undo, plan)
+    except ReconcilerError:
+        return BY_HAND
+    if not differing:
+        return "The manifests say the same as what is held now."
+    more = [f"  and {len(differing) - MOST} more"] if len(differing) > MOST else []
+    said = "So that the manifests say the same as what is held now, change them. These differ:"
+    return "\n".join([said, *differing[:MOST], *more])
+
+
+def _differing(reader: ReadOnlyService, undo: Undoing, plan: Plan) -> Sequence[str]:
+    """Return a line for each object of an undo whose manifest differs from what is held.
+
+    Raises:
+        ReconcilerError: the manifests or the service cannot be read.
+    """
+    undone = {ref_of(change).key for change in plan.changes}
+    undone |= {held.ref.key for change in plan.changes if (held := held_of(change))}
+    desired = undo.manifests()
+    now, _ = preview(desired, reader, Scope(tree=plan.scope.tree), Allowances())
+    found = []
+    for change in now.changes:
+        held = held_of(change)
+        keys = {ref_of(change).key, *([held.ref.key] if held else [])}
+        if not isinstance(change, Delete) and keys & undone:
+            place = change.resource.source.place("metadata", "name")
+            found.append(f"  {visible(place.file)}:{place.line}: {ref_of(change)}")
+    found += [
+        f"  {each.ref} is declared nowhere: reconciler export {shlex.quote(each.ref.address)}"
+        for each in now.unmanaged
+        if each.ref.key in undone
+    ]
+    return found
+
+
+def _commit_of(reader: ReadOnlyService, run: str, tree: str) -> str:
+    """Return the commit that a run applied, if the apply before it was of its only parent."""
+    log = log_of(reader)
+    begins: Mapping[str, int] = sequences_at(reader, log, At(run, run=run))
+    before: tuple[int, str] = (0, "")
+    commit = ""
+    begun = {head.id: begins[head.name] for head in log.every}
+    searched = {owner: max(0, begin - SEARCHED) for owner, begin in begun.items()}
+    for owner, events in reader.changes_of(searched):
+        begin = begun[owner]
+        for event in events:
+            said = event.context
+            revision = str(said.get("revision", ""))
+            if event.sequence > begin and said.get("run") == run:
+                commit = revision
+                break
+            if event.sequence <= begin and said.get("tree") == tree and revision:
+                before = max(before, (event.sequence, revision))
+    is_one_step = COMMIT.fullmatch(commit) and parents(commit, Path.cwd()) == (before[1],)
+    return commit if is_one_step else ""
