@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import Enum
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import IO, Self
 
 import click
@@ -70,12 +70,7 @@ class TerminalWatch:
         self._before = handle_with(self._take)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        failure: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if self._is_terminal and self._shown:

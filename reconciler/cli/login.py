@@ -11,7 +11,6 @@ import click
 
 from reconciler.cli.connection import Connection
 from reconciler.cli.options import command
-from reconciler.cli.process import ExitCode
 from reconciler.cli.settings import TOKEN, variable
 from reconciler.errors import AccessDeniedError, UsageError
 from reconciler.report.visible import visible
@@ -34,7 +33,7 @@ origin_argument = click.argument("origin", metavar="ORIGIN")
 
 @command("login", example="https://id.example.com")
 @origin_argument
-def login_command(origin: str) -> int:
+def login_command(origin: str) -> None:
     """Store a token for ORIGIN, such as https://id.example.com.
 
     The token is read from the standard input or, on a terminal, asked for without being shown.
@@ -44,12 +43,11 @@ def login_command(origin: str) -> int:
     token = token_of(_typed(asked) if sys.stdin.isatty() else _piped(), "the standard input")
     path = store_token(asked, token, os.environ)
     click.echo(f"Stored the token for {asked} in {visible(str(path))}.", err=True)
-    return ExitCode.DONE
 
 
 @command("logout", example="https://id.example.com")
 @origin_argument
-def logout_command(origin: str) -> int:
+def logout_command(origin: str) -> None:
     """Remove the token that is stored for ORIGIN. It stays valid until it is revoked or expires."""
     asked = _origin(origin)
     if not forget_token(asked, os.environ):
@@ -58,7 +56,6 @@ def logout_command(origin: str) -> int:
             remedy="An origin is the scheme, the host and the port, as given to `login`.",
         )
     click.echo(f"Removed the token for {asked}.", err=True)
-    return ExitCode.DONE
 
 
 def _origin(text: str) -> str:

@@ -245,7 +245,7 @@ def list_command(service: str, form: str) -> None:
 
 @command("token revoke", example="ci-apply", within=token_group)
 @click.argument("name")
-def revoke_command(service: str, name: str) -> int:
+def revoke_command(service: str, name: str) -> None:
     """Revoke a token, at once, in every running server."""
     with open_service(Connection(service)) as opened:
         revoked = revoke_token(opened.store, name, time.time_ns() // 1000)
@@ -255,7 +255,6 @@ def revoke_command(service: str, name: str) -> int:
             remedy="`reconciler token list` names them all.",
         )
     click.echo(f"Revoked {name}.", err=True)
-    return ExitCode.DONE
 
 
 def _ids(store: EventStore, names: Sequence[str]) -> str:

@@ -10,7 +10,6 @@ from reconciler.cli.configured import Need
 from reconciler.cli.connection import Connection
 from reconciler.cli.options import command
 from reconciler.cli.output import say, show_warnings
-from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import warning
 from reconciler.errors import BlockedPlanError, LockHeldError, ServiceError, UsageError
 from reconciler.report.visible import visible
@@ -29,7 +28,7 @@ def pause_command(
     organization: tuple[str, ...],
     reason: str,
     lasting: int,
-) -> int:
+) -> None:
     """Keep a tree from being applied for a while: by apply, and by every run.
 
     What was switched off by hand stays off until the pause ends.
@@ -40,11 +39,10 @@ def pause_command(
         for name, pause in _pauses(client, tree, names):
             where = f"tree {visible(tree)} in {visible(name)}"
             say(f"paused  {where} until {visible(pause.until)}: {visible(pause.reason)}")
-    return ExitCode.DONE
 
 
 @command("resume", example="--tree shop", need=Need.ONE)
-def resume_command(connection: Connection, tree: str, organization: tuple[str, ...]) -> int:
+def resume_command(connection: Connection, tree: str, organization: tuple[str, ...]) -> None:
     """End the pause of a tree before its time."""
     with _opened(connection) as (client, control):
         asked = _seen(client, organization) or [head.name for head in _heads(client)]
@@ -54,7 +52,6 @@ def resume_command(connection: Connection, tree: str, organization: tuple[str, .
         say(f"resumed  tree {visible(tree)} in {visible(name)}")
     if not names:
         say(f"Tree {visible(tree)} is not paused.")
-    return ExitCode.DONE
 
 
 @contextmanager
