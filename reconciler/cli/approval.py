@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from reconciler import __version__
 from reconciler.cli.configured import Configured
-from reconciler.cli.connection import is_same_store
+from reconciler.cli.connection import in_one_form
 from reconciler.cli.output import age_in_words, hint, say, show_warnings, time_in_words
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
@@ -170,7 +170,7 @@ class _OneService:
         self.history, self.generation = history, history.generation
         self.histories, self.removals = history.histories, history.removals
         self._file = file
-        self._store = store
+        self._is_same_store = in_one_form(file.plan.new_store) == in_one_form(store)
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         observed = self.history.observe(organizations, flows=flows)
@@ -180,7 +180,7 @@ class _OneService:
             return observed
         was_identified = all(each.code != NOT_IDENTIFIED for each in self._file.plan.warnings)
         give = f"Give the --service it was made for ({self._file.service})."
-        if is_new and not is_same_store(self._file.plan.new_store, self._store):
+        if is_new and not self._is_same_store:
             problem = "the plan was made for another store, which was not there yet"
         elif is_new:
             problem = f"the plan was made before there was a service; now it is {now}"
@@ -198,7 +198,7 @@ class _OneService:
 
     def _was_made_for(self, observed: ObservedState) -> bool:
         """Return whether a store is the one that an approved plan makes, or has begun to make."""
-        if not is_same_store(self._file.plan.new_store, self._store):
+        if not self._is_same_store:
             return False
         if written_for(observed, self._file.digest):
             return True

@@ -26,7 +26,7 @@ from reconciler.cli.connection import (
     is_remote,
     no_store,
     place_of_store,
-    store_is_there,
+    store_errors,
     store_path,
 )
 from reconciler.cli.output import detail, hint
@@ -55,12 +55,22 @@ _ELSEWHERE = "Run the command in a folder this user may write to."
 
 
 def holds_anything(service: str) -> bool:
-    """Return whether there is a service at the address; an embedded store may not exist yet."""
-    if is_database(service):
-        from reconciler.cli.embedded import database_holds_store
+    """Return whether there is a service at the address; an embedded store may not exist yet.
 
-        return database_holds_store(service)
-    return is_remote(service) or store_is_there(service)
+    Raises:
+        ServiceError: it cannot be looked at; or a database holds something else under our names.
+        UsageError: the address is none.
+    """
+    if is_remote(service):
+        return True
+    with store_errors():
+        if is_database(service):
+            from reconciler.service.build import postgres_holds_store
+
+            return postgres_holds_store(service)
+        from reconciler.service.eventstore.sqlite_files import is_there
+
+        return is_there(store_path(service))
 
 
 def require_store(service: str) -> None:
@@ -245,7 +255,6 @@ def prove_seal_key(connection: Connection) -> None:
         ServiceError: the key cannot be used.
     """
     if is_file(connection.service):
-        from reconciler.cli.embedded import store_errors
         from reconciler.service.build import seal_key_beside
         from reconciler.service.seal import KeyFile
 

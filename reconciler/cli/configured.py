@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.connection import DEFAULT_SERVICE, is_database, is_file, is_remote, store_path
+from reconciler.cli.connection import (
+    DEFAULT_SERVICE,
+    in_one_form,
+    is_database,
+    is_remote,
+    store_path,
+)
 from reconciler.cli.settings import GROUPS, VARIABLE_PREFIX, is_ci
 from reconciler.cli.settings import variable as value_of
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
@@ -77,11 +83,11 @@ class Configured:
         if self.environment or self.configuration is None:
             return self.name if self.is_protected else ""
         named = {
-            as_localhost(_normal(self.configuration.service_of(each))): each.name
+            as_localhost(in_one_form(self.configuration.service_of(each))): each.name
             for each in self.configuration.environments.values()
             if each.protected
         }
-        return named.get(as_localhost(_normal(address)), "") if named else ""
+        return named.get(as_localhost(in_one_form(address)), "") if named else ""
 
     @property
     def declares(self) -> Environment | Configuration | None:
@@ -312,7 +318,7 @@ def check_service(address: str, source: ParameterSource | None) -> bool:
         return True
     named, own = found.environment.service, found.configuration.service_of(found.environment)
     # No file of a repository names a database, so an environment without a service may be in one.
-    if (named or not is_database(address)) and _normal(address) != _normal(own):
+    if (named or not is_database(address)) and in_one_form(address) != in_one_form(own):
         fact = f"The environment names {own}." if named else f"Its own store is {own}."
         raise UsageError(
             f"--service {shown_address(address)} is not the service of environment {found.name}",
@@ -324,25 +330,13 @@ def check_service(address: str, source: ParameterSource | None) -> bool:
 def other_service(chosen: Configured, address: str) -> UsageError | None:
     """Return the error that an environment names another service elsewhere than is worked on."""
     named = chosen.environment.service if chosen.environment else ""
-    if not is_remote(named) or _normal(named) == _normal(address):
+    if not is_remote(named) or in_one_form(named) == in_one_form(address):
         return None
     return UsageError(
         f"environment {chosen.name} names the service {shown_address(named)}, and --service is "
         f"{shown_address(address)}",
         remedy="Start run with the service of its environment.",
     )
-
-
-def _normal(address: str) -> str:
-    """Return an address in the form in which equal ones are equal."""
-    if is_file(address):
-        return os.path.realpath(store_path(address))
-    if is_remote(address):
-        from reconciler.service_client.endpoint import parse_endpoint
-
-        endpoint = parse_endpoint(address)
-        return endpoint.same_origin + endpoint.prefix
-    return address
 
 
 def chosen_capabilities(chosen: Configured) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,25 +92,25 @@ def place_of_store(service: str) -> str:
     )
 
 
-def is_same_store(one: str, other: str) -> bool:
-    """Return whether two addresses of embedded stores, seen from here, are of the same one."""
-    if one == other or not (is_file(one) and is_file(other)):
-        return one == other
-    return os.path.realpath(store_path(one)) == os.path.realpath(store_path(other))
+def in_one_form(service: str) -> str:
+    """Return an address in the form in which those of one service are equal, seen from here."""
+    if is_file(service):
+        return os.path.realpath(store_path(service))
+    if is_remote(service):
+        from reconciler.service_client.endpoint import parse_endpoint
+
+        endpoint = parse_endpoint(service)
+        return endpoint.same_origin + endpoint.prefix
+    return service
 
 
-def store_is_there(service: str) -> bool:
-    """Return whether an embedded store has its file.
-
-    Raises:
-        ServiceError: it is in a folder that this user may not enter.
-        UsageError: the address names no such file.
-    """
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Turn the failure of a store into an error of the reconciler."""
     from reconciler.service.eventstore.errors import StoreError
-    from reconciler.service.eventstore.sqlite_files import is_there
 
     try:
-        return is_there(store_path(service))
+        yield
     except StoreError as failure:
         raise ServiceError(failure.problem, remedy=failure.remedy) from failure
 

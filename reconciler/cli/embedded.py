@@ -13,21 +13,20 @@ from reconciler.cli.connection import (
     is_database,
     no_store,
     require_seal_key,
+    store_errors,
     store_path,
 )
 from reconciler.cli.output import timed
 from reconciler.cli.process import chosen
-from reconciler.errors import ServiceError, writing
+from reconciler.errors import writing
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.files import keep_out_of_git, make_folder
 from reconciler.service.build import (
     IdentityService,
     open_postgres,
     open_sqlite,
-    postgres_holds_store,
 )
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.sqlite_files import is_there
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import Caller, Role
@@ -118,25 +117,6 @@ def _opener(service: str, *, create: bool) -> Callable[..., IdentityService]:
     elif not is_there(path):
         raise no_store(service)
     return partial(open_sqlite, path)
-
-
-def database_holds_store(service: str) -> bool:
-    """Return whether a database holds a store of ours.
-
-    Raises:
-        ServiceError: it cannot be looked at, or holds something else under our names.
-    """
-    with store_errors():
-        return postgres_holds_store(service)
-
-
-@contextmanager
-def store_errors() -> Iterator[None]:
-    """Turn the failure of a store into an error of the reconciler."""
-    try:
-        yield
-    except StoreError as failure:
-        raise ServiceError(failure.problem, remedy=failure.remedy) from failure
 
 
 @contextmanager

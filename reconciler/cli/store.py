@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.approval import ask_for_yes
-from reconciler.cli.connection import Connection, is_database, store_path
-from reconciler.cli.embedded import open_service, store_errors
+from reconciler.cli.connection import Connection, is_database, store_errors, store_path
+from reconciler.cli.embedded import open_service
 from reconciler.cli.options import command, group
 from reconciler.cli.output import print_done, print_json, stdout_style
 from reconciler.cli.parameter_types import complete_files
