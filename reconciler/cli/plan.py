@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from typing import Any, NamedTuple
 
 import click
@@ -84,28 +85,24 @@ _FORMS: Forms[PlanDocument] = {
 FORMATS = (*_FORMS,)
 
 
-def _with_findings(command: Callable[..., int]) -> Callable[..., int]:
-    """Make a command print invalid manifests as Markdown, too, where that is the form.
+@contextmanager
+def _findings_as_comment(connection: Connection, scope: Scope, form: PlanForm) -> Iterator[None]:
+    """Print invalid manifests as Markdown, too, where that is the form.
 
     A pull request whose comment shows the plan of an earlier commit then gets the findings in its
     place.
     """
+    try:
+        yield
+    except InvalidManifestsError as failure:
+        if form.form == "markdown":
+            from reconciler.report.ci import findings_as_comment
 
-    @wraps(command)
-    def run(*, connection: Connection, scope: Scope, form: PlanForm, **more: Any) -> int:
-        try:
-            return command(connection=connection, scope=scope, form=form, **more)
-        except InvalidManifestsError as failure:
-            if form.form == "markdown":
-                from reconciler.report.ci import findings_as_comment
-
-                place = Place(connection.service, "", scope.tree, scope.environment)
-                marker = place_as_marker(place, scope)
-                text = findings_as_comment(failure.diagnostics, marker, form.max_chars)
-                click.echo(text, nl=False)
-            raise
-
-    return run
+            place = Place(connection.service, "", scope.tree, scope.environment)
+            marker = place_as_marker(place, scope)
+            text = findings_as_comment(failure.diagnostics, marker, form.max_chars)
+            click.echo(text, nl=False)
+        raise
 
 
 @command(
@@ -116,7 +113,6 @@ def _with_findings(command: Callable[..., int]) -> Callable[..., int]:
     form=plan_form_of,
 )
 @paths_argument
-@_with_findings
 def plan_command(
     paths: tuple[str, ...],
     connection: Connection,
@@ -137,7 +133,7 @@ def plan_command(
     """
     chosen = configured()
     check_partial(chosen, scope)
-    with judging(folders, chosen) as judge:
+    with _findings_as_comment(connection, scope, form), judging(folders, chosen) as judge:
         desired, warnings, scope, look = read_whole(paths, scope, chosen)
         judge.check()
         blocks, snapshot, service = untrusted(), None, connection.service
