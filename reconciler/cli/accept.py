@@ -38,7 +38,7 @@ from reconciler.plan.model import Scope, Update
 from reconciler.report.differences import changes_as_text
 from reconciler.report.visible import visible
 from reconciler.resources.process import crashpoint
-from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import HistoryReader
 from reconciler.state import DesiredState, ObservedState, Resource, completed
 from reconciler.validation.desired import judge
@@ -178,7 +178,8 @@ def _look(request: Request, chosen: Configured) -> _Look:
 def _readings(text: str) -> Iterator[Wanted]:
     """Yield what an argument may name: an object, or a field of one, whose name may have dots."""
     yield Wanted(ref_named(text))
-    for name in (*MARKS, *_fields_of(text)):
+    fields = KINDS[Kind(_kind_of(text))].fields
+    for name in (*MARKS, *(field.name for field in fields)):
         if text.endswith(f".{name}"):
             yield Wanted(ref_named(text.removesuffix(f".{name}")), name)
 
@@ -217,12 +218,6 @@ def _removed(text: str, observed: ObservedState, reader: HistoryReader) -> Wante
         remedy="Name an object as plans do, such as Action/acme/greet, or one of its fields: "
         "Action/acme/greet.timeout. Nothing was written.",
     )
-
-
-def _fields_of(text: str) -> list[str]:
-    kind = fold(_kind_of(text))
-    rows = (row for each, row in KINDS.items() if fold(each) == kind)
-    return [field.name for row in rows for field in row.fields]
 
 
 def _exporting(ref: ResourceRef) -> str:
