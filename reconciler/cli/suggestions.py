@@ -17,13 +17,11 @@ from reconciler.resources.nearest import nearest
 def in_words(failure: click.ClickException, typed: Sequence[str]) -> click.ClickException:
     """Return a failure of click's with a hint that misleads to nothing.
 
-    Args:
-        failure: What click found wrong.
-        typed: The arguments as they were given.
+    ``typed`` are the arguments as they were given.
     """
     if isinstance(failure, NoSuchOption):
         name = _as_typed(failure.option_name, typed)
-        hint = OPTIONS.get(name) or _near(name, _options(failure.ctx))
+        hint = OPTIONS.get(name) or near(name, _options(failure.ctx))
         return _error(f"There is no option {name}", hint, failure.ctx)
     if isinstance(failure, NoSuchCommand):
         name = failure.command_name
@@ -58,12 +56,7 @@ def _command_hint(name: str, context: click.Context | None) -> str:
     known = group.list_commands(context) if isinstance(group, click.Group) and context else []
     is_top = context is not None and context.parent is None
     other = COMMANDS.get(name) if is_top else None
-    return other or _near(name, known) or f"There are {', '.join(known)}."
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    meant = near(name, known)
-    return f"Did you mean {meant}?" if meant else ""
+    return other or near(name, known) or f"There are {', '.join(known)}."
 
 
 def _by_word(sentences: Mapping[str, str]) -> Mapping[str, str]:
@@ -227,7 +220,8 @@ HARMFUL = frozenset(
 _LIKENESS = 0.7
 
 
-def near(written: str, known: Iterable[str]) -> str | None:
-    """Return the harmless name that a misspelt option or command is nearly the same as, or None."""
+def near(written: str, known: Iterable[str]) -> str:
+    """Return a hint at the harmless name that a misspelt one is nearly the same as, or nothing."""
     harmless = [name for name in known if name.lstrip("-") not in HARMFUL]
-    return nearest(written, harmless, _LIKENESS)
+    meant = nearest(written, harmless, _LIKENESS)
+    return f"Did you mean {meant}?" if meant else ""

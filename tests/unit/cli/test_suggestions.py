@@ -97,9 +97,9 @@ def test_no_word_of_another_tool_is_one_of_ours() -> None:
 
 
 def test_a_name_is_suggested_only_where_it_is_nearly_the_same() -> None:
-    assert near("--formt", ["--format", "--force"]) == "--format"
-    assert near("--dry-run", ["--prune", "--tree"]) is None
-    assert near("--prun", ["--prune"]) is None
+    assert near("--formt", ["--format", "--force"]) == "Did you mean --format?"
+    assert near("--dry-run", ["--prune", "--tree"]) == ""
+    assert near("--prun", ["--prune"]) == ""
 
 
 @pytest.mark.parametrize(
