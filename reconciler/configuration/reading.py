@@ -56,15 +56,15 @@ def read_configuration(path: str) -> Reading:
 def _document(path: str, shown: str) -> tuple[Manifest | None, list[Diagnostic]]:
     """Return the one document of a file; where it cannot be used, None and the findings."""
     try:
-        text = decode(read_path(path, MAX_FILE))
+        text = decode(read_path(path, MAX_FILE), shown)
     except OpeningError as fault:
         return None, [opening_finding(path, fault)]
     except TextError as fault:
-        return None, [fault.finding(shown)]
+        return None, [fault.finding]
     file = SourceFile(shown, text, Root(os.path.split(path)[0]), ())
-    documents = file.read()
-    if documents is None:
-        return None, file.trace().findings
+    documents, findings = file.read()
+    if findings:
+        return None, findings
     if len(documents) != 1 or not isinstance(documents[0], dict):
         summary = "the configuration is not one document with fields"
         return None, [error("CONFIG-SHAPE", summary, _SHAPE, SourceLocation(shown))]

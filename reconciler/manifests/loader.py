@@ -23,7 +23,7 @@ from reconciler.manifests.text import (
     with_whole_escapes,
 )
 from reconciler.manifests.variables import Variables, unused
-from reconciler.manifests.yaml_source import Start
+from reconciler.manifests.yaml_source import Start, Trace
 from reconciler.resources.kinds import VERSIONS
 from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import Shard
@@ -199,9 +199,9 @@ class Reader:
 
     def _decoded(self, found: FoundFile) -> SourceFile | None:
         try:
-            text = decode(found.data)
+            text = decode(found.data, found.name)
         except TextError as fault:
-            self.findings.append(fault.finding(found.name))
+            self.findings.append(fault.finding)
             return None
         if found.name.endswith(JSON):
             text = with_whole_escapes(text)
@@ -209,11 +209,7 @@ class Reader:
 
     def _documents(self, file: SourceFile, ahead: ReadAhead) -> list[YamlValue]:
         read = ahead.read
-        documents = read(file) if self._known is None else self._known.read(file, read)
-        findings: list[Diagnostic] = []
-        if documents is None:
-            trace = file.trace()
-            documents, findings = trace.documents, trace.findings
+        documents, findings = read(file) if self._known is None else self._known.read(file, read)
         if not findings and all(document is None for document in documents):
             remedy = "Write a manifest into it, or remove it."
             place = SourceLocation(file.name)
@@ -253,21 +249,16 @@ class KnownFiles:
         """Return whether the documents of a file are known."""
         return file.text in self._by_text
 
-    def read(
-        self, file: SourceFile, read: Callable[[SourceFile], list[Any] | None]
-    ) -> list[Any] | None:
-        """Return the documents of a file, or None where only its trace shows what is wrong.
-
-        ``read`` is how a file is read that is not known.
-        """
+    def read(self, file: SourceFile, read: Callable[[SourceFile], Trace]) -> Trace:
+        """Return the documents of a file; ``read`` is how one is read that is not known."""
         known = self._by_text.get(file.text)
         if known is not None:
             file.starts += known[1]
-            return [*map(_copied, known[0])]
-        documents = read(file)
-        if documents is not None:
-            self._by_text[file.text] = ([*map(_copied, documents)], [*file.starts])
-        return documents
+            return Trace([*map(_copied, known[0])], [])
+        trace = read(file)
+        if not trace.findings:
+            self._by_text[file.text] = ([*map(_copied, trace.documents)], [*file.starts])
+        return trace
 
 
 def _copied(value: Any) -> Any:

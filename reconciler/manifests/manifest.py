@@ -10,8 +10,15 @@ from typing import NamedTuple
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.placeholders import VariableValue, names_in, value_text, written_position
-from reconciler.manifests.text import Mark, Trace, YamlValue, mapping_in
-from reconciler.manifests.yaml_source import Start, read_documents, trace_documents
+from reconciler.manifests.text import YamlValue, mapping_in
+from reconciler.manifests.yaml_source import (
+    Node,
+    Start,
+    Trace,
+    node_of,
+    read_documents,
+    trace_documents,
+)
 from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef
 
 Path = tuple[str | int, ...]
@@ -158,8 +165,8 @@ class Root:
 class SourceFile:
     """The text of one file, its name as it is shown, and its folder beneath the root.
 
-    ``starts`` has the start of each document where the first reading found nothing wrong.
-    ``variables`` are those that can stand in its values.
+    ``starts`` has the start of each document that was read. ``variables`` are those that can stand
+    in its values.
     """
 
     name: str
@@ -169,49 +176,46 @@ class SourceFile:
     variables: Mapping[str, VariableValue | None] = field(default_factory=dict)
     starts: list[Start] = field(default_factory=list, init=False)
 
-    def read(self) -> list[YamlValue] | None:
-        """Return the documents, or None where only ``trace`` shows what is wrong."""
+    def read(self) -> Trace:
+        """Return the documents and the findings; only where there are some, reading takes twice."""
+        self.starts.clear()
         documents = read_documents(self.text, self.starts)
-        if documents is None:
-            self.starts.clear()
-        return documents
-
-    def trace(self) -> Trace:
-        """Return findings and places, by reading the text once more."""
-        return _trace_of(self, None)
+        if documents is not None:
+            return Trace(documents, [])
+        self.starts.clear()
+        return trace_documents(self.text, self.name, self.starts)
 
     def place(self, document: int, path: Path, script: str | None = None) -> SourceLocation:
         """Return the place of a value, or of the nearest one above it.
 
         It names the variables in the value; ``script`` is the text of a script that has some.
         """
-        trace, index = self._trace_with(document)
-        written = script if path[-1:] and path[-1] in SCRIPTS else trace.written(index, path)
+        written = script if path[-1:] and path[-1] in SCRIPTS else self.written(document, path)
         names = names_in(written) if self.variables and isinstance(written, str) else ()
-        return self._location(trace.value_mark(index, path), self.value_from(names))
+        _, node = _node_of(self, document).nearest(path)
+        return self._location(document, node, self.value_from(names))
 
     def written(self, document: int, path: Path) -> YamlValue:
         """Return the value under a path as it is written, or the nearest one above it."""
-        trace, index = self._trace_with(document)
-        return trace.written(index, path)
+        return _node_of(self, document).nearest(path)[1].value
 
     def place_of_key(self, document: int, path: Path) -> SourceLocation:
         """Return the place of the key of a value, or of the value itself if it has no key."""
-        trace, index = self._trace_with(document)
-        return self._location(trace.key_mark(index, path))
+        key, node = _node_of(self, document).nearest(path)
+        return self._location(document, key or node)
 
     def place_in_block(
         self, document: int, path: Path, line: int, column: int, value_from: str
     ) -> SourceLocation:
         """Return the place of a line and column of a text, or of the text if it is no block."""
-        trace, index = self._trace_with(document)
-        mark, text = trace.value_mark(index, path), trace.written(index, path).split("\n")
+        _, node = _node_of(self, document).nearest(path)
+        place, text = self._location(document, node, value_from), node.value.split("\n")
         source = _lines_of(self)
-        row = mark.line + line  # the block starts in the line after its header
-        if mark.style == "|" and line <= len(text) and row <= len(source):
+        row = place.line + line  # the block starts in the line after its header
+        if node.style == "|" and line <= len(text) and row <= len(source):
             indent = max(source[row - 1].find(text[line - 1]), 0)
-            mark = Mark(row, indent + column)
-        return self._location(mark, value_from)
+            place = place._replace(line=row, column=indent + column)
+        return place
 
     def value_from(self, names: Iterable[str]) -> str:
         """Return where the values of some variables come from, in words."""
@@ -220,12 +224,9 @@ class SourceFile:
         more = [f"{len(said) - _NAMED} more"] if len(said) > _NAMED else []
         return ", ".join(said[:_NAMED] + more)
 
-    def _location(self, mark: Mark, value_from: str = "") -> SourceLocation:
-        return SourceLocation(self.name, mark.line, mark.column, value_from)
-
-    def _trace_with(self, document: int) -> tuple[Trace, int]:
-        """Return a trace that a document is in, and the document's position there."""
-        return (_trace_of(self, document), 0) if self.starts else (self.trace(), document)
+    def _location(self, document: int, node: Node, value_from: str = "") -> SourceLocation:
+        line = self.starts[document].lines + node.line
+        return SourceLocation(self.name, line, node.column, value_from)
 
 
 _NAMED = 5
@@ -237,15 +238,15 @@ def _lines_of(file: SourceFile) -> list[str]:
     return file.text.split("\n")
 
 
-# Findings come document by document: a few traces are enough, and one of a large file is large.
+# Findings come document by document: a few are enough, and the nodes of a large one are many.
 @lru_cache(maxsize=16)
-def _trace_of(file: SourceFile, document: int | None) -> Trace:
-    """Return the trace of one document, or of all."""
-    if document is None:
-        return trace_documents(file.text, file.name)
+def _node_of(file: SourceFile, document: int) -> Node:
+    """Return one document in which reading finds nothing wrong, with the places of its values."""
+    if not file.starts:  # it was made here, and not read
+        file.read()
     start, *after = file.starts[document : document + 2]
     end = after[0].characters if after else len(file.text)
-    return trace_documents(file.text[start.characters : end], file.name, start.lines)
+    return node_of(file.text[start.characters : end])
 
 
 MAX_PUT_IN = 32 * 1024 * 1024

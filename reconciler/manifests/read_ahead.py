@@ -14,19 +14,18 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import accumulate
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
+from reconciler.diagnostics import Diagnostic
 from reconciler.manifests.manifest import SourceFile
 from reconciler.manifests.text import YamlValue
-from reconciler.manifests.yaml_source import Start
+from reconciler.manifests.yaml_source import Start, Trace
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
 MIN_CHARACTERS = 1024 * 1024  # parsing them takes ten times as long as starting a process
-
-Documents: TypeAlias = list[YamlValue] | None
 
 
 class ReadAhead:
@@ -35,9 +34,9 @@ class ReadAhead:
     def __init__(self, files: Sequence[SourceFile] = (), child: Connection | None = None) -> None:
         self._place = {file: place for place, file in enumerate(files)}
         self._child = child
-        self._sent: Sequence[tuple[Documents, Sequence[tuple[int, int]]]] = ()
+        self._sent: Sequence[tuple[list[YamlValue], list[Diagnostic], list[tuple[int, int]]]] = ()
 
-    def read(self, file: SourceFile) -> Documents:
+    def read(self, file: SourceFile) -> Trace:
         """Return the documents of a file, as it does itself (``SourceFile.read``)."""
         if file not in self._place:
             return file.read()
@@ -47,9 +46,9 @@ class ReadAhead:
             self._child = None
         if not self._sent:
             return file.read()
-        documents, starts = self._sent[self._place[file]]
+        documents, findings, starts = self._sent[self._place[file]]
         file.starts += map(Start._make, starts)
-        return documents
+        return Trace(documents, findings)
 
 
 @contextmanager
@@ -138,4 +137,4 @@ def _read(files: Sequence[SourceFile], receiving: Connection, sending: Connectio
     """
     receiving.close()
     with suppress(Exception):  # the parent reads for itself what it does not get
-        sending.send([(file.read(), [tuple(start) for start in file.starts]) for file in files])
+        sending.send([(*file.read(), [tuple(start) for start in file.starts]) for file in files])

@@ -21,7 +21,7 @@ from reconciler.manifests.export import STEP, emit, quoted, scalar
 from reconciler.manifests.manifest import Path
 from reconciler.manifests.paired import paired
 from reconciler.manifests.text import YamlMapping, YamlValue, escaped_pairs, is_same
-from reconciler.manifests.yaml_source import Node, Start, node_of, read_documents
+from reconciler.manifests.yaml_source import Entry, Node, Start, node_of, read_documents
 
 
 class _Gone(Enum):
@@ -195,7 +195,7 @@ class _Editor:
             if node.style not in {"{", ":"}:
                 self._change(node, _nested(edit.path[depth:], edit.value), place)
                 return
-            found = next((item for item in node.items if item[0] and item[0].value == name), None)
+            found = node.entry(name)
             if found is None:
                 value = _nested(edit.path[depth + 1 :], edit.value)
                 self._add(node, {str(name): value}, orders.get(depth, ()), place)
@@ -230,7 +230,7 @@ class _Editor:
         at = found.end() if found else position
         return at if self.text.startswith(mark, at) else None
 
-    def _place_in(self, node: Node, item: tuple[Node | None, Node]) -> _Place:
+    def _place_in(self, node: Node, item: Entry) -> _Place:
         key = item[0]
         if key is None:
             return _Place(self._column(node.start), None, in_flow=node.style == "[")

@@ -1,4 +1,4 @@
-"""Text of a YAML file: its encoding, the places of its values, and words for what is not YAML.
+"""Text of a YAML file: its encoding, and words for what is not YAML.
 
 Only UTF-8 is read, and nothing that an editor would not show.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 
@@ -18,74 +16,6 @@ YamlValue: TypeAlias = Any
 """A text, a number, true, false, None, a list of values, or a mapping of texts to values."""
 
 YamlMapping: TypeAlias = dict[str, YamlValue]
-
-
-class Mark(NamedTuple):
-    """Line and column, from 1, and the style in which the scalar there is written."""
-
-    line: int
-    column: int
-    style: str = ""
-
-
-NOWHERE = Mark(0, 0)
-
-
-@dataclass(slots=True)
-class Trace:
-    """Findings of a second, slower pass over a file, and the place of every value.
-
-    Attributes:
-        file: Name of the file as it is shown.
-        lines_before: Number of lines of the file before what was read.
-        documents: The documents of the file, in order; None where there is nothing to judge.
-        keys: Places of keys, by the identity of their mapping (kept alive by ``documents``).
-        values: Places of values, by the identity of their mapping or list.
-    """
-
-    file: str
-    lines_before: int = 0
-    findings: list[Diagnostic] = field(default_factory=list)
-    documents: list[YamlValue] = field(default_factory=list)
-    keys: dict[tuple[int, str | int], Mark] = field(default_factory=dict)
-    values: dict[tuple[int, str | int], Mark] = field(default_factory=dict)
-
-    def refuse(self, code: str, summary: str, remedy: str, mark: Mark = NOWHERE) -> None:
-        """Note a finding that stops the run."""
-        place = SourceLocation(self.file, mark.line, mark.column)
-        self.findings.append(error(code, summary, remedy, place))
-
-    def value_mark(self, document: int, path: Sequence[str | int]) -> Mark:
-        """Return the place of a value, or of the nearest one above it."""
-        container, key = self._nearest(document, path)
-        return self.values.get((id(container), key), NOWHERE)
-
-    def written(self, document: int, path: Sequence[str | int]) -> YamlValue:
-        """Return the value under a path as it is written, or the nearest one above it."""
-        container, key = self._nearest(document, path)
-        return container[key]
-
-    def key_mark(self, document: int, path: Sequence[str | int]) -> Mark:
-        """Return the place of the key of a value, or of the value itself if it has no key."""
-        container, key = self._nearest(document, path)
-        place = (id(container), key)
-        return self.keys.get(place) or self.values.get(place, NOWHERE)
-
-    def _nearest(self, document: int, path: Sequence[str | int]) -> tuple[YamlValue, str | int]:
-        container: YamlValue = self.documents
-        key: str | int = document
-        for step in path:
-            inner = container[key]
-            if not _has(inner, step):
-                break
-            container, key = inner, step
-        return container, key
-
-
-def _has(container: YamlValue, step: str | int) -> bool:
-    if isinstance(container, dict):
-        return step in container
-    return isinstance(container, list) and isinstance(step, int) and 0 <= step < len(container)
 
 
 _WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
@@ -110,8 +40,6 @@ _UNREADABLE = (
     "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 
-Fault = tuple[str, str, str, Mark]
-
 
 def mapping_in(document: YamlValue, name: str) -> YamlMapping:
     """Return the mapping that a document has under a name; an empty one where it has none."""
@@ -125,39 +53,35 @@ def is_same(one: YamlValue, other: YamlValue) -> bool:
 
 
 class TextError(Exception):
-    """The bytes are no text we read; ``fault`` says code, summary, remedy and place."""
+    """The bytes are no text we read; ``finding`` says why and what to do."""
 
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault[1])
-        self.fault = fault
-
-    def finding(self, file: str) -> Diagnostic:
-        """Return the finding about a file of this name."""
-        code, summary, remedy, mark = self.fault
-        return error(code, summary, remedy, SourceLocation(file, mark.line, mark.column))
+    def __init__(self, finding: Diagnostic) -> None:
+        super().__init__(finding.summary)
+        self.finding = finding
 
 
-def decode(data: bytes) -> str:
-    """Return the text of a file, without a leading byte order mark.
+def decode(data: bytes, file: str = "") -> str:
+    """Return the text of a file, without a leading byte order mark. Findings name the file.
 
     Raises:
         TextError: it is not UTF-8, or has a character that must be written as an escape.
     """
     for encoding, marks in _WIDE_BOMS.items():
         if data.startswith(marks):
-            raise TextError(_wide(encoding))
+            raise TextError(_wide(encoding, file))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as fault:
         before = data[: fault.start].decode("utf-8")
         summary = f"byte 0x{data[fault.start]:02x} is not UTF-8"
         remedy = "Save the file as UTF-8."
-        raise TextError(("YAML-ENCODING", summary, remedy, place_at_end(before))) from None
+        place = place_at_end(before, file)
+        raise TextError(error("YAML-ENCODING", summary, remedy, place)) from None
     if text.isascii():
         return text
     text = text.removeprefix(_BOM)
     if re.search(_HIDDEN, text):
-        raise TextError(unreadable_character(text))
+        raise TextError(unreadable_character(text, file))
     return text
 
 
@@ -188,34 +112,36 @@ def _whole(escape: re.Match[str]) -> str:
     return f"\\U{0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00:08x}"
 
 
-def _wide(encoding: str) -> Fault:
-    """Return code, summary, remedy and place for a file in another encoding of Unicode."""
+def _wide(encoding: str, file: str) -> Diagnostic:
+    """Return the finding about a file in another encoding of Unicode."""
     remedy = (
         "Save the file as UTF-8. In PowerShell, write | Out-File -Encoding utf8 FILE instead of "
         f"> FILE; elsewhere, iconv -f {encoding.upper()} -t UTF-8 FILE > NEW converts it."
     )
-    return ("YAML-ENCODING", f"the file is {encoding.upper()}", remedy, Mark(1, 1))
+    summary = f"the file is {encoding.upper()}"
+    return error("YAML-ENCODING", summary, remedy, SourceLocation(file, 1, 1))
 
 
-def unreadable_character(text: str) -> Fault:
-    """Return code, summary, remedy and place for the first character that YAML does not take."""
+def unreadable_character(text: str, file: str) -> Diagnostic:
+    """Return the finding about the first character that YAML does not take."""
     found = re.search(_UNREADABLE, text)
     if found is None:
-        return ("YAML-SYNTAX", "the file cannot be read as YAML", "Check the file.", Mark(1, 1))
+        summary, place = "the file cannot be read as YAML", SourceLocation(file, 1, 1)
+        return error("YAML-SYNTAX", summary, "Check the file.", place)
     code_point = ord(found.group())
     escape = f"\\x{code_point:02x}" if code_point < 0x100 else f"\\u{code_point:04x}"
-    return (
+    return error(
         "YAML-CHARACTER",
         f"the invisible character U+{code_point:04X}",
         f'Remove it; where it is meant, write {escape} between double quotes ("...").',
-        place_at_end(text[: found.start()]),
+        place_at_end(text[: found.start()], file),
     )
 
 
-def place_at_end(before: str) -> Mark:
+def place_at_end(before: str, file: str) -> SourceLocation:
     """Return the place right after a text."""
     before = before.removeprefix(_BOM)
-    return Mark(before.count("\n") + 1, len(before) - before.rfind("\n"))
+    return SourceLocation(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
 # The start of the parser's sentence, our summary, our remedy; the first that fits counts.
@@ -329,20 +255,22 @@ _RESERVED = {
 }
 
 
-def syntax_fault(text: str, problem: str, mark: Mark) -> tuple[str, str, str, Mark]:
-    """Return code, summary, remedy and place for a sentence of the parser."""
+def syntax_fault(text: str, problem: str, place: SourceLocation) -> Diagnostic:
+    """Return the finding for a sentence of the parser."""
     if problem.startswith("found character that cannot start any token"):
-        return ("YAML-SYNTAX", *_character_words(text, mark), mark)
-    words = next((words for start, *words in _WORDS if problem.startswith(start)), _ANY)
-    return ("YAML-SYNTAX", words[0], words[1], mark)
+        words = _character_words(text, place)
+    else:
+        fitting = ((told, remedy) for start, told, remedy in _WORDS if problem.startswith(start))
+        words = next(fitting, _ANY)
+    return error("YAML-SYNTAX", *words, place)
 
 
-def _character_words(text: str, mark: Mark) -> tuple[str, str]:
-    lines = text.split("\n", mark.line)
-    line = lines[mark.line - 1] if len(lines) >= mark.line else ""
-    character = line[mark.column - 1 : mark.column]
+def _character_words(text: str, place: SourceLocation) -> tuple[str, str]:
+    lines = text.split("\n", place.line)
+    line = lines[place.line - 1] if len(lines) >= place.line else ""
+    character = line[place.column - 1 : place.column]
     if character in _RESERVED:
         return f"a value that starts with {character}", _RESERVED[character]
-    if "\t" in line[: mark.column]:
+    if "\t" in line[: place.column]:
         return "a tab in the indentation", "Indent with spaces."
     return _ANY

@@ -6,16 +6,16 @@ The loaders of the library are never used: they share what an alias repeats, kee
 two equal keys, and end the process on 30 kB of ``[``.
 
 The first pass remembers no places but the start of each document. Whatever it does not like makes
-it give up; a second pass over that one file then goes to the end, and notes every finding and
-every place. For the place of a later finding, only the document that it is in is read again.
+it give up; a second pass over that one file then goes to the end, and notes every finding. For the
+place of a later finding, the document that it is in is read again, as nodes.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from yaml._yaml import CParser
 from yaml.error import MarkedYAMLError, YAMLError
@@ -29,14 +29,8 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from reconciler.manifests.text import (
-    Mark,
-    Trace,
-    YamlMapping,
-    YamlValue,
-    syntax_fault,
-    unreadable_character,
-)
+from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.manifests.text import YamlMapping, YamlValue, syntax_fault, unreadable_character
 
 MAX_DEPTH = 32  # a manifest needs four; the builder below recurses once per level
 # As many as fit in the time a person waits for one file. Some 2 * MAX_DEPTH times as many may be
@@ -85,22 +79,35 @@ def read_documents(text: str, starts: list[Start] | None = None) -> list[YamlVal
     return reader.documents
 
 
-def trace_documents(text: str, file: str, lines_before: int = 0) -> Trace:
-    """Return the documents of a text with every finding and every place.
+class Trace(NamedTuple):
+    """The documents of a text, and everything that is wrong with it.
 
-    A document with a finding in it is None, like one without content. ``lines_before`` is the
-    number of lines of the file before the text.
+    A document with a finding in it is None, like one without content.
     """
-    trace = Trace(file, lines_before)
+
+    documents: list[YamlValue]
+    findings: list[Diagnostic]
+
+
+def trace_documents(text: str, file: str, starts: list[Start] | None = None) -> Trace:
+    """Return the documents of the text of a file with every finding.
+
+    The start of each document is added to ``starts``.
+    """
+    reader = _Reader(text, file, starts)
     try:
-        _Reader(text, trace).read()
+        reader.read()
     except _GiveUpError:
         pass
     except MarkedYAMLError as fault:
-        trace.refuse(*syntax_fault(text, fault.problem or "", _place(fault)))
+        reader.findings.append(syntax_fault(text, fault.problem or "", _place(fault, file)))
     except YAMLError:
-        trace.refuse(*unreadable_character(text))
-    return trace
+        reader.findings.append(unreadable_character(text, file))
+    return Trace(reader.documents, reader.findings)
+
+
+Entry: TypeAlias = "tuple[Node | None, Node]"
+"""A key and its value, or None and an item of a list."""
 
 
 class Node(NamedTuple):
@@ -110,16 +117,37 @@ class Node(NamedTuple):
         start: Number of characters before it.
         end: Number of characters up to its end. A block ends with its last value, and a block of
             text before the line break that ends it.
+        line: Line of its first character, from 1.
+        column: Column of the same, from 1.
         style: Of a scalar: its quote, ``|``, ``>``, or empty. Of a list or mapping: ``[`` or ``{``
             between brackets, ``-`` or ``:`` in a block.
-        items: Of a list or mapping, in order: the key, None in a list, and the value.
+        items: Of a list or mapping, in order.
     """
 
     start: int
     end: int
+    line: int
+    column: int
     style: str
     value: YamlValue
-    items: tuple[tuple[Node | None, Node], ...] = ()
+    items: tuple[Entry, ...] = ()
+
+    def entry(self, step: str | int) -> Entry | None:
+        """Return the entry of a key or the item at a position, or None."""
+        if isinstance(self.value, dict):
+            return self.items[[*self.value].index(step)] if step in self.value else None
+        has_item = isinstance(self.value, list) and step in range(len(self.items))
+        return self.items[int(step)] if has_item else None
+
+    def nearest(self, path: Sequence[str | int]) -> Entry:
+        """Return the entry under a path, or the nearest one above it."""
+        found: Entry = (None, self)
+        for step in path:
+            inner = found[1].entry(step)
+            if inner is None:
+                break
+            found = inner
+        return found
 
 
 def node_of(text: str) -> Node:
@@ -134,14 +162,15 @@ def node_of(text: str) -> Node:
 
 
 def _node(text: str, event: _Event, next_event: Callable[[], _Event]) -> Node:
-    kind, start, end = type(event), event.start_mark.index, event.end_mark.index
+    kind, mark, end = type(event), event.start_mark, event.end_mark.index
+    start, line, column = mark.index, mark.line + 1, mark.column + 1
     if kind is ScalarEvent:
         style = event.style or ""
-        value = event.value if style else typed(event.value)
-        return Node(
-            start, _end_of_block(text, start, end) if style in _BLOCKS else end, style, value
-        )
-    items: list[tuple[Node | None, Node]] = []
+        is_text = style or event.value[:1] not in MAY_BE_TYPED
+        value = event.value if is_text else typed(event.value)
+        end = _end_of_block(text, start, end) if style in _BLOCKS else end
+        return Node(start, end, line, column, style, value)
+    items: list[Entry] = []
     is_list = kind is SequenceStartEvent
     while type(inner := next_event()) not in _ENDS:
         key = None if is_list else _node(text, inner, next_event)
@@ -153,7 +182,7 @@ def _node(text: str, event: _Event, next_event: Callable[[], _Event]) -> Node:
     else:
         end, style = items[-1][1].end, "-" if is_list else ":"
     value = values if is_list else dict(zip(keys, values, strict=True))
-    return Node(start, end, style, value, tuple(items))
+    return Node(start, end, line, column, style, value, tuple(items))
 
 
 _BLOCKS = ("|", ">")
@@ -170,21 +199,28 @@ def _end_of_block(text: str, start: int, end: int) -> int:
     return found.start() if found else end
 
 
-def _place(fault: MarkedYAMLError) -> Mark:
+def _place(fault: MarkedYAMLError, file: str) -> SourceLocation:
     mark = fault.problem_mark or fault.context_mark
     if fault.context_mark is not None and "unexpected end" in (fault.problem or ""):
         mark = fault.context_mark  # where the quote was opened, not where the file ends
-    return Mark(mark.line + 1, mark.column + 1) if mark is not None else Mark(1, 1)
+    line, column = (mark.line, mark.column) if mark is not None else (0, 0)
+    return SourceLocation(file, line + 1, column + 1)
 
 
 class _Reader:
-    """One pass over one text: recursive descent, no deeper than MAX_DEPTH."""
+    """One pass over one text: recursive descent, no deeper than MAX_DEPTH.
 
-    __slots__ = ("_depth", "_joined", "_next", "_nodes", "_starts", "_trace", "documents")
+    Without the name of the file, it gives up at the first finding.
+    """
 
-    def __init__(self, text: str, trace: Trace | None, starts: list[Start] | None = None) -> None:
-        self.documents: list[YamlValue] = trace.documents if trace is not None else []
-        self._trace = trace
+    __slots__ = (
+        "_depth", "_file", "_joined", "_next", "_nodes", "_starts", "documents", "findings",
+    )  # fmt: skip
+
+    def __init__(self, text: str, file: str | None, starts: list[Start] | None) -> None:
+        self.documents: list[YamlValue] = []
+        self.findings: list[Diagnostic] = []
+        self._file = file
         self._starts = starts
         self._depth = 0
         self._joined = False  # two manifests stand in what is one document
@@ -193,10 +229,12 @@ class _Reader:
 
     def read(self) -> None:
         """Read every document."""
-        next_event, documents, trace, starts = self._next, self.documents, self._trace, self._starts
+        next_event, documents, findings, starts = (
+            self._next, self.documents, self.findings, self._starts,
+        )  # fmt: skip
         next_event()  # the start of the stream
         while type(event := next_event()) is DocumentStartEvent:
-            findings = len(trace.findings) if trace is not None else 0
+            found = len(findings)
             if event.tags or event.version not in (None, (1, 2)):
                 self._refuse(
                     event,
@@ -209,20 +247,12 @@ class _Reader:
             if starts is not None:
                 mark: Any = event.start_mark
                 starts.append(Start(mark.index - mark.column, mark.line))
-            if trace is None:
-                documents.append(self._value(next_event()))
-            else:
-                self._traced_document(trace, findings)
+            self._joined = False
+            documents.append(None)
+            value = self._value(next_event())
+            if len(findings) == found:
+                documents[-1] = value
             next_event()  # the end of the document
-
-    def _traced_document(self, trace: Trace, findings: int) -> None:
-        event, index = self._next(), len(trace.documents)
-        self._joined = False
-        trace.documents.append(None)
-        value = self._value(event)
-        trace.values[id(trace.documents), index] = _mark(trace, event)
-        if len(trace.findings) == findings:
-            trace.documents[index] = value
 
     def _value(self, event: _Event) -> YamlValue:
         kind = type(event)
@@ -255,35 +285,30 @@ class _Reader:
         return value
 
     def _mapping(self) -> YamlMapping:
-        next_event, trace, usual_key = self._next, self._trace, _usual_keys.get
+        next_event, file, usual_key = self._next, self._file, _usual_keys.get
         values: YamlMapping = {}
+        lines: dict[str, int] = {}  # of the keys
         while (kind := type(event := next_event())) is not MappingEndEvent:
             key = usual_key(event.value) if kind is ScalarEvent else None
             if key is None or key in values or event.tag is not event.anchor:
-                key = self._key(event, values)
-            value_event = next_event()
-            value = self._value(value_event)
-            if trace is not None:
-                trace.keys.setdefault((id(values), key), _mark(trace, event))
-                trace.values.setdefault((id(values), key), _mark(trace, value_event))
-            values[key] = value
+                key = self._key(event, values, lines)
+            values[key] = self._value(next_event())
+            if file is not None:
+                lines.setdefault(key, event.start_mark.line + 1)
             if len(values) > MAX_NODES:  # one that is not at its end yet is in no count
                 self._stop_at_many(event)
         return values
 
     def _sequence(self) -> list[YamlValue]:
-        next_event, trace = self._next, self._trace
+        next_event = self._next
         values: list[YamlValue] = []
         while type(event := next_event()) is not SequenceEndEvent:
-            value = self._value(event)
-            if trace is not None:
-                trace.values[id(values), len(values)] = _mark(trace, event)
-            values.append(value)
+            values.append(self._value(event))
             if len(values) > MAX_NODES:  # one that is not at its end yet is in no count
                 self._stop_at_many(event)
         return values
 
-    def _key(self, event: _Event, known: YamlMapping) -> str:
+    def _key(self, event: _Event, known: YamlMapping, lines: Mapping[str, int]) -> str:
         if type(event) is not ScalarEvent:
             self._stop(event, "YAML-KEY", "a key that is not text", _PLAIN_KEY)
         if event.tag is not event.anchor:
@@ -294,7 +319,7 @@ class _Reader:
         if not event.style:
             self._check_plain_key(event)
         if key in known:
-            self._refuse_twice(event, known)
+            self._refuse_twice(event, known, lines)
         return key
 
     def _check_plain_key(self, event: _Event) -> None:
@@ -328,7 +353,7 @@ class _Reader:
             )
             return None
 
-    def _refuse_twice(self, event: _Event, known: YamlMapping) -> None:
+    def _refuse_twice(self, event: _Event, known: YamlMapping, lines: Mapping[str, int]) -> None:
         begins_line = event.start_mark.column == 0  # nothing else can have a line above it
         if event.value == _FIRST_KEY and begins_line and _NAMING in known:
             self._joined = True
@@ -341,15 +366,12 @@ class _Reader:
             return
         if self._depth == 1 and self._joined:
             return  # it is a key of the second manifest
-        first = self._trace.keys[id(known), event.value] if self._trace is not None else Mark(0, 0)
-        line = _mark(self._trace, event).line if self._trace is not None else 0
+        first, line = lines.get(event.value), event.start_mark.line + 1
         self._refuse(
             event,
             "YAML-DUPLICATE-KEY",
-            f"key {event.value[:40]} is written twice, first in line {first.line}",
-            f"Keep one of the two: line {first.line} or line {line}."
-            if line != first.line
-            else "Keep one of the two.",
+            f"key {event.value[:40]} is written twice, first in line {first}",
+            f"Keep one of the two{f': line {first} or line {line}' if line != first else ''}.",
         )
 
     def _refuse_property(self, event: _Event) -> None:
@@ -369,10 +391,12 @@ class _Reader:
             )
 
     def _refuse(self, event: _Event, code: str, summary: str, remedy: str) -> None:
-        if self._trace is None:
+        if self._file is None:
             raise _GiveUpError
-        self._trace.refuse(code, summary, remedy, _mark(self._trace, event))
-        if len(self._trace.findings) >= MAX_FINDINGS:
+        mark = event.start_mark
+        place = SourceLocation(self._file, mark.line + 1, mark.column + 1)
+        self.findings.append(error(code, summary, remedy, place))
+        if len(self.findings) >= MAX_FINDINGS:
             raise _GiveUpError
 
     def _stop(
@@ -386,12 +410,6 @@ class _Reader:
 
     def _stop_at_long(self, event: _Event) -> None:
         self._stop(event, "YAML-SCALAR", f"a text of {len(event.value)} characters")
-
-
-def _mark(trace: Trace, event: _Event) -> Mark:
-    start = event.start_mark
-    style = event.style if type(event) is ScalarEvent else ""
-    return Mark(trace.lines_before + start.line + 1, start.column + 1, style or "")
 
 
 MAX_NUMBER = 64  # characters; int() is quadratic in the length

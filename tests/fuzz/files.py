@@ -48,7 +48,7 @@ def yaml_text(data: bytes) -> bool:
     try:
         text = decode(data)
     except TextError as refusal:
-        _check_place(refusal.fault[3], data.decode("utf-8", "replace"))
+        _check_place(refusal.finding.location, data.decode("utf-8", "replace"))
         return False
     documents, trace = read_documents(text), trace_documents(text, "a.yaml")
     for finding in trace.findings:

@@ -133,10 +133,11 @@ def test_another_run_in_the_process_lets_go_of_what_the_last_one_held() -> None:
 def test_a_valid_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Places are found by reading a file again, which only what has findings is worth."""
 
-    def again(text: str, file: str) -> None:
-        raise AssertionError(f"{file} is read a second time")
+    def again(text: str, *_: object) -> None:
+        raise AssertionError(f"it is read a second time: {text}")
 
-    monkeypatch.setattr("reconciler.manifests.manifest.trace_documents", again)
+    for name in ("trace_documents", "node_of"):
+        monkeypatch.setattr(f"reconciler.manifests.manifest.{name}", again)
     manifest = "apiVersion: reconciler/v1\nkind: Organization\nmetadata:\n  name: acme\n"
     (tmp_path / "acme.yaml").write_text(manifest, encoding="utf-8")
 

@@ -11,6 +11,7 @@ from reconciler.diagnostics import SourceLocation
 from reconciler.manifests.loader import KnownFiles, load
 from reconciler.manifests.manifest import SourceFile
 from reconciler.manifests.placeholders import Layers, VariableValue
+from reconciler.manifests.yaml_source import Trace
 from tests.unit.manifests.trees import a_project, write_tree
 
 PROJECT = a_project()
@@ -146,7 +147,7 @@ def test_every_environment_reads_as_if_it_were_alone(
     texts: list[str] = []
     read = SourceFile.read
 
-    def noted(file: SourceFile) -> list[Any] | None:
+    def noted(file: SourceFile) -> Trace:
         texts.append(file.text)
         return read(file)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from reconciler.diagnostics import SourceLocation
 from reconciler.manifests.manifest import Growth, Manifest, Root, SourceFile
@@ -30,9 +31,7 @@ kind: Project
 
 def manifests_of(text: str) -> list[Manifest]:
     file = SourceFile("a.yaml", text, Root("tree"), ())
-    return [
-        Manifest(document, file, index) for index, document in enumerate(file.trace().documents)
-    ]
+    return [Manifest(document, file, index) for index, document in enumerate(file.read()[0])]
 
 
 @each_row(
@@ -101,17 +100,42 @@ def test_other_styles_give_the_place_of_the_whole(written: str) -> None:
     ],
 )
 def test_a_document_read_alone_has_the_places_of_the_whole_file(text: str) -> None:
-    file = SourceFile("a.yaml", text, Root("tree"), ())
-    documents = file.read()
-    whole = manifests_of(text)
-    assert documents == [manifest.document for manifest in whole]
-    assert len(file.starts) == len(documents) > 1
+    manifests = manifests_of(text)
+    nodes = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
+    assert len(manifests) == len(nodes) > 1
 
-    for index, manifest in enumerate(whole):
-        alone = Manifest(manifest.document, file, index)
+    for manifest, node in zip(manifests, nodes, strict=True):
         for path in [(), *paths_in(manifest.document)]:
-            assert alone.place(*path) == manifest.place(*path)
-            assert alone.place_of_key(*path) == manifest.place_of_key(*path)
+            key, value = entry_of(node, path)
+            assert manifest.place(*path)[1:3] == place_of(value)
+            assert manifest.place_of_key(*path)[1:3] == place_of(key)
+
+
+def entry_of(node: Any, path: tuple[str | int, ...]) -> tuple[Any, Any]:
+    """Return the library's nodes of the key and the value under a path."""
+    key = node
+    for step in path:
+        if isinstance(step, int):
+            key = node = node.value[step]
+        else:
+            key, node = next(each for each in node.value if each[0].value == step)
+    return key, node
+
+
+def place_of(node: Any) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def test_a_document_after_a_wrong_one_has_places_of_its_own() -> None:
+    """The wrong one has the same fields, and leaves its memory to those that follow."""
+    wrong = "apiVersion: &x reconciler/v1\nkind: Action\nmetadata:\n  name: greet\n"
+    right = "apiVersion: reconciler/v1\n# A comment\nkind: Action\nmetadata:\n\n  name: greet\n"
+
+    manifest = manifests_of(f"{wrong}---\n{right}")[1]
+
+    assert manifest.place("kind") == SourceLocation("a.yaml", 8, 7)
+    assert manifest.place("metadata", "name") == SourceLocation("a.yaml", 11, 9)
+    assert manifest.place_of_key("metadata") == SourceLocation("a.yaml", 9, 1)
 
 
 def paths_in(value: Any) -> Iterator[tuple[str | int, ...]]:

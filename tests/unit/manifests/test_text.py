@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.diagnostics import SourceLocation, error
-from reconciler.manifests.text import (
-    NOWHERE,
-    Mark,
-    TextError,
-    Trace,
-    decode,
-    place_at_end,
-    syntax_fault,
-)
+from reconciler.diagnostics import SourceLocation
+from reconciler.manifests.text import TextError, decode, place_at_end, syntax_fault
 from tests.rows import each_row
 
 
@@ -44,12 +36,12 @@ def test_anything_else_is_refused_with_its_place(
     data: bytes, code: str, place: tuple[int, int]
 ) -> None:
     with pytest.raises(TextError) as refused:
-        decode(data)
+        decode(data, "a.yaml")
 
-    found, summary, remedy, mark = refused.value.fault
-    assert (found, mark[:2]) == (code, place)
-    assert summary
-    assert remedy.endswith(".")
+    found = refused.value.finding
+    assert (found.code, found.location) == (code, SourceLocation("a.yaml", *place))
+    assert found.summary
+    assert found.remedy.endswith(".")
 
 
 @pytest.mark.parametrize(
@@ -57,74 +49,26 @@ def test_anything_else_is_refused_with_its_place(
     [("", (1, 1)), ("ab", (1, 3)), ("a\n", (2, 1)), ("\ufeffa", (1, 2)), ("é\n\nb", (3, 2))],
 )
 def test_the_place_after_a_text_counts_from_one(before: str, place: tuple[int, int]) -> None:
-    assert place_at_end(before)[:2] == place
+    assert place_at_end(before, "a.yaml") == SourceLocation("a.yaml", *place)
 
 
 @pytest.mark.parametrize(
-    ("text", "problem", "mark", "summary"),
+    ("text", "problem", "place", "summary"),
     [
-        ("a: b: c", "mapping values are not allowed in this context", Mark(1, 5), "a colon"),
-        ("a: @x", "found character that cannot start any token", Mark(1, 4), "starts with @"),
-        ("a:\n\tb: 1", "found character that cannot start any token", Mark(2, 1), "a tab"),
-        ("a: ?", "found character that cannot start any token", Mark(9, 9), "not YAML"),
-        ("a", "a sentence that no version of the parser has", Mark(1, 1), "not YAML"),
+        ("a: b: c", "mapping values are not allowed in this context", (1, 5), "a colon"),
+        ("a: @x", "found character that cannot start any token", (1, 4), "starts with @"),
+        ("a:\n\tb: 1", "found character that cannot start any token", (2, 1), "a tab"),
+        ("a: ?", "found character that cannot start any token", (9, 9), "not YAML"),
+        ("a", "a sentence that no version of the parser has", (1, 1), "not YAML"),
     ],
 )
 def test_a_sentence_of_the_parser_gets_words_for_its_author(
-    text: str, problem: str, mark: Mark, summary: str
+    text: str, problem: str, place: tuple[int, int], summary: str
 ) -> None:
-    code, told, remedy, place = syntax_fault(text, problem, mark)
+    at = SourceLocation("a.yaml", *place)
 
-    assert (code, place) == ("YAML-SYNTAX", mark)
-    assert summary in told
-    assert remedy.endswith(".")
+    found = syntax_fault(text, problem, at)
 
-
-INNER = [1]
-TOP = {"a": INNER}
-
-
-@pytest.fixture
-def trace() -> Trace:
-    """Return the trace of a file with one document: a mapping with a list in it."""
-    trace = Trace("a.yaml", documents=[TOP])
-    trace.values = {
-        (id(trace.documents), 0): Mark(1, 1),
-        (id(TOP), "a"): Mark(2, 4),
-        (id(INNER), 0): Mark(2, 5, "'"),
-    }
-    trace.keys = {(id(TOP), "a"): Mark(2, 1)}
-    return trace
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "key"),
-    [
-        ((), (1, 1), (1, 1)),
-        (("a",), (2, 4), (2, 1)),
-        (("a", 0), (2, 5), (2, 5)),
-        (("a", 7), (2, 4), (2, 1)),
-        (("a", -1), (2, 4), (2, 1)),
-        (("a", "x", "y"), (2, 4), (2, 1)),
-        (("missing",), (1, 1), (1, 1)),
-    ],
-)
-def test_a_path_leads_to_its_value_or_to_what_is_above(
-    trace: Trace, path: tuple[str | int, ...], value: tuple[int, int], key: tuple[int, int]
-) -> None:
-    assert trace.value_mark(0, path)[:2] == value
-    assert trace.key_mark(0, path)[:2] == key
-
-
-def test_what_has_no_place_is_nowhere() -> None:
-    assert Trace("a.yaml", documents=[None]).value_mark(0, ()) == NOWHERE
-
-
-def test_a_finding_stops_the_run_at_its_place(trace: Trace) -> None:
-    trace.refuse("YAML-X", "summary", "Remedy.", Mark(3, 4))
-    trace.refuse("YAML-Y", "summary", "Remedy.")
-
-    assert trace.findings == [
-        error("YAML-X", "summary", "Remedy.", SourceLocation("a.yaml", 3, 4)),
-        error("YAML-Y", "summary", "Remedy.", SourceLocation("a.yaml")),
-    ]
+    assert (found.code, found.location) == ("YAML-SYNTAX", at)
+    assert summary in found.summary
+    assert found.remedy.endswith(".")

@@ -372,7 +372,7 @@ def test_findings_beyond_the_limit_are_counted_and_not_kept() -> None:
     """A file can have hundreds of thousands; to walk all before each takes minutes."""
     file = SourceFile("a.yaml", "spec: {a: '" + "${}" * 5 * MAX_FAULTS + "'}", Root(""), ())
     variables = Variables(ODD_LAYERS, Growth())
-    [document] = file.read() or []
+    [document], _ = file.read()
 
     variables.replace(Manifest(document, file))
 
@@ -429,9 +429,8 @@ def a_random_manifest(seed: int) -> Manifest:
     if dice.random() < 0.2:
         lines.append(f"script: {quoted(text())}")
     file = SourceFile("a.yaml", "\n".join(lines), Root(""), (), ODD_LAYERS.variables)
-    documents = file.read()
-    assert documents is not None
-    return Manifest(documents[0], file)
+    [document], _ = file.read()
+    return Manifest(document, file)
 
 
 def outcome(seed: int) -> tuple[Any, ...]:
@@ -467,7 +466,7 @@ def test_a_text_with_anything_unusual_is_left_to_the_close_look(text: str) -> No
 def test_a_variable_in_a_comment_is_not_used() -> None:
     file = SourceFile("a.yaml", "# ${host}\nspec: {a: '${flag}'}", Root(""), ())
     variables = Variables(ODD_LAYERS, Growth())
-    [document] = file.read() or []
+    [document], _ = file.read()
 
     variables.replace(Manifest(document, file))
 

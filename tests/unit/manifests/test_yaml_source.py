@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifests.text import TextError, Trace, decode
+from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.yaml_source import (
     MAX_DEPTH,
     MAX_DOCUMENTS,
@@ -18,6 +18,8 @@ from reconciler.manifests.yaml_source import (
     MAX_NUMBER,
     MAX_SCALAR,
     MAY_BE_TYPED,
+    Trace,
+    node_of,
     read_documents,
     trace_documents,
     typed,
@@ -31,11 +33,9 @@ MEGABYTE = 1024 * 1024
 def traced(data: bytes | str) -> Trace:
     """Read as the loader does: decode, then trace."""
     try:
-        text = decode(data.encode() if isinstance(data, str) else data)
+        text = decode(data.encode() if isinstance(data, str) else data, "x.yaml")
     except TextError as fault:
-        trace = Trace("x.yaml")
-        trace.refuse(*fault.fault)
-        return trace
+        return Trace([], [fault.finding])
     return trace_documents(text, "x.yaml")
 
 
@@ -301,20 +301,29 @@ def test_what_is_just_within_the_limits_is_read() -> None:
     assert read_documents(f"c: [{many}]\n") is not None
 
 
-def test_places_count_characters_from_one() -> None:
-    """A reader's editor does so too."""
-    trace = trace_documents("é: {ü: [😀, x]}\n", "x.yaml")
+@each_row(
+    ("text", "path", "value", "key"),
+    [
+        pytest.param("é: {ü: [😀, x]}\n", ("é", "ü", 1), (1, 12), (1, 12), id="an item"),
+        pytest.param("é: {ü: [😀, x]}\n", ("é", "ü"), (1, 8), (1, 5), id="a field"),
+        pytest.param("a:\n  b: [1]\n", (), (1, 1), (1, 1), id="the document"),
+        pytest.param("a:\n  b: [1]\n", ("a", "b", 7, "c"), (2, 6), (2, 3), id="no such item"),
+        pytest.param("a:\n  b: [1]\n", ("a", "b", -1), (2, 6), (2, 3), id="none before the first"),
+        pytest.param("a:\n  b: [1]\n", ("a", "b", "x"), (2, 6), (2, 3), id="a key in a list"),
+        pytest.param("a:\n  b: [1]\n", ("a", "missing"), (2, 3), (1, 1), id="no such field"),
+        pytest.param("a:\n  b: [1]\n", ("a", 0), (2, 3), (1, 1), id="a position in a mapping"),
+        pytest.param("text", ("a", 0), (1, 1), (1, 1), id="a text"),
+    ],
+)
+def test_a_path_leads_to_its_value_or_to_what_is_above(
+    text: str, path: tuple[str | int, ...], value: tuple[int, int], key: tuple[int, int]
+) -> None:
+    """Places count characters from one, as a reader's editor does."""
+    found, node = node_of(text).nearest(path)
 
-    assert trace.value_mark(0, ("é", "ü", 1))[:2] == (1, 12)
-    assert trace.key_mark(0, ("é", "ü"))[:2] == (1, 5)
-
-
-def test_a_path_that_leads_nowhere_leads_to_what_is_above() -> None:
-    trace = trace_documents("a:\n  b: [1]\n", "x.yaml")
-
-    assert trace.value_mark(0, ("a", "b", 7, "c"))[:2] == (2, 6)
-    assert trace.value_mark(0, ("a", "missing"))[:2] == (2, 3)
-    assert trace.value_mark(0, ())[:2] == (1, 1)
+    assert (node.line, node.column) == value
+    found = found or node
+    assert (found.line, found.column) == key
 
 
 WORDS = st.text("abcdefgh xyz.:/-_", min_size=1, max_size=12).map(str.strip).filter(bool)
