@@ -107,8 +107,8 @@ class Acceptance:
         _check_characters(name, held, place, ref)
         is_written, resolved = _at(manifest.document, path)
         origin = manifest.origin(*path) if is_written else _unwritten(manifest, path, place, ref)
-        self._check_place(origin.file, origin.document, name, place, ref)
-        written = origin.file.written(origin.document, origin.written) if is_written else None
+        self._check_place(origin, name, place, ref)
+        written = origin.entry[1].value if is_written else None
         in_script = path[-1] in SCRIPTS
         if in_script:  # JavaScript has ${} of its own
             written, held = origin.text, held if origin.text is None else escaped(held)
@@ -131,7 +131,7 @@ class Acceptance:
             RefusedError: other environments or a document of the overlay need it.
         """
         place = manifest.place()
-        self._check_place(manifest.file, manifest.index, "the document", place, ref)
+        self._check_place(manifest.origin(), "the document", place, ref)
         origins = [each.file for each in manifest.origins.values()]
         if not self.is_of_overlay(manifest.file) and any(map(self.is_of_overlay, origins)):
             raise _overlaid("the document", "the overlay changes it", place, ref)
@@ -163,7 +163,8 @@ class Acceptance:
         if in_script and any(other in mapping_in(patch.document, "spec") for other in files):
             raise _overlaid(name, "the overlay names a file for it", place, ref)
         is_written, resolved = _at(patch.document, path)
-        written = patch.file.written(patch.index, path) if is_written and has_variables else None
+        is_kept = is_written and has_variables
+        written = patch.origin(*path).entry[1].value if is_kept else None
         value = held if in_script else as_written(ref.kind, name, written, resolved, held)
         _check_texts(written, value, place, ref, in_script=in_script)
         edit = Edit(patch.index, path, value, _order(ref.kind, path[0]))
@@ -215,11 +216,12 @@ class Acceptance:
         return bool(overlay) and os.path.normpath(file.root.path) == os.path.normpath(overlay)
 
     def _check_place(
-        self, file: SourceFile, document: int, what: str, place: SourceLocation, ref: ResourceRef
+        self, origin: Origin, what: str, place: SourceLocation, ref: ResourceRef
     ) -> None:
         """Refuse a document that others share."""
+        file = origin.file
         others = {os.path.normpath(each) for each in self._layers.other_overlays}
-        if is_defaults(file.written(document, ())):
+        if is_defaults(_document_of(origin)):
             problem = "Defaults, which other manifests share"
             remedy = f"Write it into the manifest itself, {INTO_OVERLAY}."
         elif self.is_of_overlay(file) and os.path.normpath(file.root.path) in others:
@@ -238,10 +240,15 @@ def _unwritten(manifest: Manifest, path: Path, place: SourceLocation, ref: Resou
     Raises:
         RefusedError: the overlay takes it out, so that adding it would change nothing.
     """
-    is_there, _ = _at(manifest.file.written(manifest.index, ()), path)
-    if is_there:
+    origin = Origin(manifest.file, manifest.index, path)
+    if _at(_document_of(origin), path)[0]:
         raise _overlaid(str(path[-1]), "the overlay takes it out", place, ref)
-    return Origin(manifest.file, manifest.index, path)
+    return origin
+
+
+def _document_of(origin: Origin) -> YamlValue:
+    """Return the whole document of a value, as it is written."""
+    return origin._replace(written=()).entry[1].value
 
 
 def path_of(name: str) -> tuple[str, str]:

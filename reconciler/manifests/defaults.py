@@ -107,8 +107,7 @@ class FolderDefaults:
         filled = {**document, "metadata": {**metadata, **given.metadata}}
         if given.spec:
             filled["spec"] = {**spec, **given.spec}
-        origins = {**given.origins, **manifest.origins} if manifest.origins else given.origins
-        return Manifest(filled, manifest.file, manifest.index, origins)
+        return manifest.changed(filled, given.origins)
 
     def _of(self, folder: _Folder, kind: str) -> _Given | None:
         key = (folder, kind)

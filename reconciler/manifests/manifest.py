@@ -12,6 +12,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.manifests.placeholders import VariableValue, names_in, value_text, written_position
 from reconciler.manifests.text import YamlValue, mapping_in
 from reconciler.manifests.yaml_source import (
+    Entry,
     Node,
     Start,
     Trace,
@@ -47,6 +48,16 @@ class Origin(NamedTuple):
     script: str = ""
     text: str | None = None
 
+    @property
+    def entry(self) -> Entry:
+        """Return key and value as they are written, or the nearest ones above."""
+        return _node_of(self.file, self.document).nearest(self.written)
+
+    def location(self, node: Node, value_from: str = "") -> SourceLocation:
+        """Return the place of a node of the document."""
+        line = self.file.starts[self.document].lines + node.line
+        return SourceLocation(self.file.name, line, node.column, value_from)
+
 
 @dataclass(eq=False, slots=True)
 class Manifest:
@@ -74,16 +85,21 @@ class Manifest:
 
     def changed(self, document: YamlValue, origins: Mapping[Path, Origin]) -> Manifest:
         """Return the manifest with another document, some of whose values come from elsewhere."""
-        return Manifest(document, self.file, self.index, {**self.origins, **origins})
+        both = {**self.origins, **origins} if self.origins else origins
+        return Manifest(document, self.file, self.index, both)
 
     def place(self, *path: str | int) -> SourceLocation:
         origin = self.origin(*path)
-        return origin.file.place(origin.document, origin.written, origin.text)
+        _, node = origin.entry
+        written = origin.text if path[-1:] and path[-1] in SCRIPTS else node.value
+        names = names_in(written) if origin.file.variables and isinstance(written, str) else ()
+        return origin.location(node, origin.file.value_from(names))
 
     def place_of_key(self, *path: str | int) -> SourceLocation:
-        """Return the place of the key of a value."""
+        """Return the place of the key of a value, or of the value itself if it has no key."""
         origin = self.origin(*path)
-        return origin.file.place_of_key(origin.document, origin.written)
+        key, node = origin.entry
+        return origin.location(key or node)
 
     def place_within(self, line: int, column: int, *path: str | int) -> SourceLocation:
         """Return a place in the file the text comes from, or in the block it is written in.
@@ -97,7 +113,14 @@ class Manifest:
         value_from = origin.file.value_from([name]) if name else ""
         if origin.script:
             return SourceLocation(origin.script, line, column, value_from)
-        return origin.file.place_in_block(origin.document, origin.written, line, column, value_from)
+        _, node = origin.entry
+        place, text = origin.location(node, value_from), node.value.split("\n")
+        source = _lines_of(origin.file)
+        row = place.line + line  # the block starts in the line after its header
+        if node.style == "|" and line <= len(text) and row <= len(source):
+            indent = max(source[row - 1].find(text[line - 1]), 0)
+            place = place._replace(line=row, column=indent + column)
+        return place
 
     def origin(self, *path: str | int) -> Origin:
         """Return where a value comes from."""
@@ -185,48 +208,12 @@ class SourceFile:
         self.starts.clear()
         return trace_documents(self.text, self.name, self.starts)
 
-    def place(self, document: int, path: Path, script: str | None = None) -> SourceLocation:
-        """Return the place of a value, or of the nearest one above it.
-
-        It names the variables in the value; ``script`` is the text of a script that has some.
-        """
-        written = script if path[-1:] and path[-1] in SCRIPTS else self.written(document, path)
-        names = names_in(written) if self.variables and isinstance(written, str) else ()
-        _, node = _node_of(self, document).nearest(path)
-        return self._location(document, node, self.value_from(names))
-
-    def written(self, document: int, path: Path) -> YamlValue:
-        """Return the value under a path as it is written, or the nearest one above it."""
-        return _node_of(self, document).nearest(path)[1].value
-
-    def place_of_key(self, document: int, path: Path) -> SourceLocation:
-        """Return the place of the key of a value, or of the value itself if it has no key."""
-        key, node = _node_of(self, document).nearest(path)
-        return self._location(document, key or node)
-
-    def place_in_block(
-        self, document: int, path: Path, line: int, column: int, value_from: str
-    ) -> SourceLocation:
-        """Return the place of a line and column of a text, or of the text if it is no block."""
-        _, node = _node_of(self, document).nearest(path)
-        place, text = self._location(document, node, value_from), node.value.split("\n")
-        source = _lines_of(self)
-        row = place.line + line  # the block starts in the line after its header
-        if node.style == "|" and line <= len(text) and row <= len(source):
-            indent = max(source[row - 1].find(text[line - 1]), 0)
-            place = place._replace(line=row, column=indent + column)
-        return place
-
     def value_from(self, names: Iterable[str]) -> str:
         """Return where the values of some variables come from, in words."""
         known = ((name, self.variables.get(name)) for name in names)
         said = [f"{name} from {found.origin}" for name, found in known if found is not None]
         more = [f"{len(said) - _NAMED} more"] if len(said) > _NAMED else []
         return ", ".join(said[:_NAMED] + more)
-
-    def _location(self, document: int, node: Node, value_from: str = "") -> SourceLocation:
-        line = self.starts[document].lines + node.line
-        return SourceLocation(self.name, line, node.column, value_from)
 
 
 _NAMED = 5

@@ -160,7 +160,7 @@ def _folder_like(path: pathlib.Path) -> pathlib.Path | None:
 
 
 def _merged(base: Manifest, patch: Manifest) -> Manifest:
-    document, origins = dict(base.document), dict(base.origins)
+    document, origins = dict(base.document), dict[Path, Origin]()
 
     def lay_over(path: Path, value: YamlValue) -> YamlValue:
         origins[path] = Origin(patch.file, patch.index, path)
@@ -187,7 +187,7 @@ def _merged(base: Manifest, patch: Manifest) -> Manifest:
         document["spec"] = section("spec", spec) if is_section else lay_over(("spec",), spec)
     if gone := _displaced(KIND_NAMED[document["kind"]], spec):
         document["spec"] = {k: value for k, value in document["spec"].items() if k not in gone}
-    return Manifest(document, base.file, base.index, origins)
+    return base.changed(document, origins)
 
 
 def _displaced(kind: Kind, spec: YamlValue) -> set[str]:

@@ -94,12 +94,7 @@ def partly_right(kind: Kind, manifest: Manifest, found: Sequence[SchemaFault]) -
         longest = min(max(map(len, choices)), MOST)
         ways = list(islice(zip(*map(cycle, choices), strict=True), longest))
     filled = [
-        Manifest(
-            _with_values(manifest.document, zip(wrong, way, strict=True)),
-            manifest.file,
-            manifest.index,
-            manifest.origins,
-        )
+        manifest.changed(_with_values(manifest.document, zip(wrong, way, strict=True)), {})
         for way in ways
     ]
     is_right = all(accepts(kind, each.document) for each in filled)
