@@ -42,7 +42,7 @@ from reconciler.manifests.discovery import (
     is_nearly_taken,
     is_taken,
 )
-from reconciler.manifests.files import OpeningError, Reason, git_root, open_folder, read_file
+from reconciler.manifests.files import OpeningError, Reason, git_root, read_path
 from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Growth, Manifest, Root
 from reconciler.manifests.placeholders import LITERAL, OPENING, TOKEN
@@ -73,7 +73,7 @@ class Repository:
     """
 
     tops: tuple[Path, ...]
-    paths: tuple[Path, ...]
+    paths: frozenset[Path]
     is_git: bool
     others: tuple[Path, ...] = ()
     unread: Path | None = None
@@ -103,15 +103,13 @@ class Repository:
     def searching(self, folder: str) -> Repository:
         """Return the repository with a folder searched that was one of its PATHS."""
         unread = Path(folder).resolve()
-        read = tuple(path for path in self.paths if path != unread)
-        return replace(self, paths=read, unread=unread)
+        return replace(self, paths=self.paths - {unread}, unread=unread)
 
     def look(self, other_trees: Sequence[str], doomed: Collection[ObservedObject]) -> Elsewhere:
         """Return which of some objects are declared in files that the run did not read."""
         search = _Search(_Wanted(doomed))
         left_out = {*self.others, *(self.base / name for name in other_trees)}
-        walk = _Walk(frozenset(self.paths), self.unread, left_out, search)
-        listed = [each for top in self.tops for each in walk.folders(top)]
+        listed = [each for top in self.tops for each in self._folders(top, left_out, search)]
         # Defaults of a file that the run read count for the files that it passed over.
         unread = [each.folder for each in listed if each.unread]
         above = {outer for folder in unread for outer in (folder, *folder.parents)}
@@ -119,25 +117,16 @@ class Repository:
             search.read(each if each.folder in above else each._replace(read=()))
         return Elsewhere(search.declared, tuple(search.unreadable), self.is_git)
 
-
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    """A walk through a repository that knows which files the run has read."""
-
-    paths: Collection[Path]
-    unread: Path | None
-    left_out: Collection[Path]
-    search: _Search
-
-    def folders(self, top: Path) -> Iterator[_Listed]:
+    def _folders(self, top: Path, left_out: Collection[Path], search: _Search) -> Iterator[_Listed]:
         """Yield each folder beneath one, in a steady order, owners first."""
         places = [_Place(top)]
         while places:
             place = self._place(places.pop())
-            if place.folder in self.left_out:
+            if place.folder in left_out:
                 continue
-            entries = self.search.entries(place.folder)
-            yield self._listed(place, entries)
+            entries = search.entries(place.folder)
+            files = [each for each in entries if place.folder / each.name not in left_out]
+            yield self._listed(place, files)
             inner = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
             places += [place.inner(name) for name in reversed(inner)]
 
@@ -151,10 +140,10 @@ class _Walk:
         unread: list[str] = []
         read: list[str] = []
         for entry in entries:
-            path = place.folder / entry.name
-            if path in self.left_out or not entry.is_file(follow_symlinks=False):
+            if not entry.is_file(follow_symlinks=False):
                 continue
-            if path in self.paths or (place.is_read and _is_read_in_folder(entry)):
+            is_given = place.folder / entry.name in self.paths
+            if is_given or (place.is_read and _is_read_in_folder(entry)):
                 read.append(entry.name)
             elif place.is_given or is_nearly_taken(entry.name):
                 unread.append(entry.name)
@@ -214,7 +203,7 @@ def repository_of(paths: Sequence[str], others: Sequence[str] = ()) -> Repositor
 
     ``others`` are folders of other environments.
     """
-    resolved = tuple(Path(path).resolve() for path in paths)
+    resolved = frozenset(Path(path).resolve() for path in paths)
     left_out = tuple(path for path in map(Path.resolve, map(Path, others)) if path not in resolved)
     known = (*resolved, *left_out)
     tops = [git_root(path) for path in known]
@@ -295,8 +284,7 @@ class _Search:
         """Return the documents of a file, or nothing where it holds none that has a word."""
         shown = name_as_text(os.path.relpath(folder / name))
         try:
-            with open_folder(str(folder), follow=True) as handle:
-                data = read_file(name, handle, MAX_FILE)
+            data = read_path(str(folder / name), MAX_FILE)
         except OpeningError as fault:
             self._not_opened(folder / name, shown, fault)
             return ()
