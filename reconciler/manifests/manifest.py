@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.kinds.fields import KINDS
-from reconciler.manifests.placeholders import VariableValue, names_in, value_text, written_position
+from reconciler.manifests.placeholders import Values, names_in, written_position
 from reconciler.manifests.text import YamlValue, mapping_in
 from reconciler.manifests.yaml_source import (
     Entry,
@@ -108,8 +108,8 @@ class Manifest:
         """
         origin, name = self.origin(*path), ""
         if origin.text is not None:
-            text_of = value_text(origin.file.variables)
-            line, column, name = written_position(origin.text, text_of, line, column)
+            variables = origin.file.variables
+            line, column, name = written_position(origin.text, variables, line, column)
         value_from = origin.file.value_from([name]) if name else ""
         if origin.script:
             return SourceLocation(origin.script, line, column, value_from)
@@ -196,7 +196,7 @@ class SourceFile:
     text: str
     root: Root
     folder: tuple[str, ...]
-    variables: Mapping[str, VariableValue | None] = field(default_factory=dict)
+    variables: Values = field(default_factory=dict)
     starts: list[Start] = field(default_factory=list, init=False)
 
     def read(self) -> Trace:

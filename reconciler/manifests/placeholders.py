@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from reconciler.diagnostics import SourceLocation
 from reconciler.manifests.text import YamlValue
@@ -30,13 +30,17 @@ class VariableValue(NamedTuple):
     origin: SourceLocation
 
 
+Values: TypeAlias = Mapping[str, VariableValue | None]
+"""Values of declared variables by their names; None for one that has none."""
+
+
 @dataclass(frozen=True)
 class Layers:
     """Everything that is laid over the manifests of a run.
 
     Attributes:
         environment: Name of the environment; empty where none was chosen.
-        variables: Every declared variable; None for one without a value in this environment.
+        variables: Every declared variable, with its value in this environment.
         declarations: Places where variables are declared, for the warning about unused ones.
         overlay: Folder of the overlay as it is shown; empty for none.
         overlay_place: Where the configuration names it.
@@ -47,7 +51,7 @@ class Layers:
     """
 
     environment: str = ""
-    variables: Mapping[str, VariableValue | None] = field(default_factory=dict)
+    variables: Values = field(default_factory=dict)
     declarations: Mapping[str, SourceLocation] = field(default_factory=dict)
     overlay: str = ""
     other_overlays: tuple[str, ...] = ()
@@ -123,7 +127,15 @@ def names_in(text: str) -> list[str]:
     return list(dict.fromkeys(token.name for token in tokens(text) if token.name))
 
 
-def expanded(text: str, text_of: Callable[[Token], str], longest: int) -> str:
+def _replaced(text: str, variables: Values) -> Iterator[tuple[Token, str]]:
+    """Yield each token of a text with what replaces it: its name, where it has no value."""
+    for token in tokens(text):
+        found = variables.get(token.name)
+        value = OPENING if token.is_literal else as_text(found.value) if found else None
+        yield token, token.name if value is None else value
+
+
+def expanded(text: str, variables: Values, longest: int) -> str:
     """Return a text with its variables replaced and its escapes resolved.
 
     Raises:
@@ -131,8 +143,7 @@ def expanded(text: str, text_of: Callable[[Token], str], longest: int) -> str:
     """
     parts: list[str] = []
     end = length = 0
-    for token in tokens(text):
-        value = OPENING if token.is_literal else text_of(token)
+    for token, value in _replaced(text, variables):
         parts += (text[end : token.start], value)
         length += token.start - end + len(value)
         if length > longest:
@@ -144,17 +155,23 @@ def expanded(text: str, text_of: Callable[[Token], str], longest: int) -> str:
     return "".join(parts)
 
 
-def written_position(
-    text: str, text_of: Callable[[Token], str], line: int, column: int
-) -> tuple[int, int, str]:
+def written_position(text: str, variables: Values, line: int, column: int) -> tuple[int, int, str]:
     """Return where a line and column of the expanded text come from in the text as it is written.
 
     Lines and columns count from 1. The name is that of the variable whose value is there, if any;
     then the place is that of its ``${``.
     """
-    starts = _line_starts(expanded(text, text_of, sys.maxsize))
-    offset, name = _written_offset(text, text_of, starts[min(line, len(starts)) - 1] + column - 1)
-    return (*position(text, offset), name)
+    starts = _line_starts(expanded(text, variables, sys.maxsize))
+    offset = starts[min(line, len(starts)) - 1] + column - 1
+    before = end = 0  # characters before the end of the last token: of the expanded text, of this
+    for token, value in _replaced(text, variables):
+        start = before + token.start - end
+        if offset < start:
+            break
+        if offset < start + len(value):
+            return (*position(text, token.start), token.name)
+        before, end = start + len(value), token.end
+    return (*position(text, end + offset - before), "")
 
 
 def position(text: str, offset: int) -> tuple[int, int]:
@@ -167,41 +184,11 @@ def _line_starts(text: str) -> list[int]:
     return [0, *(found.end() for found in _LINE_END.finditer(text))]
 
 
-def _written_offset(text: str, text_of: Callable[[Token], str], offset: int) -> tuple[int, str]:
-    """Return where a character of the expanded text comes from in the text as it is written.
-
-    That is a number of characters, and the name of the variable whose value the character is of,
-    for which the number leads to its ``${``.
-    """
-    before = 0  # characters of the expanded text before the end of the last token
-    end = 0
-    for token in tokens(text):
-        value = OPENING if token.is_literal else text_of(token)
-        start = before + token.start - end
-        if offset < start:
-            break
-        if offset < start + len(value):
-            return token.start, token.name
-        before, end = start + len(value), token.end
-    return end + offset - before, ""
-
-
 def as_text(value: YamlValue) -> str | None:
     """Return what a value is inside of a text; None for a list or a mapping, which cannot be."""
     if isinstance(value, str):
         return value
     return None if isinstance(value, (list, dict)) else json.dumps(value)
-
-
-def value_text(variables: Mapping[str, VariableValue | None]) -> Callable[[Token], str]:
-    """Return the function that gives the text of a variable, or its name where it has none."""
-
-    def text_of(token: Token) -> str:
-        found = variables.get(token.name)
-        text = as_text(found.value) if found is not None else None
-        return token.name if text is None else text
-
-    return text_of
 
 
 def size_of(value: YamlValue) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reconciler.manifests.export import STEP, emit, quoted, scalar
 from reconciler.manifests.manifest import Path
@@ -23,12 +23,7 @@ from reconciler.manifests.paired import paired
 from reconciler.manifests.text import YamlMapping, YamlValue, escaped_pairs, is_same
 from reconciler.manifests.yaml_source import Entry, Node, Start, node_of, read_documents
 
-
-class _Gone(Enum):
-    GONE = auto()
-
-
-GONE = _Gone.GONE
+GONE: Any = object()
 """In place of a value: the field is taken out."""
 
 ENVELOPE = ("apiVersion", "kind", "metadata", "spec")

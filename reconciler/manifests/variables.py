@@ -31,7 +31,6 @@ from reconciler.manifests.placeholders import (
     position,
     size_of,
     tokens,
-    value_text,
 )
 from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.manifests.yaml_source import MAX_SCALAR
@@ -68,7 +67,6 @@ class Variables:
         self._texts = {LITERAL: OPENING}
         self._texts |= {token: text for token, text in texts.items() if text is not None}
         self._longest = max(map(len, self._texts.values()))
-        self._text_of = value_text(layers.variables)
 
     def replace(self, manifest: Manifest) -> None:
         """Replace the variables in the metadata and spec of a document, where it stands."""
@@ -177,7 +175,7 @@ class Variables:
             if fault and self._is_told(_VARIABLE):
                 self.findings.append(fault.at(self._place_in(text, token, path)))
         try:
-            return expanded(text, self._text_of, MAX_SCALAR)
+            return expanded(text, self._layers.variables, MAX_SCALAR)
         except TooLongError:
             summary = f"the text is longer than {MAX_SCALAR} characters with its variables replaced"
             remedy = "Write shorter values, or use them less often."

@@ -23,7 +23,6 @@ from reconciler.manifests.placeholders import (
     position,
     size_of,
     tokens,
-    value_text,
     written_position,
 )
 from tests.rows import each_row
@@ -36,7 +35,6 @@ VALUES = {
     "on": VariableValue(value=True, origin=SourceLocation("r.yaml", 5, 1)),
     "later": None,
 }
-TEXT_OF = value_text(VALUES)
 
 
 @each_row(
@@ -54,21 +52,21 @@ TEXT_OF = value_text(VALUES)
     ],
 )
 def test_variables_are_replaced_and_escapes_resolved(text: str, value: str) -> None:
-    assert expanded(text, TEXT_OF, 100) == value
+    assert expanded(text, VALUES, 100) == value
 
 
 @pytest.mark.parametrize("longest", [0, 15, 19])
 def test_a_text_that_grows_too_long_is_refused_on_the_way(longest: int) -> None:
-    assert expanded("${host}/abc", TEXT_OF, 20) == "shop.example.com/abc"
+    assert expanded("${host}/abc", VALUES, 20) == "shop.example.com/abc"
     with pytest.raises(TooLongError):
-        expanded("${host}/abc", TEXT_OF, longest)
+        expanded("${host}/abc", VALUES, longest)
 
 
 @given(st.text(alphabet="${}ab\n"))
 def test_an_escaped_text_stands_for_itself(text: str) -> None:
     written = escaped(text)
 
-    assert expanded(written, TEXT_OF, 10_000) == text
+    assert expanded(written, VALUES, 10_000) == text
     assert not any(token.name for token in tokens(written))
 
 
@@ -146,7 +144,7 @@ def test_a_place_in_the_expanded_text_is_one_in_the_written_text(
     line: int, column: int, written: tuple[int, int, str]
 ) -> None:
     """The text is ``x ${lines}y`` and, below, ``z $${ w``."""
-    assert written_position("x ${lines}y\nz $${ w", TEXT_OF, line, column) == written
+    assert written_position("x ${lines}y\nz $${ w", VALUES, line, column) == written
 
 
 def test_a_position_counts_lines_as_javascript_does() -> None:
