@@ -22,7 +22,7 @@ from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef, fold
 from reconciler.resources.references import needs
 from reconciler.resources.schemas import DEFAULTS, POLICY_KINDS, Judged, Patch
-from reconciler.rules.form import Found
+from reconciler.rules.form import Compile, Found
 from reconciler.rules.texts import is_plain, name_problems
 from reconciler.state import DesiredState, Need, Resource
 from reconciler.validation.schema import MAX_FAULTS, accepts, faults, unshown
@@ -54,13 +54,13 @@ def judge(loaded: Loaded) -> Judgement:
     were chosen.
     """
     findings = list(loaded.diagnostics)
-    semantics = Semantics()
+    compiled = ScriptCompiler().compile
     resources: list[Resource] = []
     broken: set[ResourceRef] = set()
     needs: list[Need] = []
     with collector_paused():
         for manifest in loaded.manifests:
-            verdict = _judge_one(manifest, semantics)
+            verdict = _judge_one(manifest, compiled)
             findings += verdict.findings
             needs += verdict.needs
             if verdict.resource is not None:
@@ -150,20 +150,20 @@ class _Verdict(NamedTuple):
     needs: Sequence[Need] = ()
 
 
-def _judge_one(manifest: Manifest, semantics: Semantics) -> _Verdict:
+def _judge_one(manifest: Manifest, compiled: Compile) -> _Verdict:
     kind = kind_of(manifest.document)
     if kind is None:
         return _Verdict([*_envelope_findings(manifest)])
     if not accepts(kind, manifest.document):
-        return _judge_partly(kind, manifest, semantics)
+        return _judge_partly(kind, manifest, compiled)
     resource = resource_of(kind, manifest)
-    findings = semantics.findings(resource, manifest)
+    findings = _semantics(resource, manifest, compiled)
     if any(finding.is_error for finding in findings):
         return _Verdict(findings, resource)
     return _Verdict(findings, resource, is_valid=True, needs=[*_needs(resource, manifest)])
 
 
-def _judge_partly(kind: Kind, manifest: Manifest, semantics: Semantics) -> _Verdict:
+def _judge_partly(kind: Kind, manifest: Manifest, compiled: Compile) -> _Verdict:
     """Judge a manifest that does not fit its schema: a wrong value hides nothing of the others."""
     from reconciler.validation.explain import schema_findings
     from reconciler.validation.partly import partly_right
@@ -172,7 +172,7 @@ def _judge_partly(kind: Kind, manifest: Manifest, semantics: Semantics) -> _Verd
     partly = partly_right(kind, manifest, found)
     findings = [
         *schema_findings(kind, manifest, found),
-        *partly.findings(lambda one: semantics.findings(resource_of(kind, one), one)),
+        *partly.findings(lambda one: _semantics(resource_of(kind, one), one, compiled)),
     ]
     if not (partly.filled and partly.is_named):
         return _Verdict(findings)
@@ -203,26 +203,20 @@ def resource_of(kind: Kind, manifest: Manifest) -> Resource:
     )
 
 
-class Semantics:
-    """The rules that a schema cannot express, for each resource of one run on its own."""
-
-    def __init__(self) -> None:
-        self._compiler = ScriptCompiler()
-
-    def findings(self, resource: Resource, manifest: Manifest) -> list[Diagnostic]:
-        """Return what is wrong or dangerous about one resource."""
-        written = manifest.document.get("spec") or {}
-        found: list[Found] = []
-        if not all(map(is_plain, resource.ref[1:])):
-            found += _names(manifest.document["metadata"])
-        found += RULES[resource.ref.kind].findings(resource, written, self._compiler.compile)
-        if len(found) > MAX_FAULTS:
-            found.sort(key=lambda each: not each.problem.is_error)  # errors first
-            left_out = found[MAX_FAULTS:]
-            is_error = any(each.problem.is_error for each in left_out)
-            more = unshown(len(left_out), is_error=is_error)
-            found = [*found[:MAX_FAULTS], Found(more, found[MAX_FAULTS - 1].path)]
-        return [_placed(each, manifest, resource) for each in found]
+def _semantics(resource: Resource, manifest: Manifest, compiled: Compile) -> list[Diagnostic]:
+    """Return what is wrong or dangerous about one resource that a schema cannot express."""
+    written = manifest.document.get("spec") or {}
+    found: list[Found] = []
+    if not all(map(is_plain, resource.ref[1:])):
+        found += _names(manifest.document["metadata"])
+    found += RULES[resource.ref.kind].findings(resource, written, compiled)
+    if len(found) > MAX_FAULTS:
+        found.sort(key=lambda each: not each.problem.is_error)  # errors first
+        left_out = found[MAX_FAULTS:]
+        is_error = any(each.problem.is_error for each in left_out)
+        more = unshown(len(left_out), is_error=is_error)
+        found = [*found[:MAX_FAULTS], Found(more, found[MAX_FAULTS - 1].path)]
+    return [_placed(each, manifest, resource) for each in found]
 
 
 def _placed(found: Found, manifest: Manifest, resource: Resource) -> Diagnostic:
