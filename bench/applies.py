@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from bench import generate
 from bench.aims import Aim
-from bench.measure import Job, Series, interleaved
+from bench.measure import PROGRAM, Job, Series, interleaved, section
 from bench.remote import write_token
 from bench.served import POSTGRESQL, SQLITE
 from reconciler.service.build import IdentityService, open_postgres, open_sqlite
 from tests.postgres_server import a_server
 from tests.served import FRESH, Served, serving
 
-PROGRAM = str(Path(sys.executable).parent / "reconciler")
 SECRETS = ("--secrets-to", "file:.reconciler/secrets")
 APPLY = (PROGRAM, "apply", "--auto-approve", "../manifests", *SECRETS)
 EMBEDDED = "embedded"
@@ -32,14 +30,9 @@ def applies_section(scratch: Path, count: int, rounds: int, aims: list[Aim]) -> 
         jobs = [_embedded(folder)]
         jobs += [servers.enter_context(_served(folder, kind)) for kind in MOST]
         series = interleaved(jobs, rounds)
-    lines = [
-        "",
-        f"## Applying {count:,} creates through a server",
-        "",
-        "| apply | ratio to the embedded apply | seconds | spread | of processor | memory |",
-        "|---|---|---|---|---|---|",
-        *(_row(series[job.name], series[EMBEDDED]) for job in jobs),
-    ]
+    columns = "| apply | ratio to the embedded apply | seconds | spread | of processor | memory |"
+    lines = section(f"Applying {count:,} creates through a server", columns)
+    lines += [_row(series[job.name], series[EMBEDDED]) for job in jobs]
     for kind, most in MOST.items():
         ratio = series[kind].median / series[EMBEDDED].median
         aims.append(Aim(f"apply of {count:,} creates over HTTP, {kind} / embedded", most, ratio))
@@ -57,10 +50,10 @@ def _embedded(folder: Path) -> Job:
     """Return applies to an embedded store, each to a new one."""
     place = folder / EMBEDDED
     place.mkdir()
-    return Job(EMBEDDED, APPLY, place, _Anew(place))
+    return Job(EMBEDDED, APPLY, place, Anew(place))
 
 
-class _Anew:
+class Anew:
     """Moves the state of the run before away: a file system may take long to reuse its blocks."""
 
     def __init__(self, place: Path) -> None:
@@ -80,7 +73,7 @@ def _served(folder: Path, kind: str) -> Iterator[Job]:
     place.mkdir()
     with ExitStack() as database, ExitStack() as running:
         address = database.enter_context(a_server()).new_address if kind == POSTGRESQL else None
-        move_state, runs = _Anew(place), itertools.count()
+        move_state, runs = Anew(place), itertools.count()
         options = ["--service", "http://127.0.0.1:1", "--token-file", "token"]
         command = [*APPLY, *options]
 

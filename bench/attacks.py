@@ -27,9 +27,9 @@ of the former.
 """.splitlines()  # fmt: skip
 
 
-def attacks_section(scratch: Path, aims: list[Aim], *, is_quick: bool) -> list[str]:
-    """Return a section of results; add to the aims. A quick one has each attack once."""
-    every = [combinations(attack)[: 1 if is_quick else None] for attack in ATTACKS.values()]
+def attacks_section(scratch: Path, times: int | None, aims: list[Aim]) -> list[str]:
+    """Return a section of results of each attack, in so many ways or in all; add to the aims."""
+    every = [combinations(attack)[:times] for attack in ATTACKS.values()]
     outcomes = list(_outcomes(scratch, [one for several in every for one in several]))
     aims += [
         Aim("p50 of honest callers, any attack / in quiet", SLOWED, max(map(_slowed, outcomes))),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import statistics
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -15,7 +14,7 @@ from typing import Any
 import httpx
 
 from bench.generate import MIX
-from bench.measure import Job, run_once
+from bench.measure import ours, run_once, section
 from bench.served import Store, served
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
@@ -49,7 +48,7 @@ def large_store_section(scratch: Path, count: int) -> list[str]:
         own, offset = _own_pages(server, known), _offset_pages(server, known)
         paged = _memory_of(server)
     verify, rebuild = (
-        run_once(Job(name, _command("store", name, "--service", store.service), folder), {})
+        run_once(ours(name, folder, "store", name, "--service", store.service))
         for name in ("verify", "rebuild")
     )
     rows = [
@@ -63,8 +62,8 @@ def large_store_section(scratch: Path, count: int) -> list[str]:
         ("`store verify`", f"{verify.seconds:.0f} s, {verify.megabytes:,.0f} MB"),
         ("`store rebuild`", f"{rebuild.seconds:.0f} s, {rebuild.megabytes:,.0f} MB"),
     ]
-    head = ["", f"## A store of {count:,} objects, all of one organization", ""]
-    return [*head, "| what | figure |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
+    title = f"A store of {count:,} objects, all of one organization"
+    return [*section(title, "| what | figure |"), *(f"| {a} | {b} |" for a, b in rows)]
 
 
 def build(path: Path, count: int) -> Known:
@@ -171,10 +170,6 @@ def _offset_pages(server: Served, known: Known) -> Sequence[float]:
 def _client(server: Served, known: Known) -> httpx.Client:
     headers = {"authorization": f"Bearer {known.tokens['editor']}"}
     return httpx.Client(base_url=server.address, headers=headers, timeout=120)
-
-
-def _command(*words: str) -> list[str]:
-    return [str(Path(sys.executable).parent / "reconciler"), *words]
 
 
 def _size_of(path: Path) -> int:

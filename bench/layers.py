@@ -11,9 +11,8 @@ from pathlib import Path
 
 from bench import generate
 from bench.aims import Aim
-from bench.measure import Job, interleaved
+from bench.measure import apply_in, interleaved, ours, section
 
-PROGRAM = str(Path(sys.executable).parent / "reconciler")
 MOST = 1.15
 PATCHED = 20  # one application in so many has a patch in the overlay
 
@@ -84,16 +83,13 @@ def layers_section(scratch: Path, count: int, rounds: int, aims: list[Aim]) -> l
     plain, layered = write_trees(count, scratch / "layers")
     chosen = ["--env", "staging"]
     for folder, options in ((plain, []), (layered, chosen)):
-        interleaved([Job("apply", [PROGRAM, "apply", "--auto-approve", *options], folder)], 0)
-    lines = ["", f"## {count:,} manifests in layers", ""]
-    lines += [
-        "| command | ratio to the same written out | of processor | seconds |",
-        "|---|---|---|---|",
-    ]
+        apply_in(folder, *options)
+    columns = "| command | ratio to the same written out | of processor | seconds |"
+    lines = section(f"{count:,} manifests in layers", columns)
     for name in ("validate", "plan"):
         jobs = [
-            Job("written out", [PROGRAM, name], plain),
-            Job("in layers", [PROGRAM, name, *chosen], layered),
+            ours("written out", plain, name),
+            ours("in layers", layered, name, *chosen),
         ]
         series = interleaved(jobs, rounds)
         one, other = series["in layers"], series["written out"]

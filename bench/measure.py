@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+PROGRAM = str(Path(sys.executable).parent / "reconciler")
 UNWANTED = {
     "PYTHONDONTWRITEBYTECODE",  # would have every run compile what it imports
     "CI",  # would have every run name its service
@@ -64,7 +66,23 @@ class Job:
     before: Callable[[], None] = lambda: None
 
 
-def run_once(job: Job, environment: Mapping[str, str]) -> Took:
+def ours(name: str, folder: Path, *arguments: str) -> Job:
+    """Return a run of the program in a folder."""
+    return Job(name, [PROGRAM, *arguments], folder)
+
+
+def apply_in(folder: Path, *options: str) -> None:
+    """Apply the manifests of a folder."""
+    run_once(ours("apply", folder, "apply", "--auto-approve", *options))
+
+
+def section(title: str, columns: str, *about: str) -> list[str]:
+    """Return the start of a section of results: its heading, what it is about, and its table."""
+    lines = ["", f"## {title}", "", *about, *([""] if about else [])]
+    return [*lines, columns, "|---" * (columns.count("|") - 1) + "|"]
+
+
+def run_once(job: Job) -> Took:
     """Run a job; its output goes nowhere. A failure ends the benchmark."""
     job.before()
     inherited = {name: value for name, value in os.environ.items() if name not in UNWANTED}
@@ -72,7 +90,7 @@ def run_once(job: Job, environment: Mapping[str, str]) -> Took:
     process = subprocess.Popen(
         job.command,
         cwd=job.folder,
-        env={**inherited, **environment},
+        env=inherited,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -88,8 +106,8 @@ def interleaved(jobs: Sequence[Job], rounds: int) -> dict[str, Series]:
     """Run jobs in turns, so that what else the machine does falls on all of them alike."""
     series = {job.name: Series(job.name) for job in jobs}
     for job in jobs:
-        run_once(job, {})  # pages and bytecode are warm for everybody
+        run_once(job)  # pages and bytecode are warm for everybody
     for _ in range(rounds):
         for job in jobs:
-            series[job.name].runs.append(run_once(job, {}))
+            series[job.name].runs.append(run_once(job))
     return series

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -12,13 +11,12 @@ from typing import Any
 
 from bench import generate
 from bench.aims import Aim
-from bench.measure import Job, interleaved
+from bench.measure import apply_in, interleaved, ours, section
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 
-PROGRAM = str(Path(sys.executable).parent / "reconciler")
 MOST = 2.0
 AT_ONCE = 1000
 
@@ -27,7 +25,7 @@ def past_section(scratch: Path, count: int, events: int, rounds: int, aims: list
     """Return the lines of the section; add its aims."""
     folder = scratch / "past"
     generate.write(count, folder / "manifests")
-    interleaved([Job("apply", [PROGRAM, "apply", "--auto-approve"], folder)], 0)
+    apply_in(folder)
     with closing(open_sqlite(folder / ".reconciler" / "identity.db")) as service:
         first, *others = _actions(service)
         updates = _updates(others, events)
@@ -36,20 +34,13 @@ def past_section(scratch: Path, count: int, events: int, rounds: int, aims: list
         moment = datetime.now(UTC).isoformat()
         _send(service, [_update(first, "5s")])
     jobs = [
-        Job("plan", [PROGRAM, "plan"], folder),
-        Job("export --at", [PROGRAM, "export", "--at", moment], folder),
-        Job("compare --at", [PROGRAM, "compare", "--at", moment], folder),
+        ours("plan", folder, "plan"),
+        ours("export --at", folder, "export", "--at", moment),
+        ours("compare --at", folder, "compare", "--at", moment),
     ]
     series = interleaved(jobs, rounds)
-    lines = [
-        "",
-        "## The past",
-        "",
-        f"{count:,} objects, {events:,} events, and one object changed since the moment.",
-        "",
-        "| job | s | / plan |",
-        "|---|---|---|",
-    ]
+    about = f"{count:,} objects, {events:,} events, and one object changed since the moment."
+    lines = section("The past", "| job | s | / plan |", about)
     for job in jobs:
         ratio = series[job.name].median / series["plan"].median
         lines.append(f"| {job.name} | {series[job.name].median:.2f} | {ratio:.2f} |")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from bench import generate
 from bench.aims import Aim
-from bench.measure import Job, interleaved
+from bench.measure import apply_in, interleaved, ours, section
 
-PROGRAM = str(Path(sys.executable).parent / "reconciler")
 APPLICATION = (
     "!after.devMode",
     "after.redirectUris.all(u, u.startsWith('https://'))",
@@ -65,21 +63,16 @@ def policies_section(scratch: Path, count: int, rounds: int, aims: list[Aim]) ->
     updates = scratch / "policies-in-step"
     generate.write(count, updates / "manifests")
     write_policies(updates / "policies")
-    interleaved([Job("apply", [PROGRAM, "apply", "--auto-approve"], updates)], 0)
-    lines = [
-        "",
-        "## Policies",
-        "",
-        f"| plan of {count:,} | without, s | under {len(RULES)}, s | ratio | of processor |",
-        "|---|---|---|---|---|",
-    ]
+    apply_in(updates)
+    columns = f"| plan of {count:,} | without, s | under {len(RULES)}, s | ratio | of processor |"
+    lines = section("Policies", columns)
     for name, folder, most in (
         ("creates", creates, 1.3),
         ("nothing", updates, None),
     ):
         jobs = [
-            Job("without", [PROGRAM, "plan"], folder),
-            Job("with", [PROGRAM, "plan", "--policies", "policies"], folder),
+            ours("without", folder, "plan"),
+            ours("with", folder, "plan", "--policies", "policies"),
         ]
         series = interleaved(jobs, rounds)
         ratio = series["with"].median / series["without"].median

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -15,14 +14,13 @@ import httpx
 
 from bench import generate
 from bench.aims import Aim
-from bench.measure import Job, interleaved
+from bench.measure import Job, apply_in, interleaved, ours, run_once, section
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.eventstore.sql import PAGE
 from reconciler.service.operations.callers import make_token
 from tests.served import FRESH, a_free_port, serving
 
-PROGRAM = str(Path(sys.executable).parent / "reconciler")
 STORE = Path(".reconciler") / "identity.db"
 SERVED = "served"
 LEAST_SIZE = 5_000  # a smaller plan is mostly the start of the program
@@ -31,24 +29,19 @@ _COUNT = re.compile(r'reconciler_requests_total{operation="(\w+)",.*} (\d+)')
 
 def remote_section(scratch: Path, sizes: Sequence[int], rounds: int, aims: list[Aim]) -> list[str]:
     """Return a section of results about plans of so many unchanged manifests; add to the aims."""
-    lines = [
-        "",
-        "## A run against a server that has nothing to do",
-        "",
-        "| manifests | plan over HTTP / embedded plan | requests | writes |",
-        "|---|---|---|---|",
-    ]
+    columns = "| manifests | plan over HTTP / embedded plan | requests | writes |"
+    lines = section("A run against a server that has nothing to do", columns)
     return [*lines, *(_row(scratch / f"remote-{size}", size, rounds, aims) for size in sizes)]
 
 
 def _row(folder: Path, size: int, rounds: int, aims: list[Aim]) -> str:
     generate.write(size, folder / "manifests")
-    interleaved([Job("apply", [PROGRAM, "apply", "--auto-approve"], folder)], 0)
+    apply_in(folder)
     with served_copy(folder) as (remote, metrics):
-        jobs = [Job("embedded", [PROGRAM, "plan", "--detailed-exitcode"], folder), remote]
+        jobs = [ours("embedded", folder, "plan", "--detailed-exitcode"), remote]
         series = interleaved(jobs, rounds)
         before = requests_so_far(metrics)
-        interleaved(jobs[1:], 0)
+        run_once(remote)
         asked = requests_so_far(metrics) - before
     writes = _events(folder / SERVED / STORE.name) - _events(folder / STORE)
     aims += [
@@ -80,7 +73,7 @@ def served_copy(folder: Path) -> Iterator[tuple[Job, str]]:
         place, f"sqlite:{STORE.name}", "--metrics-listen", metrics, before=FRESH
     ) as server:
         options = ["--service", server.address, "--token-file", "token", "--detailed-exitcode"]
-        yield Job("remote", [PROGRAM, "plan", *options], folder), metrics
+        yield ours("remote", folder, "plan", *options), metrics
 
 
 def write_token(service: IdentityService, path: Path, role: str) -> None:

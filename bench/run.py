@@ -8,23 +8,23 @@ leaves out the largest sizes and takes the median of three.
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import platform
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench import aims, generate
 from bench.aims import Aim
-from bench.applies import applies_section
+from bench.applies import Anew, applies_section
 from bench.attacks import attacks_section
 from bench.large_store import large_store_section
 from bench.layers import layers_section
-from bench.measure import Job, Series, interleaved
+from bench.measure import PROGRAM, Job, Series, apply_in, interleaved, ours, section
 from bench.past import past_section
 from bench.peers import octodns, terraform
 from bench.policies import policies_section
@@ -32,7 +32,6 @@ from bench.remote import remote_section
 from bench.service import Effort, service_sections
 
 HERE = Path(__file__).parent
-PROGRAM = str(Path(sys.executable).parent / "reconciler")
 YARDSTICK = [sys.executable, str(HERE / "yardsticks.py")]
 IS_QUICK = bool(os.environ.get("QUICK"))
 ROUNDS = 3 if IS_QUICK else 5
@@ -63,20 +62,23 @@ class Bench:
         self.lines: list[str] = []
         self.aims: list[Aim] = []
 
+    def add(self, part: Callable[..., list[str]], *sizes: object) -> None:
+        """Measure a part that has a module of its own."""
+        self.lines += part(self._scratch, *sizes, self.aims)
+
     def folder(self, count: int, per_file: int = 1, style: str = "plain") -> Path:
         """Return a folder with so many manifests and a service that holds them."""
         folder = self._scratch / f"{count}-by-{per_file}-{style}"
         if not folder.exists():
             generate.write(count, folder / "manifests", per_file, style)
-            self._once([PROGRAM, "apply", "--auto-approve"], folder)
+            apply_in(folder)
         return folder
-
-    def _once(self, command: Sequence[str], folder: Path) -> None:
-        interleaved([Job(command[1], command, folder)], 0)
 
     def reading(self) -> None:
         """Measure validate and plan against loading the same files."""
-        self._head("Reading, judging and planning", "| manifests | validate | plan, unchanged |")
+        self.lines += section(
+            "Reading, judging and planning", "| manifests | validate | plan, unchanged |"
+        )
         for size in SIZES:
             self._read[size] = self._layout(size, 1, "plain")
         worst = {"validate": 0.0, "plan": 0.0}
@@ -113,13 +115,13 @@ class Bench:
     def _reading_jobs(self, folder: Path) -> list[Job]:
         return [
             Job("safe-load", [*YARDSTICK, "safe-load", "manifests"], folder),
-            Job("validate", [PROGRAM, "validate"], folder),
-            Job("plan", [PROGRAM, "plan"], folder),
+            ours("validate", folder, "validate"),
+            ours("plan", folder, "plan"),
         ]
 
     def growth(self) -> None:
         """Tell how time and memory grow with the number of manifests, after ``reading``."""
-        self._head("Growth", "| job | time exponent | memory exponent |")
+        self.lines += section("Growth", "| job | time exponent | memory exponent |")
         for name in ("validate", "plan"):
             times = [(size, self._read[size][name].median) for size in SIZES]
             memory = [(size, self._read[size][name].megabytes) for size in SIZES]
@@ -129,22 +131,11 @@ class Bench:
                 Aim(f"growth of {name}: exponent of memory", 1.1, _slope(memory)),
             ]
 
-    def layers(self) -> None:
-        """Measure manifests with variables, Defaults and an overlay against the same in full."""
-        self.lines += layers_section(self._scratch, MAIN, ROUNDS, self.aims)
-
     def applying(self) -> None:
         """Measure creates, less the plan of the same, against single synced commits."""
         folder = self._scratch / "apply"
         generate.write(MAIN, folder / "manifests")
-        state = folder / ".reconciler"
-        runs = itertools.count()
-
-        def begin_anew() -> None:
-            # Not deleted: a file system may take long to reuse what has just become free.
-            if state.exists():
-                state.rename(self._scratch / f"applied-{next(runs)}")
-
+        begin_anew = Anew(folder)
         jobs = [
             Job("plan", [PROGRAM, "plan"], folder, begin_anew),
             Job("apply", [PROGRAM, "apply", "--auto-approve"], folder, begin_anew),
@@ -153,7 +144,7 @@ class Bench:
         series = interleaved(jobs, ROUNDS)
         ratio = (series["apply"].median - series["plan"].median) / series["commits"].median
         commit = series["commits"].median / MAIN * 1_000
-        self._head("Applying", "| job | seconds | spread | of processor | memory |")
+        self.lines += section("Applying", "| job | seconds | spread | of processor | memory |")
         self.lines += [
             f"{_row(series[job.name])} {series[job.name].processor:.2f} s "
             f"| {series[job.name].megabytes:.0f} MB |"
@@ -169,10 +160,10 @@ class Bench:
     def peers(self) -> None:
         """Measure plan against programs that do a comparable job."""
         folder = self.folder(MAIN)
-        jobs = [Job("plan", [PROGRAM, "plan"], folder), octodns(MAIN, self._scratch)]
+        jobs = [ours("plan", folder, "plan"), octodns(MAIN, self._scratch)]
         known = terraform(MAIN, self._scratch)
         series = interleaved([*jobs, *([known] if known else [])], ROUNDS)
-        self._head("Peers", "| program | ratio of our plan to it | its seconds |")
+        self.lines += section("Peers", "| program | ratio of our plan to it | its seconds |")
         rows = {"octodns-sync": (f"octodns-sync, {MAIN:,} records", 1 / 3)}
         if known:
             rows[known.name] = (f"{known.name}, {MAIN:,} objects", 1 / 10)
@@ -183,49 +174,22 @@ class Bench:
         if known is None:
             self.lines.append("| terraform plan | not measured: no binary on this machine | |")
 
-    def policies(self) -> None:
-        """Measure a plan under policies against the same plan without."""
-        self.lines += policies_section(self._scratch, MAIN, ROUNDS, self.aims)
-
-    def past(self) -> None:
-        """Measure what was held before one object changed against a plan."""
-        self.lines += past_section(self._scratch, MAIN, EVENTS, ROUNDS, self.aims)
-
     def start(self) -> None:
         """Measure the start of the program."""
         jobs = [
-            Job("version", [PROGRAM, "--version"], self._scratch),
+            ours("version", self._scratch, "--version"),
             Job("import click", [*YARDSTICK, "import-click"], self._scratch),
         ]
         series = interleaved(jobs, 21)
         ratio = series["version"].median / series["import click"].median
-        self._head("Start", "| job | seconds | spread |")
+        self.lines += section("Start", "| job | seconds | spread |")
         self.lines += [_row(series[job.name]) for job in jobs]
         self.lines += ["", f"`--version` / an interpreter that imports click: **{ratio:.2f}**"]
         self.aims.append(Aim("`--version` / an interpreter that imports click", 2, ratio))
 
-    def service(self) -> None:
-        """Measure the service against an empty route of the same server."""
-        self.lines += service_sections(self._scratch, EFFORT, self.aims)
-
-    def attacks(self) -> None:
-        """Measure honest callers and memory while a server is attacked."""
-        self.lines += attacks_section(self._scratch, self.aims, is_quick=IS_QUICK)
-
     def large_store(self) -> None:
         """Measure a store of very many objects."""
         self.lines += large_store_section(self._scratch, LARGE)
-
-    def remote(self) -> None:
-        """Measure a run against a server that has nothing to do."""
-        self.lines += remote_section(self._scratch, (1_000, MAIN), ROUNDS, self.aims)
-
-    def served_applies(self) -> None:
-        """Measure creates through a server against the same creates without one."""
-        self.lines += applies_section(self._scratch, MAIN, ROUNDS, self.aims)
-
-    def _head(self, title: str, columns: str) -> None:
-        self.lines += ["", f"## {title}", "", columns, "|---" * (columns.count("|") - 1) + "|"]
 
 
 def _row(series: Series) -> str:
@@ -243,35 +207,40 @@ def _against(series: Series, yardstick: Series) -> str:
 
 def _slope(points: Sequence[tuple[int, float]]) -> float:
     """Return the slope of a line through points on logarithmic scales."""
-    xs = [math.log(x) for x, _ in points]
-    ys = [math.log(y) for _, y in points]
-    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    above = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
-    return above / sum((x - mean_x) ** 2 for x in xs)
+    sizes, figures = zip(*points, strict=True)
+    return statistics.linear_regression([*map(math.log, sizes)], [*map(math.log, figures)]).slope
 
 
-PARTS = (
-    Bench.start, Bench.reading, Bench.growth, Bench.layers, Bench.applying, Bench.policies,
-    Bench.past, Bench.peers, Bench.remote, Bench.served_applies, Bench.service, Bench.attacks,
-    Bench.large_store,
-)  # fmt: skip
+# In the order of the results; each adds to the lines and to the aims.
+PARTS: Mapping[str, Callable[[Bench], None]] = {
+    "start": Bench.start,
+    "reading": Bench.reading,
+    "growth": Bench.growth,
+    "layers": lambda run: run.add(layers_section, MAIN, ROUNDS),
+    "applying": Bench.applying,
+    "policies": lambda run: run.add(policies_section, MAIN, ROUNDS),
+    "past": lambda run: run.add(past_section, MAIN, EVENTS, ROUNDS),
+    "peers": Bench.peers,
+    "remote": lambda run: run.add(remote_section, (1_000, MAIN), ROUNDS),
+    "served_applies": lambda run: run.add(applies_section, MAIN, ROUNDS),
+    "service": lambda run: run.add(service_sections, EFFORT),
+    "attacks": lambda run: run.add(attacks_section, 1 if IS_QUICK else None),
+    "large_store": Bench.large_store,
+}
 
 
 def main() -> None:
     """Run everything and write the results, or run the parts that are named and print them."""
     named = sys.argv[1:]
-    unknown = set(named) - {part.__name__ for part in PARTS}
+    unknown = set(named) - PARTS.keys()
     if unknown:
-        known = ", ".join(part.__name__ for part in PARTS)
-        raise SystemExit(f"no such part: {min(unknown)}. There are {known}.")
+        raise SystemExit(f"no such part: {min(unknown)}. There are {', '.join(PARTS)}.")
     with tempfile.TemporaryDirectory(prefix="reconciler-bench-") as scratch:
         bench = Bench(Path(scratch))
-        for part in PARTS:
-            if named and part.__name__ not in named:
-                continue
+        for name in (each for each in PARTS if each in named or not named):
             began = time.perf_counter()
-            part(bench)
-            sys.stderr.write(f"{time.perf_counter() - began:5.0f} s  {part.__doc__}\n")
+            PARTS[name](bench)
+            sys.stderr.write(f"{time.perf_counter() - began:5.0f} s  {name}\n")
     if named:
         sys.stdout.write("\n".join([*aims.table(bench.aims), *bench.lines]) + "\n")
         return

@@ -19,8 +19,8 @@ from itertools import islice
 from pathlib import Path
 
 from bench import generate
-from bench.measure import Job, Series, interleaved, run_once
-from bench.remote import PROGRAM, STORE, requests_so_far, served_copy
+from bench.measure import PROGRAM, Job, Series, apply_in, interleaved, ours, run_once
+from bench.remote import STORE, requests_so_far, served_copy
 from bench.stages import stages
 from reconciler.resources.ref import shard_of
 
@@ -42,7 +42,7 @@ def organizations(scratch: Path, count: int) -> Iterator[Row]:
     for number in ORGANIZATIONS:
         folder = scratch / f"{number}-organizations"
         write(folder, _dealt(count, number))
-        interleaved([Job("apply", [PROGRAM, "apply", "--auto-approve"], folder)], 0)
+        apply_in(folder)
         series = interleaved(_reading(folder), ROUNDS)
         remote, requests = _remote(folder)
         yield (
@@ -77,7 +77,7 @@ def write(folder: Path, documents: Iterator[str]) -> None:
 
 
 def _reading(folder: Path, *more: str) -> list[Job]:
-    return [Job(name, [PROGRAM, name, *more], folder) for name in ("validate", "plan")]
+    return [ours(name, folder, name, *more) for name in ("validate", "plan")]
 
 
 def _remote(folder: Path) -> tuple[Series, Mapping[str, int]]:
@@ -85,7 +85,7 @@ def _remote(folder: Path) -> tuple[Series, Mapping[str, int]]:
     with served_copy(folder) as (job, metrics):
         series = interleaved([job], ROUNDS)[job.name]
         before = requests_so_far(metrics)
-        interleaved([job], 0)
+        run_once(job)
         return series, requests_so_far(metrics) - before
 
 
@@ -99,13 +99,12 @@ def history(scratch: Path, count: int) -> Iterator[Row]:
     for updates in UPDATES:
         for version in range(done, updates + 1):
             write(folder, _actions(count, version))
-            apply = [PROGRAM, "apply", "--auto-approve", "--allow-updates", str(count)]
-            interleaved([Job("apply", apply, folder)], 0)
+            apply_in(folder, "--allow-updates", str(count))
         done = updates + 1
         jobs = [
-            Job("plan", [PROGRAM, "plan", "--detailed-exitcode"], folder),
-            Job("verify", [PROGRAM, "store", "verify"], folder),
-            Job("rebuild", [PROGRAM, "store", "rebuild"], folder),
+            ours("plan", folder, "plan", "--detailed-exitcode"),
+            ours("verify", folder, "store", "verify"),
+            ours("rebuild", folder, "store", "rebuild"),
         ]
         series = interleaved(jobs, ROUNDS)
         size, events = (folder / STORE).stat().st_size, _events(folder)
@@ -150,7 +149,7 @@ def shards(scratch: Path, count: int) -> Iterator[Row]:
     )  # fmt: skip
     folder = scratch / "shards"
     write(folder, generate.manifests(count))
-    interleaved([Job("apply", [PROGRAM, "apply", "--auto-approve"], folder)], 0)
+    apply_in(folder)
     for number in SHARDS:
         cells = [str(number), f"{_largest(count, number):,} manifests"]
         jobs = [
@@ -158,7 +157,7 @@ def shards(scratch: Path, count: int) -> Iterator[Row]:
             for index in range(1, number + 1)
             for job in _reading(folder, "--shard", f"{index}/{number}")
         ]
-        took = {job.name: run_once(job, {}) for job in jobs}
+        took = {job.name: run_once(job) for job in jobs}
         for name in ("validate", "plan"):
             found = [each for job, each in took.items() if job.startswith(name)]
             seconds = sorted(each.processor for each in found)

@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 from bench.aims import Aim
 from bench.load import ID, NUMBER, Burst
+from bench.measure import section
 from bench.served import SQLITE, STORES, Store, served
 from reconciler.service.operations.table import operations
 from reconciler.service.transport.protobuf import METHODS
@@ -259,17 +260,13 @@ def service_sections(scratch: Path, effort: Effort, aims: list[Aim]) -> list[str
 
 def _head(title: str, effort: Effort) -> list[str]:
     columns = [f"{number} connections" for number in effort.connections]
-    return [
-        "",
-        f"## {title}",
-        "",
+    return section(
+        title,
+        f"| call | transport | {' | '.join(columns)} |",
         "Each cell: ratio to the empty route of the same transport and as many connections",
         "(requests a second; p50 and p99 in milliseconds). Above a third is the aim of creates.",
         f"Each call of a list asks for another page of {PAGE}, or for another name.",
-        "",
-        "| call | " + " | ".join(["transport", *columns]) + " |",
-        "|---" * (2 + len(columns)) + "|",
-    ]
+    )
 
 
 class _Bench:
