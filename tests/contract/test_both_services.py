@@ -36,7 +36,6 @@ from tests.builders import (
     declared,
     desired,
 )
-from tests.builders import held as held_object
 from tests.contract.houses import CONTEXT, IN_PROCESS, OVER_HTTP, House, held_specs
 from tests.http_clients import apply_with, plan_with
 from tests.zitadel.protos import pool
@@ -276,17 +275,8 @@ def test_a_new_secret_is_another_one(house: House) -> None:
     order = house.create(Kind.OIDC_APPLICATION, "web")
     (made,) = house.write(order)
     assert isinstance(made, Written)
-    ask = SecretOrder(
-        held_object(
-            order.ref,
-            object_id=made.id,
-            organization_id=house.organization_id,
-            project_id=house.project_id,
-            client_id=made.client_id,
-        )
-    )
 
-    (again,) = house.write(ask)
+    (again,) = house.write(SecretOrder(house.held(order.ref)))
 
     assert isinstance(again, Written)
     assert again.client_secret not in {None, made.client_secret}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,12 +13,9 @@ from reconciler.apply.sink import Delivery, Kept, NotGivenError, Stops, never
 from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.errors import (
     AccessDeniedError,
-    AlreadyExistsError,
-    InvalidArgumentError,
     LocalFileError,
     LockHeldError,
     ObjectNotFoundError,
-    PreconditionFailedError,
     ServiceError,
     ServiceUnavailableError,
 )
@@ -30,7 +26,6 @@ from reconciler.service.operations.request import Request
 from reconciler.service_client.locks import ProcessIdentity, this_process
 from reconciler.service_client.port import (
     CreateOrder,
-    DeleteOrder,
     SecretOrder,
     UpdateOrder,
     Written,
@@ -39,17 +34,13 @@ from reconciler.service_client.read_only import OperationsReader, ReadOnlyWire
 from reconciler.service_client.wire import Answer
 from tests.builders import (
     FakeSink,
-    a_jwt_config,
     a_public_application,
     a_ref,
-    an_action,
     an_application,
     declared,
-    desired,
 )
-from tests.builders import held as held_object
 from tests.contract.houses import CONTEXT, IN_PROCESS, OVER_HTTP, House
-from tests.http_clients import apply_with, http_client, http_wire, plan_with
+from tests.http_clients import http_client, http_wire
 from tests.memory_store import open_memory
 from tests.running import Server
 
@@ -62,42 +53,6 @@ def service_kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_what_was_written_is_observed_as_it_was_written(house: House) -> None:
-    """Otherwise a plan right after an apply would not be empty."""
-    orders = [
-        house.create(Kind.OIDC_APPLICATION, "web", an_application(clockSkew="1.5s")),
-        house.create(Kind.ACTION, "greet", an_action(timeout="3s")),
-        house.create(Kind.IDP_JWT_CONFIG, "partner", a_jwt_config()),
-    ]
-
-    results = house.write(*orders)
-
-    for order, result in zip(orders, results, strict=True):
-        held = house.held(order.ref)
-        assert isinstance(result, Written)
-        assert (held.ref, held.id, held.spec) == (order.ref, result.id, order.resource.spec)
-        assert (held.sequence, held.client_id) == (result.sequence, result.client_id)
-        assert (held.trees, held.carried, held.uncarried) == (frozenset({"default"}), {}, ())
-    assert isinstance(results[0], Written)
-    assert results[0].client_secret is not None
-    assert len(results[0].client_secret.reveal()) == 64
-
-
-def test_an_object_that_moved_on_is_not_written_over(house: House) -> None:
-    """What somebody else changed meanwhile would be lost without a word."""
-    order = house.create(Kind.ACTION, "greet")
-    before = house.made(order)
-    mine = UpdateOrder(declared(order.ref, an_action(timeout="1s")), before)
-    (first,) = house.write(mine)
-
-    second, gone = house.write(mine, DeleteOrder(before))
-
-    assert isinstance(first, Written)
-    assert isinstance(second, PreconditionFailedError)
-    assert isinstance(gone, PreconditionFailedError)
-    assert house.held(order.ref).sequence == first.sequence
-
-
 def test_an_update_renames_and_configures(house: House) -> None:
     """Two calls, and the second expects what the first one left behind."""
     order = house.create(Kind.OIDC_APPLICATION, "web")
@@ -108,65 +63,6 @@ def test_an_update_renames_and_configures(house: House) -> None:
     held = house.held(wanted.ref)
     assert isinstance(result, Written)
     assert (held.spec, held.sequence) == (wanted.spec, result.sequence)
-
-
-def test_a_refused_order_keeps_no_other_from_being_carried_out(house: House) -> None:
-    """A name that is taken is no reason to leave the rest undone."""
-    house.made(house.create(Kind.ACTION, "Greet"))
-
-    taken, strange, fine = house.write(
-        house.create(Kind.ACTION, "greet"),
-        replace(house.create(Kind.ACTION, "b"), organization_id="1"),
-        house.create(Kind.ACTION, "c"),
-    )
-
-    assert isinstance(taken, AlreadyExistsError)
-    assert isinstance(strange, ObjectNotFoundError)
-    assert isinstance(fine, Written)
-
-
-def test_what_the_service_does_not_accept_names_its_field(house: House) -> None:
-    """Whoever reads it must find the line of the manifest."""
-    order = house.create(Kind.ACTION, "greet", an_action(timeout="21s"))
-
-    (refused,) = house.write(order)
-
-    assert isinstance(refused, InvalidArgumentError)
-    assert "timeout" in refused.problem
-
-
-def test_a_deleted_object_is_gone(house: House) -> None:
-    """And deleting it once more says so."""
-    held = house.made(house.create(Kind.IDP_JWT_CONFIG, "partner"))
-
-    (first,) = house.write(DeleteOrder(held))
-    (second,) = house.write(DeleteOrder(held))
-
-    assert isinstance(first, Written)
-    assert isinstance(second, ObjectNotFoundError)
-    assert held.ref.key not in house.client.observe([house.organization]).objects
-
-
-def test_a_new_secret_is_another_one(house: House) -> None:
-    """It is answered with the client id it belongs to."""
-    order = house.create(Kind.OIDC_APPLICATION, "web")
-    (made,) = house.write(order)
-    assert isinstance(made, Written)
-    ask = SecretOrder(
-        held_object(
-            order.ref,
-            object_id=made.id,
-            organization_id=house.organization_id,
-            project_id=house.project_id,
-            client_id=made.client_id,
-        )
-    )
-
-    (again,) = house.write(ask)
-
-    assert isinstance(again, Written)
-    assert again.client_secret not in {None, made.client_secret}
-    assert again.client_id == made.client_id
 
 
 def test_one_writer_at_a_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,24 +97,6 @@ def test_who_lost_the_lock_writes_nothing(house: House) -> None:
 # What HTTP alone has.
 
 
-def test_a_run_against_a_server_converges(server: Server, tmp_path: Path) -> None:
-    """With the token of an editor of one organization, who may not list the others."""
-    state = desired(
-        declared(a_ref(Kind.OIDC_APPLICATION)),
-        declared(a_ref(Kind.ACTION, "greet")),
-        declared(a_ref(Kind.IDP_JWT_CONFIG, "partner")),
-    )
-    with http_client(server.address, server.token(), kind="auto") as client:
-        report = apply_with(client, state, tmp_path)
-        events = server.event_count()
-
-        assert report.remaining == 0
-        assert plan_with(client, state).changes == ()
-        assert apply_with(client, state, tmp_path).outcomes == ()
-        assert server.event_count() == events
-    assert len(list((tmp_path / "secrets").glob("*.json"))) == 1
-
-
 @pytest.mark.parametrize("name", ["viewer", "stranger"])
 def test_who_may_not_write_is_told_so(server: Server, name: str) -> None:
     """Exit code 7 hangs on this, and what to do about it."""
@@ -228,20 +106,6 @@ def test_who_may_not_write_is_told_so(server: Server, name: str) -> None:
 
     kind = AccessDeniedError if name == "viewer" else ObjectNotFoundError
     assert isinstance(refused, kind)
-
-
-def test_a_wrong_token_is_told_apart_from_a_missing_service(server: Server) -> None:
-    """The one needs another token, the other another address."""
-    with (
-        http_client(server.address, "rct_nonsense") as client,
-        pytest.raises(AccessDeniedError, match="token"),
-    ):
-        client.observe(["acme"])
-    with (
-        http_client("http://127.0.0.1:1", "rct_nonsense") as client,
-        pytest.raises(ServiceUnavailableError, match="connection refused"),
-    ):
-        client.observe(["acme"])
 
 
 def owed_by(house: House) -> list[tuple[str, bool]]:
@@ -313,19 +177,10 @@ class SlowSink(FakeSink):
         return [*first, *([late for _ in rest] if stops() else super().deliver(rest))]
 
 
-def replaced_by_another_run(house: House, web: Written, order: CreateOrder) -> None:
+def replaced_by_another_run(house: House, order: CreateOrder) -> None:
     """Take the lock over, give an application a new secret, and deliver it."""
     house.client.acquire([house.organization])
-    new = SecretOrder(
-        held_object(
-            order.ref,
-            object_id=web.id,
-            organization_id=house.organization_id,
-            project_id=house.project_id,
-            client_id=web.client_id,
-        )
-    )
-    (made,) = house.write(new)
+    (made,) = house.write(SecretOrder(house.held(order.ref)))
     assert isinstance(made, Written)
     assert acknowledged(house.client, {order.ref: made}) == ()
 
@@ -346,7 +201,7 @@ def test_a_run_that_lost_its_lease_in_a_slow_sink_delivers_nothing_older(
             for order, one in zip((slow, web), made, strict=True)
             if one.client_secret
         ]
-        sink = SlowSink(lambda: replaced_by_another_run(house, made[1], web))
+        sink = SlowSink(lambda: replaced_by_another_run(house, web))
 
         first, second = deliver_held(sink, deliveries, late, never)
         notes = acknowledged(late, {slow.ref: made[0]})
