@@ -56,29 +56,6 @@ def test_the_example_is_applied_with_a_token_of_one_organization(
     assert len(run("outputs", MANIFESTS, "--format", "json", **remote).json["applications"]) == 8
 
 
-def test_no_token_and_a_wrong_token_exit_7_and_say_what_to_do(
-    run: Run, served: Served, small: Path
-) -> None:
-    """A job with an expired token is told so, and not that manifests are wrong."""
-    for token in ({}, {"RECONCILER_TOKEN": "rct_nonsense"}):
-        denied = run("plan", "--service", served.address, **token)
-
-        assert denied.code == 7
-        assert "RECONCILER_TOKEN" in denied.err
-
-
-def test_an_editor_cannot_make_an_organization(run: Run, served: Served, small: Path) -> None:
-    """What a token may not do is told as that, with nothing written."""
-    admin = a_token(run, served, "--name", "root", "--role", "editor")
-
-    denied = run("apply", "--auto-approve", "--service", served.address, "--secrets-to",
-                 "file:kept", RECONCILER_TOKEN=admin)  # fmt: skip
-
-    assert denied.code == 7
-    plan = run("plan", "--service", served.address, "--format", "json", RECONCILER_TOKEN=admin)
-    assert plan.json["summary"]["create"] == 6
-
-
 def test_the_server_is_killed_in_the_middle_of_an_apply_and_it_ends_well(
     run: Run, served: Served, tree: Path, tmp_path: Path
 ) -> None:
