@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.json_transport.asking import ACTIONS, NAMES, SCRIPT, ask, refused, send
+from tests.contract.json_transport.asking import NAMES, ask, refused, send
 from tests.contract.story import JWT
 from tests.running import Server
 
@@ -54,34 +54,6 @@ def test_the_jwt_configuration_is_updated_at_both_addresses(
     refused(ask(server, "PUT", path, body, {"if-match": '"1"'}), 409, 9)
 
 
-@pytest.mark.parametrize(
-    ("fields", "path", "is_taken"),
-    [
-        pytest.param({"name": "x" * 200}, "apps/oidc", True, id="app, 200 characters"),
-        pytest.param({"name": "x" * 201}, "apps/oidc", False, id="app, 201 characters"),
-        pytest.param({"name": ""}, "apps/oidc", False, id="app, empty name"),
-        pytest.param({"name": "é" * 200, "script": SCRIPT}, "", True, id="action, 200 characters"),
-        pytest.param({"name": "x" * 201, "script": SCRIPT}, "", False, id="action, 201 characters"),
-        pytest.param({"name": "", "script": SCRIPT}, "", False, id="action, empty name"),
-        pytest.param({"name": "s", "script": "é" * 2000}, "", True, id="script, 2000 characters"),
-        pytest.param({"name": "s2", "script": "x" * 2001}, "", False, id="script, 2001 characters"),
-        pytest.param({"name": "s3", "script": ""}, "", False, id="empty script"),
-        pytest.param({"name": "s4"}, "", False, id="no script"),
-    ],
-)
-def test_names_and_scripts_keep_their_limits(
-    server: Server, fields: dict[str, str], path: str, *, is_taken: bool
-) -> None:
-    """Source 8, at the limit and one beyond; counted in characters, not in bytes."""
-    project = f"/management/v1/projects/{server.known.project}"
-    answer = send(server, "POST", f"{project}/{path}" if path else ACTIONS, fields)
-
-    if is_taken:
-        assert answer.status == 200, answer.body
-    else:
-        refused(answer, 400, 3)
-
-
 def test_an_application_is_created_as_the_source_shows(server: Server) -> None:
     """Source 2.4: the secret comes with the answer, and only where there is one."""
     path = f"/management/v1/projects/{server.known.project}/apps/oidc"
@@ -96,16 +68,6 @@ def test_an_application_is_created_as_the_source_shows(server: Server) -> None:
     assert set(web.json) == fields | {"clientSecret"}
     assert set(spa.json) == fields
     assert isinstance(web.json["details"]["sequence"], str)
-
-
-@pytest.mark.parametrize("count", [21, 1001])
-def test_more_filters_than_allowed_are_told_as_such(server: Server, count: int) -> None:
-    """A thousand were told as a store that cannot be used, and logged as one."""
-    query = {"actionNameQuery": {"name": "x", "method": "TEXT_QUERY_METHOD_CONTAINS"}}
-
-    told = refused(send(server, "POST", f"{ACTIONS}/_search", {"queries": [query] * count}), 400, 3)
-
-    assert told == "queries: must be at most 20"
 
 
 def test_a_held_lease_says_who_holds_it(server: Server) -> None:
