@@ -95,17 +95,17 @@ def test_a_flow_without_actions_is_not_there(ask: Asking) -> None:
 
 def test_a_removed_action_leaves_every_trigger_in_the_same_commit(ask: Asking) -> None:
     """The tree that removes it does not become the owner of the flows."""
-    first, second = (ask.an_action(name)["id"] for name in ("first", "second"))
+    first, second, third = (ask.an_action(name)["id"] for name in ("first", "second", "third"))
     for flow, trigger, ids in (
-        (TOKEN, PRE_USERINFO, (first, second)), (TOKEN, PRE_ACCESS_TOKEN, (first,)),
+        (TOKEN, PRE_USERINFO, (third, first, second)), (TOKEN, PRE_ACCESS_TOKEN, (first,)),
         (LOGIN, PRE_CREATION, (first,)),
     ):  # fmt: skip
         set_actions(ask, flow, trigger, *ids, context='{"tree":"mine"}')
 
     ask("DeleteAction", id=first, context='{"tree":"other"}')
 
-    assert listed(ask) == [("COMPLEMENT_TOKEN", {"PRE_USERINFO_CREATION": [second]})]
-    assert triggers(ask, TOKEN) == {"4": ["second"]}
+    assert listed(ask) == [("COMPLEMENT_TOKEN", {"PRE_USERINFO_CREATION": [third, second]})]
+    assert triggers(ask, TOKEN) == {"4": ["third", "second"]}
     assert triggers(ask, LOGIN) == {}
     (held,) = [each for each in ask.objects() if each["kind"] == "ActionFlow"]
     assert (held["owner"], held["trees"]) == ("mine", ["mine"])

@@ -57,37 +57,36 @@ def test_a_list_is_counted_only_where_something_was_written(
     assert len(counts) in {0, 6}, "a store in memory runs none"
 
 
+def by_name(name: str, method: str) -> dict[str, Any]:
+    return {"actionNameQuery": {"name": name, "method": f"TEXT_QUERY_METHOD_{method}"}}
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ({"actionNameQuery": {"name": "b"}}, "b"),
-        ({"actionNameQuery": {"name": "B"}}, ""),
-        (
-            {
-                "actionNameQuery": {
-                    "name": "B",
-                    "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE",
-                }
-            },
-            "b",
-        ),
-        (
-            {"actionNameQuery": {"name": "", "method": "TEXT_QUERY_METHOD_CONTAINS"}},
-            "cba",
-        ),
-        ({"actionIdQuery": {"id": "404"}}, ""),
-        ({"actionStateQuery": {"state": "ACTION_STATE_ACTIVE"}}, "cba"),
-        ({"actionStateQuery": {"state": "ACTION_STATE_INACTIVE"}}, ""),
+        ({"actionNameQuery": {"name": "beta"}}, ["beta"]),
+        (by_name("alpha", "EQUALS"), []),
+        (by_name("alpha", "EQUALS_IGNORE_CASE"), ["Alpha"]),
+        (by_name("alpha", "STARTS_WITH"), ["alphabet"]),
+        (by_name("ALPHA", "STARTS_WITH_IGNORE_CASE"), ["Alpha", "alphabet"]),
+        (by_name("bet", "CONTAINS"), ["beta", "alphabet"]),
+        (by_name("BET", "CONTAINS_IGNORE_CASE"), ["beta", "alphabet"]),
+        (by_name("", "CONTAINS"), ["Alpha", "beta", "alphabet"]),
+        (by_name("ta", "ENDS_WITH"), ["beta"]),
+        (by_name("TA", "ENDS_WITH_IGNORE_CASE"), ["beta"]),
+        ({"actionIdQuery": {"id": "404"}}, []),
+        ({"actionStateQuery": {"state": "ACTION_STATE_ACTIVE"}}, ["Alpha", "beta", "alphabet"]),
+        ({"actionStateQuery": {"state": "ACTION_STATE_INACTIVE"}}, []),
     ],
 )
-def test_a_query_narrows_a_list(ask: Asking, query: dict[str, Any], found: str) -> None:
+def test_a_query_narrows_a_list(ask: Asking, query: dict[str, Any], found: list[str]) -> None:
     """Text methods as the API has them; what is in no other state is found in no other."""
-    for name in "cba":
+    for name in ("Alpha", "beta", "alphabet"):
         ask.an_action(name)
 
     answer = ask("ListActions", organization=ask.organization, queries=[query])
 
-    assert "".join(action["name"] for action in answer["result"]) == found
+    assert [action["name"] for action in answer["result"]] == found
     assert answer["details"]["totalResult"] == str(len(found))
 
 

@@ -65,6 +65,7 @@ from tests.unit.service.asking import Asking
         ("ListActions", {"query": {"asc": 1}}, "query.asc: must be true or false"),
         ("ListActions", {"query": []}, "query: must be an object"),
         ("ListActions", {"queries": {}}, "queries: must be a list"),
+        ("ListActions", {"sortingColumn": "ORG_FIELD_NAME_NAME"}, "sortingColumn: must be "),
         ("ListActions", {"odd": 1}, "odd: is not a field of this request"),
         (
             "ListActions",

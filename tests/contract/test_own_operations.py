@@ -7,10 +7,12 @@ import re
 
 import pytest
 
+from reconciler import __version__
 from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.sql import Snapshot
+from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.callers import Caller, Role
 from tests.examples import TIME
 from tests.unit.service.asking import Asking
@@ -227,8 +229,14 @@ def test_the_service_says_which_one_it_is(ask: Asking) -> None:
         "expires",
     }  # fmt: skip
     assert (info["allOrganizations"], info["role"], info["expires"]) == (True, "admin", "")
-    assert info["product"] == "reconciler"
+    assert (info["product"], info["version"]) == ("reconciler", __version__)
+    assert info["batch"] == MAX_ORDERS
     assert re.fullmatch("[0-9a-f]{32}", info["instance"])
+    assert ask("GetIAM") == {
+        "globalOrgId": "", "iamProjectId": info["instance"], "defaultOrgId": "",
+    }  # fmt: skip
+    limited = Caller("ci", Role.VIEWER, frozenset({ask.organization}))
+    assert ask("GetServiceInfo", by=limited)["allOrganizations"] is False
     assert ask("Healthz") == {}
 
 

@@ -142,6 +142,9 @@ def test_an_object_is_written_by_thirty_two_trees_and_no_more(ask: Asking) -> No
     assert isinstance(refused, Refusal)
     assert (refused.code, refused.http_status) == (8, 429)
     assert refused.reason == "object.too_many_trees"
+    assert refused.message == (
+        "32 trees have written to this object already, and none may be added"
+    )
     assert isinstance(again, dict)
     assert ask.event_count() == before + 1
     (held,) = ask.objects()

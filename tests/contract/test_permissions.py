@@ -183,5 +183,5 @@ def test_an_id_of_another_kind_is_no_such_object(ask: Asking) -> None:
 
     assert ask.refused("GetAction", id=app).code == 5
     assert ask.refused("GetProjectByID", id=action).code == 5
-    assert ask.refused("GetAppByID", projectId=second, appId=app).code == 5
-    assert ask.refused("RemoveApp", projectId=second, appId=app).code == 5
+    for operation in ("GetAppByID", "RemoveApp", "DeactivateApp", "ReactivateApp"):
+        assert ask.refused(operation, projectId=second, appId=app).code == 5

@@ -100,11 +100,13 @@ def test_both_families_read_and_write_the_same_objects(ask: Any, wire: Wire) -> 
 
 def test_options_that_nothing_here_does_are_refused(ask: Any) -> None:
     """A flag that is taken and forgotten would deceive its writer."""
-    refused = ask("AddJWTProvider", name="p", **CONFIG, providerOptions={"isAutoUpdate": True})
+    refused = ask(
+        "AddJWTProvider", name="p", **CONFIG, providerOptions={**OPTIONS, "isAutoUpdate": True}
+    )
 
     assert isinstance(refused, Refused)
     assert refused.code == 3
-    assert "providerOptions" in refused.message
+    assert "providerOptions.isAutoUpdate" in refused.message
 
 
 def test_an_old_create_has_no_audience(ask: Any, wire: Wire) -> None:

@@ -177,7 +177,7 @@ def test_an_expectation_that_nothing_is_held_to_is_refused(ask: Asking) -> None:
         "CreateAction", organization=ask.organization, name="a", script="b", expected_sequence=1
     )
 
-    assert refusal.code == 3
+    assert (refusal.code, refusal.message) == (3, "if-match: is for updates and deletes only")
     assert ask.event_count() == before
 
 

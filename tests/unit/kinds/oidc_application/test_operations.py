@@ -1,4 +1,4 @@
-"""Applications: what is refused, secrets, states, origins, and the project in the path."""
+"""Applications: what is refused, origins, and what an answer shows."""
 
 from __future__ import annotations
 
@@ -16,50 +16,7 @@ from reconciler.kinds.oidc_application.operations import (
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal
-from tests.unit.service.asking import Asking
 from tests.unit.service.operations.test_answers import a_row
-
-
-@pytest.mark.parametrize(
-    ("method", "has_secret"),
-    [
-        ("OIDC_AUTH_METHOD_TYPE_BASIC", True),
-        ("OIDC_AUTH_METHOD_TYPE_POST", True),
-        ("OIDC_AUTH_METHOD_TYPE_NONE", False),
-    ],
-)
-def test_a_secret_is_answered_where_the_application_signs_in_with_one(
-    ask: Asking, method: str, *, has_secret: bool
-) -> None:
-    assert ("clientSecret" in ask.an_app(authMethodType=method)) is has_secret
-
-
-def test_a_new_secret_replaces_the_one_before(ask: Asking) -> None:
-    app = ask.an_app()
-    place = {"projectId": ask.project, "appId": app["appId"]}
-
-    made = ask("RegenerateOIDCClientSecret", **place)
-
-    assert made["clientSecret"] != app["clientSecret"]
-    assert int(made["details"]["sequence"]) > int(app["details"]["sequence"])
-
-
-@pytest.mark.parametrize("operation", ["GetAppByID", "RemoveApp", "DeactivateApp", "ReactivateApp"])
-def test_an_application_is_not_found_in_another_project(ask: Asking, operation: str) -> None:
-    other = ask("AddProject", organization=ask.organization, name="other")["id"]
-    app = ask.an_app()["appId"]
-
-    assert ask.refused(operation, projectId=other, appId=app).code == 5
-
-
-def test_an_application_is_switched_off_and_on(ask: Asking) -> None:
-    app = {"projectId": ask.project, "appId": ask.an_app()["appId"]}
-
-    ask("DeactivateApp", **app)
-    assert ask("GetAppByID", **app)["app"]["state"] == "APP_STATE_INACTIVE"
-    ask("ReactivateApp", **app)
-    assert ask.refused("ReactivateApp", **app).code == 9
-
 
 HASH = "hash of it"
 OIDC = dict(DEFAULTS[Kind.OIDC_APPLICATION])

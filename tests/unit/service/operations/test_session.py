@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from reconciler.service.domain.events import side_stream
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import LeaseRow
 from reconciler.service.operations.callers import Caller, Role
@@ -18,16 +16,6 @@ from tests.memory_store import open_memory
 from tests.unit.service.asking import ADMIN, Asking
 
 STRANGER = Caller("stranger", Role.ADMIN, frozenset({"404"}))
-
-
-@pytest.fixture
-def ask() -> Iterator[Asking]:
-    """Return a service with an organization and a project."""
-    clock = Clock()
-    with closing(open_memory(now=clock)) as service:
-        asking = Asking(service, clock)
-        asking.prepare()
-        yield asking
 
 
 def told(refusal: Refusal) -> tuple[Code, str, dict[str, Any]]:
@@ -51,16 +39,12 @@ def test_what_is_missing_is_told_by_what_it_would_be(ask: Asking) -> None:
     assert told(ask.refused("RecordContext", **lost)) == missing("object")
 
 
-def test_what_one_s_own_organization_holds_is_there() -> None:
+def test_what_one_s_own_organization_holds_is_there(ask: Asking) -> None:
     """For who sees that organization and no other."""
-    clock = Clock()
-    with closing(open_memory(now=clock)) as service:
-        ask = Asking(service, clock)
-        ask.prepare()
-        own = Caller("own", Role.EDITOR, frozenset({ask.organization}))
-        action = ask.an_action()["id"]
+    own = Caller("own", Role.EDITOR, frozenset({ask.organization}))
+    action = ask.an_action()["id"]
 
-        assert ask("RecordContext", id=action, by=own, context='{"tree":"t"}')
+    assert ask("RecordContext", id=action, by=own, context='{"tree":"t"}')
 
 
 def test_what_others_hold_is_missing_whichever_way_it_is_asked_for(ask: Asking) -> None:
@@ -123,17 +107,6 @@ def test_an_object_that_moved_on_is_told_with_where_it_is_now(ask: Asking) -> No
         Code.PRECONDITION_FAILED,
         f"the object has changed since; it is now at sequence {now}",
         {"sequence": now},
-    )
-
-
-def test_an_expectation_of_nothing_is_told_by_its_header(ask: Asking) -> None:
-    """A create has nothing to be expected of."""
-    made = {"organization": ask.organization, "name": "a", "script": "s"}
-
-    assert told(ask.refused("CreateAction", **made, expected_sequence=1)) == (
-        Code.INVALID_ARGUMENT,
-        "if-match: is for updates and deletes only",
-        {"field": "if-match"},
     )
 
 
@@ -221,29 +194,6 @@ def written_by(ask: Asking, action: str, tree: str, script: str) -> None:
     ask("UpdateAction", id=action, name="greet", script=script, context=f'{{"tree": "{tree}"}}')
 
 
-def test_one_tree_too_many_is_refused_and_those_of_before_go_on(
-    ask: Asking, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No tree is forgotten for another one, because trees own objects."""
-    monkeypatch.setattr("reconciler.service.operations.session.MAX_TREES", 3)
-    action = ask.an_action(context='{"tree": "a"}')["id"]
-    for tree in "bc":
-        written_by(ask, action, tree, f"function {tree}() {{}}")
-
-    refusal = ask.refused(
-        "UpdateAction", id=action, name="greet", script=SCRIPT, context='{"tree": "d"}'
-    )
-    written_by(ask, action, "a", "function again() {}")
-
-    assert told(refusal) == (
-        Code.RESOURCE_EXHAUSTED,
-        "3 trees have written to this object already, and none may be added",
-        {},
-    )
-    (held,) = ask.objects()
-    assert (held["trees"], held["owner"]) == (["a", "b", "c"], "a")
-
-
 def test_an_object_from_before_the_limit_of_trees_keeps_them(
     ask: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,36 +211,6 @@ def test_an_object_from_before_the_limit_of_trees_keeps_them(
     assert ask.objects()[0]["trees"] == ["a", "b"]
 
 
-NONE = "OIDC_AUTH_METHOD_TYPE_NONE"
-
-
-@pytest.mark.parametrize(
-    ("operation", "fields", "owed", "sealed"),
-    [
-        pytest.param("UpdateApp", {"name": "new"}, 1, True, id="another name"),
-        pytest.param("UpdateOIDCAppConfig", {"devMode": True}, 1, True, id="another field"),
-        pytest.param("UpdateOIDCAppConfig", {"authMethodType": NONE}, 0, False, id="no secret"),
-        pytest.param("RegenerateOIDCClientSecret", {}, 0, False, id="a newer secret"),
-        pytest.param("RemoveApp", {}, 0, False, id="removed"),
-    ],
-)
-def test_custody_ends_with_the_secret_and_not_before(
-    ask: Asking, operation: str, fields: dict[str, Any], owed: int, *, sealed: bool
-) -> None:
-    """What is no longer owed is no longer kept either: the store has no seal of it."""
-    made = ask.an_app(custody="run")
-    with ask.service.store.snapshot() as view:
-        (row,) = view.owed_page(ask.organization)
-        assert row.seal
-        assert view.seal(row.seal)
-
-    ask(operation, projectId=ask.project, appId=made["appId"], **fields)
-
-    with ask.service.store.snapshot() as view:
-        assert len(view.owed_page(ask.organization)) == owed
-        assert (view.seal(row.seal) is not None) is sealed
-
-
 def test_a_newer_secret_ends_the_custody_of_one_whose_time_is_over(ask: Asking) -> None:
     """Its seal was dropped by then, so that there is none to seal again."""
     made = ask.an_app(custody="run")
@@ -303,21 +223,3 @@ def test_a_newer_secret_ends_the_custody_of_one_whose_time_is_over(ask: Asking) 
 
     with ask.service.store.snapshot() as view:
         assert not view.owed_page(ask.organization)
-
-
-def test_each_claim_of_a_secret_is_an_event_beside_its_application(ask: Asking) -> None:
-    """In one stream per application and in order; the application and its sequence stay."""
-    made = [ask.an_app(name, custody="run") for name in ("a", "b")]
-    (owner, lease), before = (ask.organization, lease_of(ask)["lease"]), ask.objects()
-    secrets = [{"id": app["appId"], "madeAt": app["details"]["sequence"]} for app in made]
-
-    for asked in (secrets, secrets[:1]):
-        ask("ClaimSecrets", organizationId=owner, secrets=asked, under=lease)
-
-    with ask.service.store.snapshot() as view:
-        beside = [view.read_stream(side_stream(app["appId"])) for app in made]
-    assert [[(one.organization, one.version, one.type) for one in events] for events in beside] == [
-        [(owner, 1, "application.secret.claimed"), (owner, 2, "application.secret.claimed")],
-        [(owner, 1, "application.secret.claimed")],
-    ]
-    assert ask.objects() == before
