@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,14 @@ from reconciler.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     LockHeldError,
-    ObjectNotFoundError,
     PreconditionFailedError,
     ServiceError,
 )
 from reconciler.kinds.zitadel import ZITADEL
-from reconciler.plan.model import Adopt, Create, Delete, Scope
+from reconciler.plan.model import Adopt, Scope
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import (
     CreateOrder,
-    DeleteOrder,
     SecretOrder,
     UpdateOrder,
     Written,
@@ -44,7 +42,7 @@ from tests.builders import held as held_object
 from tests.fault_proxy import at_random, fault_proxy
 from tests.http_clients import apply_with, http_client, plan_with, zitadel_client
 from tests.listening import listening
-from tests.zitadel.stand_in import GENERATIONS, IAM, MEMBER, STRANGER, FakeZitadel
+from tests.zitadel.stand_in import GENERATIONS, IAM, MEMBER, FakeZitadel
 
 WEB, GREET = a_ref(), a_ref(Kind.ACTION, "greet")
 PARTNER = a_ref(Kind.IDP_JWT_CONFIG, "partner")
@@ -94,27 +92,6 @@ def test_a_service_without_our_addresses_is_known_for_one(address: str) -> None:
         assert client.observe(["acme"]).instance == "zitadel-277"
 
 
-def test_one_apply_is_enough(client: ZitadelClient, fake: FakeZitadel, tmp_path: Path) -> None:
-    """Whatever the JSON leaves out is at its default, so the second plan is empty."""
-    whole = desired(
-        declared(a_ref(Kind.ORGANIZATION, organization="acme")),
-        declared(a_ref(Kind.PROJECT, "shop")),
-        declared(a_ref(Kind.PROJECT, "support")),
-        declared(a_ref(name="spa", project="support"), a_public_application()),
-        *HOUSE.resources.values(),
-    )
-
-    report = apply_with(client, whole, tmp_path)
-
-    assert {outcome.status for outcome in report.outcomes} == {Status.MADE}
-    assert report.remaining == 0
-    assert plan_with(client, whole).changes == ()
-    (made,) = fake.named("apps", "storefront")
-    assert (
-        fake.secrets[made["id"]] in (tmp_path / "secrets" / "acme.shop.storefront.json").read_text()
-    )
-
-
 def test_only_lists_are_read_and_each_once_a_page(client: ZitadelClient, fake: FakeZitadel) -> None:
     """A thousand objects are not a thousand requests."""
     for index in range(1, 1203):
@@ -150,25 +127,6 @@ def test_an_update_that_changes_nothing_is_a_success(
     assert all(isinstance(result, Written) for result in results), results
     created = client.write([CreateOrder(declared(WEB), fake.organization, "12345")], {})
     assert isinstance(created[0], PreconditionFailedError), "the project is missing"
-
-
-def test_an_emptied_list_that_was_kept_is_told(
-    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
-) -> None:
-    """From 4.0 on an update empties no list: the run says which is left, and sends the rest."""
-    an_app(fake)
-    emptied = desired(declared(WEB, {"redirectUris": [], "devMode": True}))
-
-    report = apply_with(client, emptied, tmp_path)
-
-    assert [outcome.status for outcome in report.outcomes] == [Status.MADE]
-    notes = [note for note in report.notes if note.code == "APPLY-LIST-KEPT"]
-    assert report.remaining == len(notes) == fake.keeps_lists
-    if not fake.keeps_lists:
-        return
-    (note,) = notes
-    assert "storefront" in note.remedy
-    assert "redirectUris" in note.summary
 
 
 def test_fields_that_are_not_known_here_survive_an_update(
@@ -226,41 +184,6 @@ def test_an_application_that_no_manifest_can_say_is_never_touched(
     assert named in block.remedy
 
 
-def test_what_is_declared_nowhere_goes_only_when_that_is_said(
-    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
-) -> None:
-    """Nobody remembers there which tree made it."""
-    apply_with(client, HOUSE, tmp_path)
-    nothing = desired(organizations=["acme"])
-
-    assert plan_with(client, nothing, Scope(prune=True)).changes == ()
-    plan = plan_with(client, nothing, Scope(prune_unmanaged=True))
-    assert {type(change) for change in plan.changes} == {Delete}
-    report = apply_with(client, nothing, tmp_path, Scope(prune_unmanaged=True))
-
-    assert report.remaining == 0
-    assert set(fake.held["apps"]) == set(fake.held["actions"]) == set()
-
-
-def test_what_changed_since_the_plan_is_not_written_over(
-    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
-) -> None:
-    """It is read just before, because no expected sequence can be sent."""
-    apply_with(client, HOUSE, tmp_path)
-    held = client.observe(["acme"]).objects
-    for kind in ("apps", "actions", "idps", "oldIdps"):
-        for item in list(fake.held[kind].values()):
-            fake.things.touch(kind, item)
-    refs = (WEB, GREET, PARTNER)
-
-    updates = client.write(
-        [UpdateOrder(declared(a_ref(ref.kind, "other")), held[ref.key]) for ref in refs], {}
-    )
-    deletes = client.write([DeleteOrder(held[ref.key]) for ref in refs], {})
-
-    assert [type(result) for result in (*updates, *deletes)] == [PreconditionFailedError] * 6
-
-
 def test_a_run_waits_until_lists_show_what_it_wrote(
     fake: FakeZitadel, address: str, tmp_path: Path
 ) -> None:
@@ -289,15 +212,6 @@ def test_lists_that_never_show_it_block_the_next_plan(
         (block,) = plan_with(client, desired(declared(GREET))).blocks
 
     assert block.code == "GUARD-INCOMPLETE-READ"
-
-
-def test_a_conflict_with_another_writer_is_tried_again(
-    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
-) -> None:
-    """Two writers of one project conflict there; the third is told what the database said."""
-    fake.conflicts = 3
-
-    assert apply_with(client, HOUSE, tmp_path).remaining == 0
 
 
 @pytest.mark.parametrize("is_unique", [True, False], ids=["unique names", "any names"])
@@ -333,32 +247,6 @@ def test_answers_that_are_lost_make_no_duplicates_and_replace_no_secret(
     assert 0 < len(secrets) < 75  # a lost answer is the only one with its secret
     assert secrets.items() < fake.secrets.items()
     assert fake.replaced == 0
-
-
-def reset_before(part: bytes) -> Callable[[bytes], str]:
-    return lambda first: "reset before" if part in first else ""
-
-
-def test_two_objects_of_one_name_stop_a_create_and_name_their_ids(
-    fake: FakeZitadel, tmp_path: Path
-) -> None:
-    """Which of them is meant, nobody but a person can say."""
-    fake.is_unique = False
-    one, two = (fake.put("actions", name="Greet", script="s", timeout="20s") for _ in range(2))
-    with (
-        listening(fake.app()) as address,
-        fault_proxy(
-            address, lambda first: "reset before" if b"actions H" in first else ""
-        ) as proxy,
-        zitadel_client(proxy.address, IAM, tmp_path) as client,
-    ):
-        order = CreateOrder(declared(GREET), fake.organization)
-        (refused,) = client.write([order], {})
-
-    assert isinstance(refused, ServiceError)
-    assert one["id"] in refused.problem
-    assert two["id"] in refused.problem
-    assert len(fake.held["actions"]) == 2
 
 
 def test_somebody_elses_object_of_the_name_is_not_taken_over(
@@ -445,17 +333,6 @@ def test_who_may_not_list_organizations_works_in_its_own(
             plan_with(client, desired(organizations=["initech"]))
 
 
-def test_who_may_see_nothing_is_told_that_it_is_about_rights(
-    fake: FakeZitadel, address: str, tmp_path: Path
-) -> None:
-    """That service says not found to strangers."""
-    with (
-        zitadel_client(address, STRANGER, tmp_path) as client,
-        pytest.raises(AccessDeniedError),
-    ):
-        client.observe(["acme"])
-
-
 def test_lists_that_contradict_their_totals_block_the_plan(
     client: ZitadelClient, fake: FakeZitadel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -495,21 +372,3 @@ def test_it_has_no_history_to_tell(client: ZitadelClient) -> None:
     for ask in (lambda: client.histories(["1"]), lambda: client.removals("1")):
         with pytest.raises(ServiceError, match="history"):
             ask()
-
-
-def test_a_removed_object_is_told_as_missing(
-    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
-) -> None:
-    """Somebody was quicker; the next plan shows it."""
-    apply_with(client, HOUSE, tmp_path)
-    held = client.observe(["acme"]).objects[WEB.key]
-    client.write([DeleteOrder(held)], {})
-
-    (refused,) = client.write([UpdateOrder(declared(a_ref(name="x")), held)], {})
-
-    assert isinstance(refused, ObjectNotFoundError)
-
-
-def test_a_create_is_planned_for_what_is_not_there(client: ZitadelClient) -> None:
-    """The plain case."""
-    assert {type(change) for change in plan_with(client, HOUSE).changes} == {Create}

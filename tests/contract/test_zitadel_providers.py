@@ -136,17 +136,6 @@ def test_a_server_without_template_calls_is_found_out_once(tmp_path: Path) -> No
     assert not {"AddJWTProvider", "UpdateJWTProvider", "ListProviders"} & fake.calls.keys()
 
 
-def test_a_first_write_finds_out_as_well(tmp_path: Path) -> None:
-    """In an organization that was just made, nothing was listed before."""
-    fake = FakeZitadel(version=OLDEST)
-    with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path) as client:
-        order = CreateOrder(declared(PARTNER), fake.organization)
-        (result,) = client.write([order], {})
-
-    assert isinstance(result, Written), result
-    assert len(fake.named("oldIdps", "partner")) == 1
-
-
 def a_create(fake: FakeZitadel) -> CreateOrder:
     """Return the order that makes the provider."""
     return CreateOrder(declared(PARTNER), fake.organization)
@@ -337,33 +326,6 @@ def test_providers_of_other_types_are_named_and_never_touched(
     assert "partner" in told
     assert "PROVIDER_TYPE_GOOGLE" in told
     assert fields_of(plan_with(client, TREE)) == [(Create, "partner", None)]
-
-
-def test_a_lowered_page_limit_is_met(client: ZitadelClient, fake: FakeZitadel) -> None:
-    """A newer server refuses a larger page; asked for no number it gives as many as it may."""
-    fake.page_limit = 2
-    for name in "abcde":
-        fake.put("actions", name=name, script="s", timeout="20s")
-
-    observed = client.observe(["acme"])
-
-    assert observed.incomplete == ()
-    assert {held.ref.name for held in observed.objects.values()} == {"acme", *"abcde"}
-    assert client.organizations() == ["acme", "elsewhere"]
-
-
-def test_lists_of_more_than_the_largest_page_are_read(
-    client: ZitadelClient, fake: FakeZitadel
-) -> None:
-    """No server gives more than 1,000 items at a time."""
-    for number in range(1001):
-        fake.put("actions", name=f"a{number}", script="s", timeout="20s")
-
-    observed = client.observe(["acme"])
-
-    assert observed.incomplete == ()
-    assert sum(key.kind is Kind.ACTION for key in observed.objects) == 1001
-    assert fake.calls["ListActions"] == 3
 
 
 CHECKED = desired(declared(PARTNER, a_jwt_config(audience="us")))
