@@ -10,18 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from reconciler.service.build import open_sqlite
-from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreDamagedError, StoreError
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
 from reconciler.service.projections.maintenance import rebuild, rebuild_damaged, verify
-from tests.effort import cases
 from tests.examples import JWT, Clock
-from tests.memory_store import open_memory
 from tests.unit.service.asking import Asking
 
 
@@ -265,130 +260,3 @@ def what_is_seen(path: Path) -> tuple[object, ...] | None:
 def everything(store: SqliteReadOnlyStore) -> tuple[object, ...]:
     with store.snapshot() as view:
         return (tuple(view.read_all()), tuple(view.heads()), tuple(view.all_objects()))
-
-
-NAMES = st.sampled_from(["a", "A", "b", "ß", "ss", "\U0001f600"])
-CONTEXTS = st.sampled_from(["", '{"tree":"x"}', '{"tree":"y","preventDelete":true}', "{}"])
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(
-            ["action", "app", "idp", "rename", "change", "remove", "secret", "context", "org"]
-        ),
-        NAMES,
-        st.integers(0, 5),
-        CONTEXTS,
-    ),
-    max_size=30,
-)
-
-
-def play(ask: Asking, step: tuple[str, str, int, str]) -> None:
-    """Do one random thing; a refusal is as good as anything."""
-    what, name, which, context = step
-    made = ask.objects()
-    target = made[which % len(made)] if made else {"id": "404", "kind": "Action"}
-    calls: dict[str, tuple[str, dict[str, Any]]] = {
-        "action": ("CreateAction", {"name": name, "script": name}),
-        "app": ("AddOIDCApp", {"projectId": ask.project, "name": name}),
-        "idp": ("AddOrgJWTIDP", {"name": name, **JWT}),
-        "org": ("AddOrg", {"name": name}),
-        "context": ("RecordContext", {"id": target["id"]}),
-        **(EACH[target["kind"]](ask, target, name)),
-    }
-    if what not in calls:
-        return
-    operation, fields = calls[what]
-    header = {} if what == "org" else {"organization": ask.organization}
-    ask.service.call_many([ask.request(operation, {**header, **fields, "context": context})])
-
-
-def _action(_: Asking, target: dict[str, Any], name: str) -> dict[str, Any]:
-    fields = {"id": target["id"]}
-    return {
-        "rename": ("UpdateAction", {**fields, "name": name, "script": "x"}),
-        "change": ("UpdateAction", {**fields, "name": "a", "script": name}),
-        "remove": ("DeleteAction", fields),
-    }
-
-
-def _app(ask: Asking, target: dict[str, Any], name: str) -> dict[str, Any]:
-    fields = {"projectId": ask.project, "appId": target["id"]}
-    return {
-        "rename": ("UpdateApp", {**fields, "name": name}),
-        "change": ("UpdateOIDCAppConfig", {**fields, "redirectUris": [name]}),
-        "remove": ("RemoveApp", fields),
-        "secret": ("RegenerateOIDCClientSecret", fields),
-    }
-
-
-def _idp(_: Asking, target: dict[str, Any], name: str) -> dict[str, Any]:
-    fields = {"idpId": target["id"]}
-    return {
-        "rename": ("UpdateOrgIDP", {**fields, "name": name}),
-        "change": ("UpdateOrgIDPJWTConfig", {**fields, **JWT, "headerName": name}),
-        "remove": ("RemoveOrgIDP", fields),
-    }
-
-
-EACH = {"Action": _action, "OidcApplication": _app, "IdpJwtConfig": _idp}
-
-
-@pytest.mark.slow
-@settings(max_examples=cases(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(steps=STEPS)
-def test_whatever_happened_rebuilding_gives_what_is_there(
-    steps: list[tuple[str, str, int, str]],
-) -> None:
-    """Objects made from the log equal the objects kept with it, after any history."""
-    clock = Clock()
-    ask = Asking(open_memory(now=clock), clock)
-    ask.prepare()
-    for step in steps:
-        play(ask, step)
-    store = ask.service.store
-
-    assert verify(store) == []
-    with store.snapshot() as view:
-        rows = view.all_objects()
-    rebuild(store)
-    with store.snapshot() as view:
-        assert view.all_objects() == rows
-
-
-@pytest.mark.slow
-@settings(max_examples=cases(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(steps=STEPS)
-def test_every_store_does_the_same(
-    steps: list[tuple[str, str, int, str]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Which calls are refused and what is held afterwards does not depend on the store."""
-    folder = tmp_path_factory.mktemp("store")
-    held: list[object] = []
-    for service in (
-        open_memory(now=(first := Clock())),
-        open_sqlite(folder / "x.db", create=True, now=(second := Clock())),
-    ):
-        ask = Asking(service, first if not held else second)
-        with closing(service):
-            ask.prepare()
-            for step in steps:
-                play(ask, step)
-            held.append(
-                [
-                    (found["kind"], found["name"], found["spec"], found["trees"])
-                    for found in ask.objects()
-                ]
-            )
-            assert verify(service.store) == []
-
-    assert held[0] == held[1]
-
-
-def test_a_refusal_is_an_answer_not_an_accident() -> None:
-    """The random histories above do reach refusals; they are not all accepted."""
-    ask = Asking(open_memory(), Clock())
-    ask.prepare()
-    play(ask, ("action", "a", 0, ""))
-
-    with pytest.raises(Refusal):
-        ask.an_action("A")
