@@ -156,32 +156,6 @@ def _long_script(number: int) -> str:
     return f"function a{number}() {{ /* {'x' * 1500} */ }}"
 
 
-def test_backup_and_restore_bring_back_what_was_held(run: Run, small: Path, tmp_path: Path) -> None:
-    """A backup is only as good as its restore."""
-    run("apply", "--auto-approve")
-    assert run("store", "backup", "saved.db").code == 0
-    write(small / "late.yaml", an_action("late"))
-    run("apply", "--auto-approve")
-
-    assert run("store", "backup", "saved.db").code == 1
-    assert run("store", "restore", "saved.db", "--auto-approve").code == 0
-
-    plan = run("plan", "--format", "json").json
-    assert [change["ref"]["name"] for change in plan["changes"]] == ["late"]
-    assert run("store", "verify").code == 0
-
-
-def test_a_bad_backup_is_not_restored(run: Run, small: Path, tmp_path: Path) -> None:
-    """A restore verifies first and touches nothing when the backup is unsound."""
-    run("apply", "--auto-approve")
-    run("store", "backup", "saved.db")
-    saved = tmp_path / "saved.db"
-    saved.write_bytes(saved.read_bytes()[:9000])
-
-    assert run("store", "restore", "saved.db", "--auto-approve").code == 1
-    assert run("plan", "--detailed-exitcode").code == 0
-
-
 def test_a_log_of_a_newer_version_is_not_rebuilt(run: Run, small: Path) -> None:
     """Its events are not known here; what the newer version derived from them stays."""
     write(small / "greet.yaml", an_action("greet"))
@@ -201,14 +175,6 @@ def test_a_log_of_a_newer_version_is_not_rebuilt(run: Run, small: Path) -> None:
     assert "the log of this store cannot be replayed: event" in refused.err
     assert "a newer version of this tool" in refused.err
     assert "No changes." in run("plan").out
-
-
-def test_rebuild_gives_the_same_plan(run: Run, small: Path) -> None:
-    """Everything shown is derived from the log."""
-    run("apply", "--auto-approve")
-
-    assert run("store", "rebuild").code == 0
-    assert run("plan", "--detailed-exitcode").code == 0
 
 
 DAMAGES = {
