@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 import shutil
@@ -69,25 +68,6 @@ def test_a_secret_of_a_killed_run_is_delivered_from_an_empty_folder(
     assert "delivered  OidcApplication acme/shop/web" in applied.out
     assert hashes(secrets_in(second)) == counted(server.store) == before
     assert second.run("plan", "--detailed-exitcode").code == 0
-
-
-@pytest.mark.parametrize("point", ["C15", "C16", "C17"])
-def test_a_kill_while_it_is_delivered_leaves_the_same_secret_to_the_third_machine(
-    tmp_path: Path, server: Server, point: str
-) -> None:
-    """Claimed, in the sink, or told: it is delivered at least once, and always the same one."""
-    machines = [a_runner(tmp_path / name, server) for name in ("one", "two", "three")]
-    machines[0].run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4")
-    before = counted(server.store)
-
-    killed = machines[1].run("apply", "--auto-approve", RECONCILER_CRASHPOINT=point)
-    last = machines[2].run("apply", "--auto-approve")
-
-    assert killed.code == -signal.SIGKILL, killed.all
-    assert last.code == 0, last.all
-    places = [hashes(secrets_in(machine)) for machine in machines[1:]]
-    assert places == [before if point != "C15" else {}, before if point != "C17" else {}]
-    assert counted(server.store) == before
 
 
 def test_what_another_tree_is_owed_is_counted_and_left_alone(
@@ -424,28 +404,6 @@ def test_a_secret_is_replaced_only_where_that_is_approved(tmp_path: Path, server
     assert hashes(secrets_in(job)) == counted(server.store)
     assert secrets_in(job) != before
     assert job.run("plan", "--detailed-exitcode").code == 0
-
-
-def test_the_embedded_store_keeps_secrets_too(run: Run, small: Path) -> None:
-    """With the journal deleted, the store alone tells what is owed."""
-    run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4:3")
-    state = small.parent / ".reconciler"
-    for journal in state.glob("apply-*.jsonl"):
-        journal.unlink()
-    before = counted(state / "identity.db")
-
-    assert run("plan", "--detailed-exitcode").code == 2
-    assert run("secret", "deliver", "--service", "sqlite:typo.db").code == 1
-    assert not (small.parent / "typo.db").exists()
-    assert run("apply", "--auto-approve").code == 0
-
-    kept = [json.loads(path.read_text()) for path in (state / "secrets").glob("*.json")]
-    delivered = {
-        one["client_id"]: hashlib.sha256(one["client_secret"].encode()).hexdigest() for one in kept
-    }
-    assert delivered == counted(state / "identity.db")
-    assert delivered == before
-    assert run("plan", "--detailed-exitcode").code == 0
 
 
 def test_a_kill_between_an_update_and_its_secret_is_a_planned_change(run: Run, small: Path) -> None:

@@ -1,4 +1,4 @@
-"""Client secrets reach every kind of sink, once, whole, and through every crash."""
+"""Client secrets reach every kind of sink, once and whole."""
 
 from __future__ import annotations
 
@@ -21,18 +21,9 @@ from tests.sinks import (
     a_file_sink,
     an_age_sink,
     an_exec_batch_sink,
-    an_exec_sink,
     counted,
     hashes,
 )
-
-IN_A_FOLDER = ("C7", "C8", "C9")  # steps of a sink that writes files
-AROUND_DELIVERY = ("C6", "C10", "C11", "C18")
-# Steps that know nothing of a sink: each is passed with one kind.
-BEFORE_DELIVERY = {
-    an_age_sink: ("C2", "S1", "S3", "S5", "S7"),
-    an_exec_sink: ("C4", "S2", "S4", "S6", "S8"),
-}
 
 
 def store_of(tree: Path) -> Path:
@@ -54,28 +45,6 @@ def test_every_sink_gets_the_secrets_that_count(
     assert hashes(sink.read()) == counted(store_of(small))
     assert len(sink.read()) == 2
     assert not any(secret in applied.all for secret in sink.read().values())
-
-
-@pytest.mark.parametrize(
-    ("make", "point"),
-    [
-        *((an_age_sink, point) for point in IN_A_FOLDER),
-        *((make, point) for make in BEFORE_DELIVERY for point in AROUND_DELIVERY),
-        *((make, point) for make, points in BEFORE_DELIVERY.items() for point in points),
-    ],
-)
-def test_a_crash_at_any_point_is_healed_for_every_sink(
-    run: Run, small: Path, make: Callable[[Path], Sink], point: str
-) -> None:
-    """The next apply delivers what was owed, and nothing that was not."""
-    sink = make(small.parent)
-    run("apply", "--auto-approve", "--secrets-to", sink.address, RECONCILER_CRASHPOINT=point)
-
-    healed = run("apply", "--auto-approve", "--secrets-to", sink.address)
-
-    assert healed.code == 0, healed.all
-    assert hashes(sink.read()) == counted(store_of(small))
-    assert run("plan", "--detailed-exitcode").code == 0
 
 
 @pytest.mark.parametrize("make", [*SINKS, an_exec_batch_sink])
