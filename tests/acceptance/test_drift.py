@@ -80,21 +80,6 @@ def test_an_object_that_was_made_again_drifts_from_the_one_before(run: Run, dire
     ]
 
 
-def test_plan_says_who_changed_what_it_takes_back(run: Run, direct: Direct) -> None:
-    """A reviewer tells a new declaration from a fight with a colleague."""
-    direct.change("greet", timeout="1s")
-    manifest = direct.store.parents[1] / "manifests" / "spa.yaml"
-    write(manifest, manifest.read_text().replace("spa.example.com", "app.example.com"))
-
-    text = run("plan").out
-    causes = {c["ref"]["name"]: c["cause"] for c in run("plan", "--format", "json").json["changes"]}
-
-    assert "# changed on the service since, by ana at 20" in text
-    assert "# declared differently since it was last applied" in text
-    assert (causes["greet"]["kind"], causes["greet"]["by"]) == ("changed_on_service", "ana")
-    assert causes["spa"]["kind"] == "declared"
-
-
 def test_what_was_removed_or_renamed_on_the_service_is_drift(run: Run, direct: Direct) -> None:
     """By its history, not by what is left."""
     direct.change("greet", name="hello")

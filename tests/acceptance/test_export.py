@@ -74,22 +74,6 @@ def test_what_cannot_be_expressed_is_named_twice(run: Run, filled: str, tmp_path
         assert "\u202e" not in text
 
 
-def test_two_exports_are_the_same_to_the_byte(run: Run, filled: str, tmp_path: Path) -> None:
-    """In files and in the stream."""
-    run("export", "--service", filled, "--out", "a")
-    run("export", "--service", filled, "--out", "b")
-
-    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
-    assert run("export", "--service", filled).out == run("export", "--service", filled).out
-
-
-def test_the_stream_is_a_body_of_manifests_as_well(run: Run, filled: str, tmp_path: Path) -> None:
-    """Scripts are in it."""
-    write(tmp_path / "manifests" / "all.yaml", run("export", "--service", filled).out)
-
-    assert run("plan", "--service", filled, "--detailed-exitcode").code == 0
-
-
 def test_one_organization_is_exported_alone(run: Run, filled: str, tmp_path: Path) -> None:
     """Teams own organizations."""
     run("export", "--service", filled, "--out", "out", "--organization", "büro süd")

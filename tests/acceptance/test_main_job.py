@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -101,39 +100,6 @@ def test_a_field_taken_out_of_a_manifest_is_marked_as_reset(run: Run, small: Pat
     assert "the update resets it" in run("plan").out
 
 
-def test_applying_twice_writes_nothing_the_second_time(run: Run, small: Path) -> None:
-    """A scheduled apply of an unchanged tree leaves no trace."""
-    run("apply", "--auto-approve")
-    store = small.parent / ".reconciler" / "identity.db"
-    first = run("store", "verify", "--format", "json").json
-
-    again = run("apply", "--auto-approve")
-
-    assert again.code == 0
-    assert run("store", "verify", "--format", "json").json["events"] == first["events"]
-    assert store.exists()
-
-
-def test_an_object_is_renamed_by_its_id_and_keeps_its_client_id(run: Run, small: Path) -> None:
-    """A rename must not make a new application: every deployed client would break."""
-    run("apply", "--auto-approve")
-    before = {
-        app["ref"]["name"]: app for app in run("outputs", "--format", "json").json["applications"]
-    }
-    manifest = json.loads(an_application("web"))
-    manifest["metadata"] |= {"name": "storefront", "id": before["web"]["id"]}
-    write(small / "web.yaml", json.dumps(manifest))
-
-    plan = run("plan", "--format", "json").json
-    assert [field["name"] for field in plan["changes"][0]["fields"]] == ["metadata.name"]
-    assert run("apply", "--auto-approve").code == 0
-
-    after = run("outputs", "--format", "json").json["applications"]
-    renamed = next(app for app in after if app["ref"]["name"] == "storefront")
-    assert renamed["client_id"] == before["web"]["client_id"]
-    assert run("plan", "--detailed-exitcode").code == 0
-
-
 def test_what_is_declared_nowhere_is_listed_and_left_alone(run: Run, small: Path) -> None:
     """Silence in the manifests is never an order to write."""
     run("apply", "--auto-approve")
@@ -144,58 +110,6 @@ def test_what_is_declared_nowhere_is_listed_and_left_alone(run: Run, small: Path
     assert plan.code == 0
     assert [ref["name"] for ref in plan.json["unmanaged"]] == ["greet"]
     assert "Action acme/greet" in run("plan").out
-
-
-def test_prune_deletes_what_this_tree_applied_before(run: Run, small: Path) -> None:
-    """Deleting is asked for by name, and then it is done."""
-    write(small / "other.yaml", an_action("other"))
-    run("apply", "--auto-approve")
-    (small / "greet.yaml").unlink()
-
-    assert run("plan", "--prune").out.count("- Action acme/greet") == 1
-    assert run("apply", "--prune", "--auto-approve").code == 0
-
-    assert run("plan", "--prune", "--detailed-exitcode").code == 0
-    assert run("plan", "--format", "json").json["unmanaged"] == []
-
-
-def test_prune_leaves_what_another_tree_applied(run: Run, small: Path, tmp_path: Path) -> None:
-    """Two teams share an organization; neither deletes what the other made."""
-    run("apply", "--auto-approve")
-    other = tmp_path / "other"
-    write(other / "a.yaml", an_action("theirs"))
-    run("apply", "other", "--tree", "theirs", "--auto-approve")
-
-    plan = run("plan", "--prune", "--format", "json").json
-
-    assert plan["summary"]["delete"] == 0
-    assert [ref["name"] for ref in plan["unmanaged"]] == ["theirs"]
-
-
-def test_deletes_from_a_part_of_the_tree_are_blocked(run: Run, small: Path) -> None:
-    """Reading one file must not delete what the other files declare."""
-    run("apply", "--auto-approve")
-
-    blocked = run("apply", "manifests/organization.yaml", "--prune", "--auto-approve")
-
-    assert blocked.code == 3
-    assert "GUARD-PARTIAL-TREE" in blocked.err
-    assert run("plan", "--detailed-exitcode").code == 0
-
-
-def test_a_protected_object_is_not_deleted(run: Run, small: Path) -> None:
-    """Protection outlives the manifest that asked for it."""
-    manifest = json.loads(an_action("keep"))
-    manifest["metadata"]["preventDelete"] = True
-    write(small / "keep.yaml", json.dumps(manifest))
-    run("apply", "--auto-approve")
-    (small / "keep.yaml").unlink()
-
-    blocked = run("apply", "--prune", "--auto-approve")
-
-    assert blocked.code == 3
-    assert "GUARD-PREVENT-DELETE" in blocked.err
-    assert [ref["name"] for ref in run("plan", "--format", "json").json["unmanaged"]] == ["keep"]
 
 
 def test_protection_alone_can_be_taken_back(run: Run, small: Path) -> None:
@@ -227,17 +141,6 @@ def test_too_many_updates_at_once_are_blocked_until_they_are_allowed(run: Run, s
     assert run("plan").code == 0
     assert run("apply", "--auto-approve").code == 3
     assert run("apply", "--auto-approve", "--allow-updates", "5").code == 0
-
-
-def test_an_application_that_moves_to_a_secret_gets_one(run: Run, small: Path) -> None:
-    """Without a secret, an application with BASIC could never sign in."""
-    run("apply", "--auto-approve")
-    write(small / "spa.yaml", an_application("spa", appType="OIDC_APP_TYPE_WEB"))
-
-    assert run("apply", "--auto-approve").code == 0
-
-    secret = json.loads((small.parent / ".reconciler/secrets/acme.shop.spa.json").read_text())
-    assert len(secret["client_secret"]) == 64
 
 
 def test_references_to_what_the_service_holds_already_are_fine(
@@ -296,21 +199,6 @@ def test_apply_without_a_terminal_wants_to_be_told_to_go_on(
     assert not (tmp_path / ".reconciler").exists()
 
 
-def test_the_environment_sets_options_and_a_flag_wins(run: Run, small: Path) -> None:
-    """Flag, then environment, then default."""
-    run("apply", "--auto-approve", RECONCILER_SERVICE="sqlite:elsewhere/id.db")
-
-    assert (small.parent / "elsewhere" / "id.db").exists()
-    flagged = run(
-        "plan",
-        "--service",
-        "sqlite:x.db",
-        "--detailed-exitcode",
-        RECONCILER_SERVICE="sqlite:elsewhere/id.db",
-    )
-    assert flagged.code == 2
-
-
 def test_outputs_name_every_application_in_every_form(run: Run, small: Path) -> None:
     """Deployments need client ids; they are no secret."""
     run("apply", "--auto-approve")
@@ -335,22 +223,3 @@ def test_a_store_made_in_an_existing_folder_hides_nothing_of_it(run: Run, small:
     run("apply", "--auto-approve", "--service", "sqlite:identity.db")
 
     assert not (small.parent / ".gitignore").exists()
-
-
-def test_colour_only_where_it_is_wanted(run: Run, small: Path) -> None:
-    """Logs stay readable."""
-    assert "\x1b[" not in run("plan").out
-    assert "\x1b[" in run("plan", FORCE_COLOR="1").out
-    assert "\x1b[" not in run("plan", FORCE_COLOR="1", NO_COLOR="1").out
-
-
-def test_a_copy_of_the_tree_in_another_order_has_the_same_digest(
-    run: Run, small: Path, tmp_path: Path
-) -> None:
-    """A plan is about its effect, not about files."""
-    first = run("plan", "--format", "json").json["digest"]
-    joined = "\n---\n".join(path.read_text() for path in sorted(small.glob("*.yaml"), reverse=True))
-    shutil.rmtree(small)
-    write(tmp_path / "manifests" / "all.yml", joined)
-
-    assert run("plan", "--format", "json").json["digest"] == first

@@ -9,7 +9,6 @@ import pytest
 
 from reconciler.resources.ref import Kind
 from tests.acceptance.conftest import Run, an_action, write
-from tests.direct import Direct
 from tests.running import running_server
 
 
@@ -46,38 +45,6 @@ def test_a_viewer_sees_drift_history_and_exports(
     assert run("export", "--out", "out", **looking).code == 0
     assert run("plan", "out", "--detailed-exitcode", **looking).code == 0
     assert len(list((tmp_path / "out").rglob("*.yaml"))) == len(Kind)  # without flow and role
-
-
-def test_a_viewer_is_told_what_was_deleted_and_made_again(
-    run: Run, small: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Equal or not: the id is another."""
-    with running_server(tmp_path_factory.mktemp("server")) as server:
-        here = {"RECONCILER_SERVICE": server.address}
-        apply = ("apply", "--auto-approve", "--secrets-to", "file:kept")
-        assert run(*apply, **here, RECONCILER_TOKEN=server.token("admin")).code == 0
-        direct = Direct(server.store)
-        held = direct.objects()["greet"]
-        direct("DeleteAction", id=held["id"])
-        direct("CreateAction", server.known.organization, name="greet", **held["spec"])
-
-        drift = run("drift", "--detailed-exitcode", **here, RECONCILER_TOKEN=server.token("viewer"))
-
-    assert drift.code == 2
-    assert f"was deleted (id {held['id']})\n    made again by ana at" in drift.out
-
-
-def test_a_viewer_is_told_what_cannot_be_judged(
-    run: Run, looking: dict[str, str], tmp_path: Path
-) -> None:
-    """Over HTTP as in a store of one's own."""
-    write(tmp_path / "third" / "greet.yaml", an_action(timeout="1s"))
-
-    drift = run("drift", "third", "--tree", "third", "--detailed-exitcode", **looking)
-
-    assert drift.code == 0
-    assert "  Action acme/greet  (never applied by this tree)\n" in drift.out
-    assert drift.out.endswith("No drift found; 1 cannot be judged.\n")
 
 
 def test_a_viewer_makes_the_plan_that_somebody_else_applies(
