@@ -24,7 +24,6 @@ from reconciler.service.operations.request import Request
 from tests.program import environment
 from tests.warm import Copy
 
-ROOT = Path(__file__).parents[1]
 START_WITHIN = 30.0
 STOP_WITHIN = 120.0  # seconds; a busy machine takes longer than its drain
 ANY_PORT = ("--listen", "127.0.0.1:0")

@@ -13,8 +13,6 @@ from tests.acceptance.conftest import Run, an_action, an_application, write
 from tests.program import program
 from tests.running import Server, running_server
 
-Fields = dict[str, Any]
-
 
 def a_configuration(folder: Path, **fields: Any) -> Path:
     """Write a ``reconciler.yaml`` with two environments on stores of their own."""

@@ -27,8 +27,6 @@ from tests.acceptance.conftest import (
 from tests.direct import Direct
 from tests.program import program
 
-Make = Callable[[], None]
-
 
 def events(run: Run, **more: str) -> int:
     """Return how many events the store has; what was refused has written none."""

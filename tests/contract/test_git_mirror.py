@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from reconciler.git.program import Limits
 from tests.repository import PASSWORD, USER, Repository, a_signing_key, hosted
 
 MAIN = "refs/heads/main"
-OpenMirror = Callable[..., Mirror]
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ WITHIN = 60
 LONGEST = 1 << 24
 CALLS = "openat,pwrite64,write,fsync,fdatasync,ftruncate,unlink,unlinkat,link,linkat,rename,close"
 _LINE = re.compile(r"(\w+)\((.*)\) += (\d+)(?:<([^>]*)>)?(?:\(deleted\))?")
-_TEXT = re.compile(r'"([^"]*)"|(?:(\d+|AT_FDCWD)<([^>]*)>)')
 
 
 class Written(NamedTuple):

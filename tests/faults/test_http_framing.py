@@ -33,7 +33,6 @@ PATH = "/management/v1/actions"
 ACTION = json.dumps({"name": "smuggled", "script": "function f() {}"}).encode()
 LENGTH = f"content-length: {len(ACTION)}".encode()
 CHUNKED = b"transfer-encoding: chunked"
-CHUNKS = b"%x\r\n%s\r\n0\r\n\r\n" % (len(ACTION), ACTION)
 
 
 @pytest.fixture(scope="module")

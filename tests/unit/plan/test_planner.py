@@ -189,9 +189,6 @@ OTHERS = held(a_ref(name="others"), trees=["other"])
 OURS = held(WEB, client_id="7@shop")
 
 
-GONE = [Delete(OURS)]
-
-
 @pytest.mark.parametrize(
     ("scope", "deletes", "unmanaged"),
     [

@@ -17,10 +17,6 @@ FLOW_ID = "77-2"
 TREE = {"tree": "default"}
 
 
-def flow_spec(**said: list[str]) -> dict[str, Any]:
-    return dict(declared(TOKEN, said).spec)
-
-
 def a_new_flow(**said: list[str]) -> CreateOrder:
     return CreateOrder(declared(TOKEN, said), "77", named_ids=IDS)
 
