@@ -402,50 +402,6 @@ def test_an_evaluation_error_is_a_refusal(here: Place, rule: str, severity: str)
         assert ("error", "POLICY-ERROR") in found(ran)
 
 
-def test_an_error_beside_what_decides_is_no_error(run: Run, small: Path) -> None:
-    """So it is in CEL: the documents say it."""
-    in_folder(small.parent, a_policy("odd", "after.redirectUris[7] == 'x' || true"))
-
-    assert run("plan", "--policies", "policies", "--detailed-exitcode").code == 2
-
-
-_NESTED = "after.redirectUris"
-for _at in range(9):
-    _NESTED = f"[{_NESTED}, {_NESTED}].map(a{_at}, [a{_at}, a{_at}])"
-HOSTILE = {
-    "nested map": "size([1,2,3,4,5,6,7,8,9].map(a," * 9 + "[1,2,3,4,5,6,7,8,9]" + "))" * 9 + " > 0",
-    "doubled lists": f"size({_NESTED[:3900]}) > 0",
-    "a long sum": "+".join(["1"] * 1900) + " > 0",
-    "deep brackets": "(" * 1900 + "true" + ")" * 1900,
-    "deep nots": "!" * 3900 + "true",
-    "a chain of fields": "after" + ".devMode" * 400,
-    "a slow pattern": "('a' + 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!').matches('^(a+)+$')",
-    "a large pattern": "'a'.matches('((a{1000}){1000}){1000}')",
-    "nested all": "[1,2,3,4,5,6,7,8,9].all(a," * 12 + "true" + ")" * 12,
-    "a foreign function": "open('/etc/passwd') == ''",
-    "no expression": "__import__('os').system('true')",
-    "not true or false": "size(after.redirectUris)",
-    "nothing": "/* */",
-    "a NUL of CEL": "after.redirectUris[0] == '\\\\000'.substring(7)",
-}
-
-
-@pytest.mark.parametrize("rule", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_rule_never_passes_what_it_cannot_judge(here: Place, rule: str) -> None:
-    """It is refused with words, or it is an expression that ends with true."""
-    in_folder(here.folder, a_policy("hostile", rule))
-
-    ran = here.run("plan", "--policies", "policies", "--detailed-exitcode")
-
-    assert ran.code in {1, 2, 3}, ran.all
-    assert "Traceback" not in ran.all
-    if ran.code == 2:
-        assert rule in {HOSTILE[name] for name in HARMLESS}
-
-
-HARMLESS = ("a long sum", "deep nots", "nested all", "deep brackets")
-
-
 def test_no_rule_reads_the_environment_or_the_clock(run: Run, small: Path) -> None:
     for rule in ("env('HOME') == ''", "now() > timestamp(0)", "getenv('HOME') == ''"):
         in_folder(small.parent, a_policy("odd", rule))
@@ -501,7 +457,6 @@ spec:
 
 # Forty rules, four plans.
 
-ALWAYS = {"create", "update", "adopt"}
 RULES: Mapping[str, tuple[Mapping[str, Any], Mapping[str, str]]] = {
     # name: (policy, what it refuses in each plan)
     "dev-mode": ({"rule": "!after.devMode"}, {"create": "dev", "update": "web"}),

@@ -586,21 +586,6 @@ def test_a_hangup_starts_a_round(embedded: Loop) -> None:
     assert follows.process.wait(WITHIN) == 128 + signal.SIGINT
 
 
-def test_the_state_is_for_this_machine(embedded: Loop) -> None:
-    """A page of another site that resolves to this machine gets nothing, nor does a proxy."""
-    follows = following(embedded, "observe", "--interval", "60m")
-    follows.until(lambda state: state["commit_seen"])
-
-    assert follows.get("/status.json", host="localhost:1").status_code == 200
-    assert follows.get("/status.json", host="evil.example.com").status_code == 403
-    assert follows.get("/status.json", **{"x-forwarded-for": "10.0.0.1"}).status_code == 403
-    assert follows.get("/elsewhere").status_code == 404
-    assert httpx.post(f"{follows.address}/status.json", verify=NO_TRUST).status_code == 405
-    assert httpx.post(f"{follows.address}/trigger", verify=NO_TRUST).status_code == 404
-    follows.process.send_signal(signal.SIGTERM)
-    follows.process.wait(WITHIN)
-
-
 def test_of_two_runs_one_leads_and_the_other_takes_over(loop: Loop) -> None:
     """After a kill; a dead process of the same machine is known to be dead."""
     if not loop.service.startswith("http"):

@@ -65,18 +65,6 @@ def test_what_was_changed_since_is_refused_unless_it_is_kept(ours: Run, small: P
     assert "7s" in exported(ours)
 
 
-def test_the_plan_of_the_same_manifests_is_blocked_after_an_undo(ours: Run, small: Path) -> None:
-    """It stays undone, and says why."""
-    run_id = str(applied(ours, small, **STEPS["update"]).json["run"])
-    undone(ours, run_id)
-
-    plan = ours("plan", "--detailed-exitcode", *GLASS)
-
-    assert plan.code == 3, plan.all
-    assert "GUARD-UNDONE" in plan.err
-    assert "logins failed" in plan.err
-
-
 def test_an_undo_is_saved_and_applied_by_its_file(ours: Run, small: Path) -> None:
     """Saving writes nothing to the service; apply FILE makes the same plan again."""
     before = exported(ours)

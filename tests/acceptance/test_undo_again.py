@@ -18,12 +18,13 @@ __all__ = ["ours"]
 ALLOWED = (
     *("--auto-approve", "--prune", "--allow-deletes", "9", "--allow-updates", "9", *GLASS),
     *("--break-glass", "ProjectRole/acme/shop/guest=test"),
+    *("--break-glass", "Action/acme/marked=test"),
     *("--break-glass", "OidcApplication/acme/shop/fresh=test"),
 )
 
 
 class Rich(NamedTuple):
-    """A run that made, changed, renamed, emptied and deleted, and what was held around it."""
+    """A run that made, changed, marked, renamed and deleted, and what was held around it."""
 
     run: str
     before: str
@@ -36,6 +37,7 @@ def rich(ours: Place) -> Rich:
         "role": a_role("staff"),
         "token": a_flow({USERINFO: ["greet"]}),
         "gone": an_action("gone"),
+        "marked": an_action("marked"),
         "waiting": with_metadata(an_action("waiting"), active=False),
         "idle": with_metadata(an_action("idle"), active=False),
         "slow": an_action("slow"),
@@ -51,6 +53,7 @@ def rich(ours: Place) -> Rich:
         token=a_flow({ACCESS_TOKEN: ["welcome", "more"]}),
         more=an_action("more"),
         gone="",
+        marked=with_metadata(an_action("marked"), preventDelete=True, critical=True),
         waiting="",
         idle=with_metadata(an_action("idle"), active=True),
         slow=an_action("slow", timeout="9s"),

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import Ran, Run, an_action, an_application, write
-from tests.acceptance.test_action_flows import ACCESS_TOKEN, USERINFO, a_flow
 from tests.acceptance.test_moments import applied, exported
-from tests.acceptance.test_project_roles import a_role
 from tests.acceptance.test_undo import GLASS, undone
 from tests.acceptance.ways import Way, a_way
 from tests.acceptance.zitadel import ServeZitadel
@@ -23,7 +21,6 @@ from tests.running import running_server
 from tests.terminal import approved_after
 
 REASON = "logins failed"
-ROLE = "ProjectRole/acme/shop/staff"
 
 
 @dataclass(frozen=True)
@@ -149,36 +146,6 @@ def test_an_adoption_goes_back_with_its_fields(ours: Ours) -> None:
     assert not owner_of(ours, "theirs")
 
 
-def test_renames_roles_flows_marks_and_states_go_back_and_forth(ours: Ours) -> None:
-    """All of it in one run, undone and undone again."""
-    first = {
-        "role": a_role("staff"),
-        "token": a_flow({USERINFO: ["greet"]}),
-        "marked": an_action("marked"),
-        "idle": with_metadata(an_action("idle"), active=False),
-    }
-    applied(ours.run, ours.manifests, **first)
-    before = exported(ours.run)
-    held = ours.direct.objects()
-    changed = applied(
-        ours.run,
-        ours.manifests,
-        greet=with_metadata(an_action("welcome"), id=held["greet"]["id"]),
-        role=a_role("staff", displayName="Staff") + "\n---\n" + a_role("guest"),
-        token=a_flow({ACCESS_TOKEN: ["welcome"]}),
-        marked=with_metadata(an_action("marked"), preventDelete=True, critical=True),
-        idle=with_metadata(an_action("idle"), active=True),
-    )
-    after = exported(ours.run)
-
-    glass = ("ProjectRole/acme/shop/guest=test", "Action/acme/marked=test")
-    second = undone(ours.run, run_of(changed), *(f"--break-glass={each}" for each in glass))
-    assert exported(ours.run) == before
-    assert ours.direct.objects()["greet"]["id"] == held["greet"]["id"]
-    undone(ours.run, second)
-    assert exported(ours.run) == after
-
-
 def test_an_application_that_was_deleted_comes_back_with_a_new_secret(ours: Ours) -> None:
     """A new client id and secret: said before, allowed by name, delivered."""
     before = exported(ours.run)
@@ -227,28 +194,6 @@ def test_half_an_apply_is_undone_as_far_as_it_went(ours: Ours) -> None:
     undone(ours.run, str(events[-1]["run"]))
 
     assert exported(ours.run) == before
-
-
-def test_an_undo_that_was_cut_off_goes_on_when_it_is_asked_for_again(ours: Ours) -> None:
-    """Updates and what was deleted: what is back already is no change of another."""
-    names = "abcdef"
-    applied(ours.run, ours.manifests, **{name: an_action(name) for name in names})
-    before = exported(ours.run)
-    changed = {name: an_action(name, timeout="9s") for name in names}
-    run_id = run_of(applied(ours.run, ours.manifests, **changed, partner="", greet=""))
-    half = exported(ours.run)
-    killed = ours.run("undo", run_id, "--auto-approve", RECONCILER_CRASHPOINT="C4:1")
-    assert killed.code < 0, killed.all
-    assert exported(ours.run) != half
-
-    undone(ours.run, run_id)
-    assert exported(ours.run) == before
-    again = ours.run("undo", run_id, "--auto-approve")
-
-    assert again.code == 0, again.all
-    assert "No changes." in again.out
-    ours.direct.change("a", timeout="11s")
-    assert ours.run("undo", run_id, "--auto-approve").code == 4
 
 
 def test_one_run_after_the_other_is_undone_the_latest_first(ours: Ours) -> None:
