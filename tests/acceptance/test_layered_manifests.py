@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.acceptance.conftest import (
     Place,
     Run,
@@ -194,51 +192,3 @@ def test_findings_lead_through_layers_to_the_column(run: Run, small: Path) -> No
     }
     assert text.count(f"({source})") == 1
     assert all(f"({source})" in form for form in forms)
-
-
-@pytest.mark.parametrize(
-    ("uri", "code"),
-    [
-        ("https://${hots}/", "VARIABLE-UNKNOWN"),
-        ("https://${later}/", "VARIABLE-NO-VALUE"),
-        ("https://${ host }/", "VARIABLE-NAME"),
-        ("https://##HOST##/", "PLACEHOLDER-LEFT"),
-        ("${host}" * 4000, "VARIABLE-SIZE"),
-    ],
-)
-def test_what_cannot_be_replaced_is_told(run: Run, small: Path, uri: str, code: str) -> None:
-    """Values are never guessed, and never grow without a limit."""
-    a_configuration(
-        small.parent,
-        variables={
-            "host": {"type": "string", "default": "h" * 100},
-            "later": {"type": "string"},
-        },
-        environments={"staging": {}},
-    )
-    write(small / "web.yaml", an_application("web", redirectUris=[uri]))
-
-    told = run("validate", *STAGING, "--format", "json").json["diagnostics"]
-
-    assert [each["code"] for each in told if each["code"].startswith(code[:8])].count(code) == 1
-    if code == "VARIABLE-NO-VALUE":
-        assert "in the environment staging" in str(told)
-
-
-def test_a_script_has_variables_only_where_it_says_so(run: Run, small: Path) -> None:
-    """``${}`` is JavaScript's own, and its lines stay where they are."""
-    a_configuration(small.parent, environments={"staging": {"variables": {"host": "x"}}})
-    script = "function greet(ctx, api) {\n  return `${host}`;\n}\n"
-    write(small / "greet.js", script)
-    plain = a_patch(an_action(), scriptFile="greet.js")
-    write(small / "greet.yaml", plain)
-    alone = run("plan", *STAGING, "--format", "json").out
-    write(small / "greet.yaml", a_patch(plain, {"templated": True}, scriptFile="greet.js"))
-    filled = run("plan", *STAGING, "--format", "json").out
-    write(small / "greet.js", script.replace("${host}", "${hosts}"))
-    wrong = run("validate", *STAGING).out
-
-    assert "return `${host}`" in alone
-    assert "return `x`" in filled
-    assert "templated" not in filled
-    assert "manifests/greet.js:2:11: error VARIABLE-UNKNOWN: unknown variable hosts" in wrong
