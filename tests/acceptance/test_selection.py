@@ -169,21 +169,6 @@ def test_what_is_held_is_not_needed(place: Place) -> None:
     }
 
 
-def test_a_flow_brings_its_actions(place: Place) -> None:
-    """Those that are not there yet, and no others."""
-    applied(place, "--exclude", "*/globex/shop/*", "--exclude", "IdpJwtConfig/globex/*")
-    write(place.manifests / "flow.yaml", a_flow("greet", "second"))
-    for name in ("second", "third"):
-        write(place.manifests / f"{name}.yaml", an_action(name))
-
-    done = applied(place, "--target", "ActionFlow/globex/*")
-
-    assert changes(done) == {"create Action second", "create ActionFlow COMPLEMENT_TOKEN"} or (
-        changes(done) == {"create Action second", "update ActionFlow COMPLEMENT_TOKEN"}
-    )
-    assert "create Action third" in planned(place)
-
-
 def test_a_renamed_object_has_both_names(place: Place) -> None:
     """What takes a name needs the object that gives it up, and a flow the name it knows."""
     applied(place)

@@ -44,19 +44,6 @@ def test_a_flag_wins_over_the_environment(
     assert run(*arguments, **environment).stdout.split()[2] == tree
 
 
-def test_a_variable_that_is_set_and_empty_is_an_error() -> None:
-    found = run(RECONCILER_TREE="")
-
-    assert isinstance(found.exception, UsageError)
-    assert "RECONCILER_TREE is set and empty" in found.exception.problem
-
-
-def test_a_misspelt_variable_is_warned_of_once() -> None:
-    found = run(RECONCILER_SERVCE="x")
-
-    assert found.stderr.count("no option reads RECONCILER_SERVCE") == 1
-
-
 def test_every_command_takes_the_options_of_the_output() -> None:
     outer = group("outer", "A group.")
     inner = command("outer inner", within=outer)(lambda: None)

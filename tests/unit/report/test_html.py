@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Update
 from reconciler.plan.risk import MEANINGS
@@ -37,7 +35,6 @@ from tests.effort import cases
 from tests.hostile import HTML, MARK, PAYLOADS, hostile_findings, hostile_plan, marked, payloads
 from tests.rows import each_row
 
-PRIVATE = an_application(redirectUris=["https://shop.example.com/", "https://old.example.com/"])
 VOID = {"meta", "input", "col"}
 KINDS = "|".join(kind.value for kind in Kind)
 NAMES = "|".join(MEANINGS)
@@ -242,21 +239,6 @@ def test_the_top_says_of_what_and_the_end_what_next() -> None:
     assert f"reconciler apply --digest {plan_digest(RISKY)}</code>" in page[-8000:]
     assert 'href="https://docs.example.com/guards.md#client-id-lost"' in page
     assert MEANINGS["client-id-lost"] in page
-
-
-def test_a_card_has_the_colour_of_the_worst_that_is_said_of_it() -> None:
-    """What is blocked, severe, a risk, and the rest."""
-    blocked = error("GUARD-X", "s", "r", ref=a_ref(name="old"))
-    page = plan_as_html(replace(RISKY, blocks=(blocked,)), "sqlite:x.db")
-
-    assert re.findall(r'<details class="(c[ a-z]*)"', page) == [
-        "c stop",
-        "c severe",
-        "c severe",
-        "c",
-    ]
-    milder = a_plan(Update(declared(WEB, an_application()), held(WEB, PRIVATE)))
-    assert '<details class="c risk"' in plan_as_html(milder, "sqlite:x.db")
 
 
 def test_creates_above_fifty_stand_in_a_fold_of_their_own() -> None:

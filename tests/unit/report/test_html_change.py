@@ -9,7 +9,7 @@ from reconciler.plan.model import Cause, CauseKind, Change, Create, Delete, Upda
 from reconciler.plan.risk import MEANINGS, Risk, is_severe
 from reconciler.report.html import LINES, changed, tag, tags
 from reconciler.report.page import LINE, shown_text, words
-from tests.builders import ACME, GREET, SHOP, WEB, a_plan, a_ref, an_action, declared, held
+from tests.builders import ACME, GREET, SHOP, WEB, a_plan, an_action, declared, held
 from tests.drawings import shown
 
 LESS = next(name for name in MEANINGS if not is_severe(name))
@@ -89,9 +89,3 @@ def test_a_long_script_is_cut_by_lines() -> None:
     assert "5 more lines" in card
     assert f"// {LINES - 1}<" in card
     assert f"// {LINES}<" not in card
-
-
-def test_a_name_is_text() -> None:
-    ref = a_ref(GREET.kind, "<script>")
-
-    assert "<script>" not in changed(shown(Create(declared(ref))), 1, is_open=False)
