@@ -272,13 +272,3 @@ def test_the_pipeline_applies_what_was_reviewed_to_each_environment(
         digest = "sha256:" + "0" * 64
         refused = pipeline.play("reconciler approve staging", RECONCILER_DIGEST=digest)
         assert refused.status == "failed"
-
-
-def test_a_folder_that_a_script_could_obey_is_refused(tmp_path: Path) -> None:
-    a_configuration(tmp_path, "https://a.example.com", "https://b.example.com", overlay="a$(b)")
-
-    refused = program(tmp_path)("init", "--github")
-
-    assert refused.code == 1
-    assert "no jobs can be written for the folder a$(b)" in refused.err
-    assert not (tmp_path / ".github").exists()

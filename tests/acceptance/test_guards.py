@@ -291,34 +291,6 @@ def test_the_deprecated_operation_is_told_once_a_run(run: Run, small: Path) -> N
     assert "PLAN-DEPRECATED-OPERATION" not in run("plan").err
 
 
-def test_a_tree_without_a_name_is_wrong_usage(run: Run, small: Path) -> None:
-    """A variable that CI did not set must not plan and prune as some tree."""
-    for command in ("plan", "apply", "drift"):
-        ran = run(command, "--tree", "")
-
-        assert ran.code == 1
-        assert "--tree is empty" in ran.err
-    assert not (small.parent / ".reconciler").exists()
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (WEB, "gives no reason"),
-        (f"{WEB}=  ", "gives no reason"),
-        (f"{WEB}={'x' * 501}", "gives a reason of 501 characters"),
-        (f"{WEB}=a\x1b[31mb", "cannot be printed"),
-    ],
-)
-def test_glass_is_broken_with_a_reason(run: Run, small: Path, given: str, told: str) -> None:
-    """The error says how to write it."""
-    ran = run("plan", "--break-glass", given)
-
-    assert ran.code == 1
-    assert told in ran.err
-    assert f"Write --break-glass '{WEB}=REASON'" in ran.err
-
-
 @pytest.mark.parametrize("reason", ["key lost = urgent", "\U0001f511" * 500])
 def test_the_reason_is_kept_with_what_was_written_and_no_other(place: Place, reason: str) -> None:
     """History tells why a guard was passed, after the pipeline's log is gone."""

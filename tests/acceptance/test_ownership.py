@@ -139,18 +139,6 @@ def test_a_saved_plan_takes_over_only_with_the_flag_it_was_made_with(place: Plac
     assert [event["tree"] for event in history] == ["a", "b"]
 
 
-def test_an_update_makes_its_tree_the_owner_and_says_so(place: Place) -> None:
-    """The other tree is named in the plan, before anything is written."""
-    place.tree("a", web=public("web"))
-    place.tree("b", web=public("web", devMode=True))
-    place("apply", "a")
-
-    (change,) = place.plan("b")["changes"]
-    assert {field["name"]: field["before"] for field in change["fields"]}["owner"] == "a"
-    assert place("apply", "b").code == 0
-    assert place.direct.objects()["web"]["owner"] == "b"
-
-
 def by_hand(place: Place, operation: str, **fields: object) -> None:
     """Make something of the organization as a person does, without a context."""
     (owner,) = [
@@ -215,34 +203,3 @@ def test_a_rotation_makes_no_owner(place: Place) -> None:
     plan = place.plan("b", "--prune")
     assert plan["changes"] == []
     assert [each["owner"] for each in plan["unmanaged"] if each["name"] == "web"] == ["a"]
-
-
-def test_a_take_over_of_nothing_blocks(place: Place) -> None:
-    """A slip in a name must not look like a take-over."""
-    place.tree("a", greet=an_action())
-    place("apply", "a")
-
-    ran = place("apply", "a", *TAKE_OVER)
-
-    assert ran.code == 3
-    assert "GUARD-TAKE-OVER" in ran.err
-    assert place("plan", "a", "--take-over", "web").code == 1
-
-
-def test_a_new_name_beside_the_same_content_says_how_to_rename(place: Place) -> None:
-    """Without --prune, too: the client id would be another one."""
-    place.tree("a", web=public("web"), greet=an_action())
-    place("apply", "a")
-    held = place.direct.objects()["web"]["id"]
-    renamed = public("shopfront", redirectUris=["https://web.example.com/cb"])
-    (place.folder / "a" / "web.yaml").unlink()
-    write(place.folder / "a" / "shopfront.yaml", renamed)
-
-    told = place("plan", "a")
-    assert "PLAN-SECOND-OBJECT" in told.err
-    assert f'metadata.id: "{held}"' in told.err
-    pinned = json.loads(renamed)
-    pinned["metadata"]["id"] = held
-    write(place.folder / "a" / "shopfront.yaml", json.dumps(pinned))
-    assert "PLAN-SECOND-OBJECT" not in place("apply", "a").err
-    assert place.direct.objects()["shopfront"]["id"] == held
