@@ -230,22 +230,6 @@ def test_a_waiver_counts_to_its_last_day_and_must_waive_something(
     assert (("error", "POLICY") in found(ran)) == (code == 3)
 
 
-def test_a_waiver_of_what_is_in_step_is_kept_quietly(place: Place) -> None:
-    """Only what changes is judged, so the plan cannot tell whether it is needed."""
-    in_folder(
-        place.folder,
-        a_policy("no-dev-mode", NO_DEV_MODE),
-        a_waiver("moving", "no-dev-mode", WEB),
-    )
-    write(place.manifests / "web.yaml", an_application("web", devMode=True))
-    flags = ("--policies", "policies")
-    assert place.run("apply", *flags, "--auto-approve", "--secrets-to", "file:kept").code == 0
-
-    ran = place.run("plan", *flags, "--format", "json", "--detailed-exitcode")
-
-    assert (ran.code, found(ran)) == (0, set())
-
-
 # What counts comes from the target branch.
 
 
@@ -378,28 +362,15 @@ def test_the_list_in_the_configuration_is_that_of_the_target_branch(run: Run, sm
 
 
 @pytest.mark.parametrize("severity", ["error", "warning", "note"])
-@pytest.mark.parametrize(
-    "rule",
-    [
-        "after.redirectUris[7] == 'x'",
-        "1 / size(after.additionalOrigins) > 0",
-        "int(after.redirectUris[0]) > 0",
-        "timestamp(after.redirectUris[0]) > timestamp('2026-01-01T00:00:00Z')",
-        "{'a': 1}[after.redirectUris[0]] == 1",
-        "after.redirectUris.all(uri, uri[0] == 'h')",
-    ],
-)
-def test_an_evaluation_error_is_a_refusal(here: Place, rule: str, severity: str) -> None:
+def test_an_evaluation_error_is_a_refusal(here: Place, severity: str) -> None:
     """Whatever the severity, and a waiver does not help: nobody knows what the rule would say."""
-    in_folder(here.folder, a_policy("odd", rule, severity=severity), a_waiver("w", "odd", "*"))
+    policy = a_policy("odd", "after.redirectUris[7] == 'x'", severity=severity)
+    in_folder(here.folder, policy, a_waiver("w", "odd", "*"))
 
     ran = here.run("plan", "--policies", "policies", "--format", "json", "--detailed-exitcode")
 
-    if ran.code == 1:  # found before anything is judged, by the types
-        assert "POLICY-RULE" in ran.err
-    else:
-        assert ran.code == 3
-        assert ("error", "POLICY-ERROR") in found(ran)
+    assert ran.code == 3, ran.all
+    assert ("error", "POLICY-ERROR") in found(ran)
 
 
 def test_no_rule_reads_the_environment_or_the_clock(run: Run, small: Path) -> None:

@@ -265,13 +265,6 @@ def test_only_who_may_write_undoes_and_only_its_own_tree(ours: Ours) -> None:
     assert despite.code == 0, despite.all
 
 
-def test_a_reason_that_is_no_text_is_refused_before_anything_is_planned(ours: Ours) -> None:
-    refused = ours.run("undo", "0" * 32, "--auto-approve", "--reason", "a\udcff")
-
-    assert refused.code == 1, refused.all
-    assert "--reason a\\udcff is not valid UTF-8" in refused.err
-
-
 def test_a_zitadel_is_refused_with_what_to_do_instead(run: Run, a_zitadel: ServeZitadel) -> None:
     with a_zitadel() as (_, here):
         refused = run("undo", "0" * 32, "--auto-approve", **here)
