@@ -139,25 +139,21 @@ def test_a_plan_for_another_address_names_the_one_it_was_made_for(
     assert "Let GET" not in refused.err
 
 
-def test_one_failure_gives_the_service_no_other_id(
-    run: Run, tree: Path, fake: FakeZitadel, here: dict[str, str]
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (JSONResponse({"code": 2, "message": "database"}, 500), 0),
+        (JSONResponse({"code": 16, "message": "no"}, 401), 7),
+    ],
+    ids=["one failure", "no answer"],
+)
+def test_a_service_that_does_not_answer_gets_no_other_id(
+    run: Run, tree: Path, fake: FakeZitadel, here: dict[str, str], answer: JSONResponse, code: int
 ) -> None:
     """An id that is made of the address would hide the journal of an earlier run."""
     write(tree / "acme.yaml", ACME)
-    fake.strays["GetIAM"] = [JSONResponse({"code": 2, "message": "database"}, 500)]
+    fake.strays["GetIAM"] = [answer]
     planned = run("plan", **here)
 
-    assert planned.code == 0, planned.all
+    assert planned.code == code, planned.all
     assert "SERVICE-NOT-IDENTIFIED" not in planned.all
-
-
-def test_a_service_that_does_not_answer_gets_no_other_id(
-    run: Run, tree: Path, fake: FakeZitadel, here: dict[str, str]
-) -> None:
-    """The next run may reach it, and would not find the journal of this one."""
-    write(tree / "acme.yaml", ACME)
-    fake.strays["GetIAM"] = [JSONResponse({"code": 16, "message": "no"}, 401)]
-    refused = run("plan", **here)
-
-    assert refused.code == 7, refused.all
-    assert "SERVICE-NOT-IDENTIFIED" not in refused.all

@@ -331,21 +331,17 @@ async def left_in(sent: bytes, turns: int) -> int:
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_a_connection_that_is_made_while_listening_ends_is_forgotten(run: Run, turns: int) -> None:
-    """A server that ends waits for every connection it knows of, and would wait for this one."""
+@pytest.mark.parametrize("sent", [b"", b"GET"])
+def test_a_connection_that_is_made_while_listening_ends_is_forgotten(
+    run: Run, sent: bytes, turns: int
+) -> None:
+    """A server that ends waits for every connection it knows of, and would wait for this one.
+
+    The first bytes can come in the same turn as the connection, and choose its protocol.
+    """
 
     async def main() -> None:
-        assert await left_in(b"", turns) == 0
-
-    run(main())
-
-
-@pytest.mark.parametrize("turns", range(6))
-def test_a_protocol_that_was_handed_a_connection_meanwhile_is_told(run: Run, turns: int) -> None:
-    """The first bytes can come in the same turn as the connection, and choose its protocol."""
-
-    async def main() -> None:
-        assert await left_in(b"GET", turns) == 0
+        assert await left_in(sent, turns) == 0
 
     run(main())
 
