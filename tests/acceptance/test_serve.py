@@ -266,18 +266,6 @@ def test_an_address_in_use_is_told_in_words(run: Run, tmp_path: Path, flag: str)
     assert not list(tmp_path.rglob("*.db"))
 
 
-@pytest.mark.parametrize("content", [b"not a store", b"SQLite format 3\0" + b"x" * 200])
-def test_a_file_that_is_no_store_is_not_served(run: Run, tmp_path: Path, content: bytes) -> None:
-    """Nor is it overwritten."""
-    (tmp_path / "x.db").write_bytes(content)
-
-    ran = run("serve", "--listen", "127.0.0.1:0", "--service", "sqlite:x.db")
-
-    assert ran.code == 1
-    assert "Error:" in ran.err
-    assert (tmp_path / "x.db").read_bytes() == content
-
-
 def test_tls_is_spoken_where_a_certificate_is_given(tmp_path: Path) -> None:
     """HTTP/1.1 for whoever can choose; plain text gets nowhere."""
     certificate, key = make_certificate(tmp_path)
