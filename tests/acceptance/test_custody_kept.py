@@ -45,13 +45,3 @@ def test_a_server_keeps_a_secret_for_as_long_as_is_said(run: Run, small: Path) -
 
         assert killed.code == -signal.SIGKILL
         assert hours_kept(server.store) == pytest.approx(3, abs=1 / 60)
-
-
-def test_how_long_a_secret_is_kept_is_from_an_hour_to_thirty_days(run: Run) -> None:
-    """By flag or environment, of the server as of the commands with a store of their own."""
-    for command in (("serve",), ("apply", "--auto-approve"), ("secret", "rotate", "a/b/c")):
-        for value in ("59m", "31d", "x"):
-            refused = run(*command, RECONCILER_KEEP_OWED=value)
-            assert (refused.code, refused.out) == (1, "")
-            assert "--keep-owed" in refused.err
-            assert run(*command, "--keep-owed", value).err == refused.err

@@ -129,19 +129,16 @@ def test_an_apply_without_a_secret_needs_no_key(run: Run, small: Path) -> None:
     assert run("apply", "--auto-approve").code == 0
 
 
-@pytest.mark.parametrize(("spoil", "problem"), CANNOT_SEAL)
-def test_a_secret_is_not_replaced_with_a_key_that_cannot_be_used(
-    run: Run, small: Path, spoil: Callable[[Path], None], problem: str
-) -> None:
+def test_a_secret_is_not_replaced_with_a_key_that_cannot_be_used(run: Run, small: Path) -> None:
     """The old one counts until the new one can be kept."""
     assert run("apply", "--auto-approve").code == 0
-    spoil(small.parent / ".reconciler" / "identity.db.seal-key")
+    no_key(small.parent / ".reconciler" / "identity.db.seal-key")
     (before,) = (small.parent / ".reconciler" / "secrets").rglob("*.json")
     secret = before.read_bytes()
 
     refused = run("secret", "rotate", "acme/shop/web", "--auto-approve")
 
     assert refused.code == 1
-    assert problem in refused.err
+    assert "holds no key" in refused.err
     assert before.read_bytes() == secret
     assert "secret.changed" not in run("history", "OidcApplication/acme/shop/web").out

@@ -86,7 +86,7 @@ def test_a_number_has_plain_digits(text: str, number: float) -> None:
     assert Number(99, 20).convert(text, INTERVAL, None) == number
 
 
-@pytest.mark.parametrize("text", ["", "nan", "inf", "1e1", "-1", "+1", "99.5", "100", "1_0", "٣"])
+@each_row("text", ["", "nan", "inf", "1e1", "-1", "+1", "99.5", "100", "1_0", "٣", " 5", "5s"])
 def test_no_other_number_is_taken(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         Number(99, 20).convert(text, INTERVAL, None)
