@@ -79,14 +79,10 @@ def test_updates_and_deletes_whose_answers_are_lost_are_done_once(server: Server
         held = plain.observe(["acme"]).objects
         before = server.event_count()
         renamed = a_ref(name=f"new{uuid.uuid4().hex}")
-        left = iter(["reset after", "half an answer", "garbage", "unavailable after"] * 10)
         with (
-            fault_proxy(
-                server.address, lambda first: next(left) if first[:3] == b"PUT" else ""
-            ) as proxy,
+            fault_proxy(server.address, once_each(b"PUT", b"DELETE")) as proxy,
             http_client(proxy.address, server.token()) as client,
         ):
-            proxy.choose = once_each(b"PUT", b"DELETE")
             first, second = client.write(
                 [
                     UpdateOrder(declared(ref, an_action(timeout="1s")), held[ref.key]),
