@@ -24,7 +24,7 @@ TAGS = {
     "supporting": "What a reconciler needs beside them.",
     "own": "This service's own, which similar services do not have.",
 }
-_CORE = frozenset({"UpdateOrgIDPJWTConfig", "AddOIDCApp", "CreateAction"})
+CORE = frozenset({"UpdateOrgIDPJWTConfig", "AddOIDCApp", "CreateAction"})
 _IN_PATH = re.compile(r"\{(\w+)\}", re.ASCII)
 _OF_NO_ORGANIZATION = frozenset(
     {
@@ -145,7 +145,7 @@ def _needs_token(operation: Operation) -> bool:
 
 
 def _tag(operation: Operation) -> str:
-    if operation.name in _CORE:
+    if operation.name in CORE:
         return "core"
     return "supporting" if operation.grpc else "own"
 
