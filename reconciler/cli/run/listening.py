@@ -155,13 +155,17 @@ def answering(
 ) -> Iterator[None]:
     """Answer requests on a thread of its own, as long as the block runs."""
     from reconciler.service.transport.limits import Limits
-    from reconciler.service.transport.listener import serve_pages
+    from reconciler.service.transport.listener import pages_served
     from reconciler.service.transport.observer import Observer
 
     loop = asyncio.new_event_loop()
     ended = asyncio.Event()
-    serving = serve_pages(pages, listening, Observer(), Limits(), ended, tls)
-    thread = threading.Thread(target=loop.run_until_complete, args=(serving,), daemon=True)
+
+    async def serve() -> None:
+        async with pages_served(pages, listening, Observer(), Limits(), tls):
+            await ended.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
     thread.start()
     try:
         yield

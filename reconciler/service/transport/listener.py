@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Timer
@@ -154,7 +154,13 @@ async def serve(serving: Serving) -> None:
         tokens,
     )
     server = _CallServer(app, serving, streams.end)
-    async with _figures_served(serving, server):
+    async with AsyncExitStack() as beside:
+        if serving.metrics is not None:
+            count = server.server_state.connections.__len__
+            figures = metrics_app(observer.metrics, serving.figures, count)
+            await beside.enter_async_context(
+                pages_served(figures, serving.metrics, observer, limits)
+            )
         try:
             await server.serve([serving.listening])
         finally:
@@ -300,37 +306,19 @@ class _CallServer(_Server):
 
 
 @asynccontextmanager
-async def _figures_served(serving: Serving, server: uvicorn.Server) -> AsyncIterator[None]:
-    """Serve the figures on their own port, if there is one, for as long as the block runs."""
-    if serving.metrics is None:
-        yield
-        return
-    observer = serving.observer
-    app = metrics_app(
-        observer.metrics, serving.figures, lambda: len(server.server_state.connections)
-    )
-    ended = asyncio.Event()
-    pages = serve_pages(app, serving.metrics, observer, serving.limits, ended)
-    task = asyncio.get_running_loop().create_task(pages)
-    try:
-        yield
-    finally:
-        ended.set()
-        await task
-
-
-async def serve_pages(
+async def pages_served(
     app: ASGIApp,
     listening: socket.socket,
     observer: Observer,
     limits: Limits,
-    ended: asyncio.Event,
     tls: Certificate | None = None,
-) -> None:
-    """Serve an application of few callers until ``ended`` is set. Signals stay as they are."""
+) -> AsyncIterator[None]:
+    """Serve an application of few callers for as long as the block runs."""
     limits = replace(limits, drain_seconds=1, connections=SIDE_CONNECTIONS)
     side = _Server(app, listening, tls, observer, limits)
     task = asyncio.get_running_loop().create_task(side.serve([listening]))
-    await ended.wait()
-    side.should_exit = True
-    await task
+    try:
+        yield
+    finally:
+        side.should_exit = True
+        await task

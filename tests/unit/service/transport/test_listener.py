@@ -24,8 +24,8 @@ from reconciler.service.transport.listener import (
     Serving,
     on_signals,
     one_queue,
+    pages_served,
     serve,
-    serve_pages,
 )
 from reconciler.service.transport.observer import Observer
 from tests.acceptance.test_serve import make_certificate
@@ -194,15 +194,10 @@ def answered_beside(ask: Asked, tls: Certificate | None = None) -> bytes:
     """Return what a server of few callers answers."""
 
     async def main() -> bytes:
-        ended = asyncio.Event()
         listening = bind("127.0.0.1", 0)
         port = listening.getsockname()[1]
-        pages = serve_pages(hello, listening, Observer(), Limits(), ended, tls)
-        running = asyncio.ensure_future(pages)
-        answer = await ask(port)
-        ended.set()
-        await running
-        return answer
+        async with pages_served(hello, listening, Observer(), Limits(), tls):
+            return await ask(port)
 
     return asyncio.run(asyncio.wait_for(main(), 20))
 
