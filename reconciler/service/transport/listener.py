@@ -154,6 +154,7 @@ async def serve(serving: Serving) -> None:
         tokens,
     )
     server = _CallServer(app, serving, streams.end)
+    serving.until(server.stop)
     async with AsyncExitStack() as beside:
         if serving.metrics is not None:
             count = server.server_state.connections.__len__
@@ -259,12 +260,6 @@ class _CallServer(_Server):
         config = self.config
         config.callback_notify, config.timeout_notify = self._give_back, GIVE_BACK_SECONDS
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Hand out what ends this server; asked again, it does not wait."""
-        self._serving.until(self._stop)
-        yield
-
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and say so."""
         await super().startup(sockets)
@@ -298,7 +293,8 @@ class _CallServer(_Server):
         if trim is not None:
             await asyncio.to_thread(trim, 0)
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """End this server; asked again, it does not wait."""
         if self.should_exit:
             self.force_exit = True
             self._serving.abandon()
