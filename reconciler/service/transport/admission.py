@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from reconciler.service.domain.refusal import Code, Refusal, always
 from reconciler.service.operations.dispatch import Incoming
-from reconciler.service.operations.request import Headers, bearer_token, caller_key
+from reconciler.service.operations.request import Headers, caller_key
 from reconciler.service.scheduling.shares import Tally
 from reconciler.service.transport.observer import Answer
 
@@ -49,21 +49,13 @@ class Admission:
         """
         key = caller_key(headers)
         if self._valid_until.get(key, 0.0) <= self._now():
-            await self._look(headers)
+            received = await self._answer(Incoming("", _ADMITTED, headers))
+            why = received.answer
+            if isinstance(why, Refusal) and why is not _ADMITTED:
+                # A copy: one that several calls share would gather a traceback of each.
+                raise Refusal(why.code, why.message, why.reason, **why.details)
             self._remember(key)
         return key
-
-    async def _look(self, headers: Headers) -> None:
-        try:
-            bearer_token(headers)
-            received = await self._answer(Incoming("", _ADMITTED, headers))
-            if isinstance(received.answer, Refusal) and received.answer is not _ADMITTED:
-                raise received.answer
-        except Refusal as refusal:
-            # A copy: one that several calls share would gather a traceback of each.
-            raise Refusal(
-                refusal.code, refusal.message, refusal.reason, **refusal.details
-            ) from None
 
     def _remember(self, key: bytes) -> None:
         self._valid_until.pop(key, None)
