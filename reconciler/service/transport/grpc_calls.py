@@ -94,7 +94,6 @@ class GrpcCalls:
         self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         headers = read_headers(scope)
         kind = content_type(headers)
         if kind in GRPC_TYPES and scope["http_version"] == "2":

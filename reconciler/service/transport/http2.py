@@ -239,7 +239,6 @@ class Http2Protocol(asyncio.Protocol):
             self._wait()
 
     def read_frames(self) -> bool:
-        """Read frames for one turn; return whether there are more to read at once."""
         self._is_waiting = False
         self.turns += 1
         turn = OF_KNOWN if self._place.is_known else OF_STRANGER
@@ -523,7 +522,6 @@ class Http2Protocol(asyncio.Protocol):
 
     @property
     def is_known(self) -> bool:
-        """Return whether a call of the connection had a valid token."""
         return self._place.is_known
 
     # -- what goes ---------------------------------------------------------------------------

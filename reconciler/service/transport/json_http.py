@@ -56,7 +56,6 @@ class JsonHttp:
         self._addresses = Addresses(operations().values())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         headers = read_headers(scope)
         # The raw path: an escaped slash within an id must not become one that divides the path.
         found = self._addresses.find(scope["method"], scope["raw_path"].decode("latin-1"))

@@ -69,7 +69,6 @@ class Pages:
         self._is_open = is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         path: str = scope["raw_path"].decode("latin-1")
         with self._observer.call("page", path) as seen:
             seen.code = int(Code.INTERNAL)  # until there is an answer

@@ -65,7 +65,6 @@ class TokenEndpoint:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         path: str = scope["raw_path"].decode("latin-1")
         with self._observer.call("token", path) as seen:
             seen.code = int(Code.INTERNAL)  # until there is an answer

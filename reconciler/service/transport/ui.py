@@ -283,7 +283,6 @@ class Ui:
         self._turn = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         address, object_id = _address(scope["raw_path"].decode("latin-1"))
         with self._observer.call("page", address) as seen, ExitStack() as delivery:
             seen.code = int(Code.INTERNAL)  # until there is an answer
