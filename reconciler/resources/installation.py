@@ -51,7 +51,7 @@ EXTRAS = {
     "key-file": ("cryptography",),
     "policy": ("cel_expr_python", "google"),
     "postgres": ("psycopg", "psycopg_pool"),
-    "serve": ("google", "h2", "hpack", "httptools", "joserfc", "starlette", "uvicorn", "uvloop"),
+    "serve": ("google", "h2", "hpack", "httptools", "joserfc", "uvicorn", "uvloop"),
 }
 """The top-level modules that each extra brings."""
 

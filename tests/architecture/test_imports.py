@@ -111,7 +111,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "service/operations/models.py",
     ),
     "click": ("cli/",),
-    "starlette": ("service/transport/",),
+    "starlette": (),  # a framework of tests
     "uvicorn": ("service/transport/",),
     "httptools": ("service/transport/",),
     "uvloop": ("service/transport/",),
@@ -168,7 +168,6 @@ HEAVY = {
     "httpx",
     "h2",
     "google",
-    "starlette",
     "uvicorn",
     "quickjs",
 }

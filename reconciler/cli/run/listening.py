@@ -13,10 +13,9 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 from reconciler.cli.run.page import StatusPage
 from reconciler.cli.run.status import Status, status_as_json, status_as_metrics
@@ -25,6 +24,7 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import Refusal
+from reconciler.service.transport.asgi import Receive, Scope, Send
 from reconciler.service.transport.connections import Certificate
 from reconciler.service.transport.http_messages import (
     ALWAYS,
@@ -41,9 +41,6 @@ STUCK_SECONDS = 3600.0  # without the end of a round; then the process is starte
 _TEXT = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 _OF_STATE = frozenset({"/", "/status.json"})
 _SENT_ON = frozenset({b"forwarded", b"via", b"x-real-ip"})
-AsgiScope: TypeAlias = MutableMapping[str, Any]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 def _json(status: int, fields: JsonObject, *more: tuple[bytes, bytes]) -> HttpAnswer:
@@ -68,11 +65,11 @@ class Pages:
     page_token: Secret | None = None
     page: StatusPage = field(default_factory=StatusPage)
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         await send_answer(send, self._found(scope))
 
-    def _found(self, scope: AsgiScope) -> HttpAnswer:
+    def _found(self, scope: Scope) -> HttpAnswer:
         path = scope["raw_path"].decode("latin-1")
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         if path == "/trigger":
@@ -85,7 +82,7 @@ class Pages:
             return _json(405, {"message": "only GET"}, (b"allow", b"GET, HEAD"))
         return self._state(scope, path, headers) if has_state else pages[path]()
 
-    def _state(self, scope: AsgiScope, path: str, headers: Mapping[bytes, str]) -> HttpAnswer:
+    def _state(self, scope: Scope, path: str, headers: Mapping[bytes, str]) -> HttpAnswer:
         """Return the state as a page or as JSON, to a caller who may see it."""
         if (refused := self._refused(headers)) is not None:
             return refused

@@ -12,13 +12,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import FAILED, Incoming, Received
 from reconciler.service.operations.request import Headers, bearer_token
 from reconciler.service.operations.table import needs_token
+from reconciler.service.transport.asgi import ASGIApp, Message, Receive, Scope, Send
 from reconciler.service.transport.grpc_messages import (
     ACCEPTED_ENCODINGS,
     PLAIN,

@@ -14,11 +14,11 @@ from typing import Any
 
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.message import Message
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.scheduling.batching import ENDING
 from reconciler.service.scheduling.shares import Shares, too_many_calls
+from reconciler.service.transport.asgi import ASGIApp, Receive, Scope, Send
 from reconciler.service.transport.grpc_calls import raw, start_of_grpc
 from reconciler.service.transport.grpc_messages import (
     HEAD,

@@ -36,9 +36,9 @@ from h2.events import (
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 from hpack import HPACKError
-from starlette.types import ASGIApp, Message, Scope
 
 from reconciler.service.scheduling.shares import UNCOUNTED
+from reconciler.service.transport.asgi import ASGIApp, Message, Scope
 from reconciler.service.transport.connections import PREFACE, Place
 from reconciler.service.transport.framing import is_target
 from reconciler.service.transport.http_messages import CONNECTION, is_grpc

@@ -8,14 +8,13 @@ from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
-from starlette.types import Scope, Send
-
 from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.answers import error_body
 from reconciler.service.operations.request import Headers
 from reconciler.service.operations.texts import answer_bytes, json_bytes
 from reconciler.service.scheduling.shares import UNCOUNTED
+from reconciler.service.transport.asgi import Scope, Send
 
 CONNECTION = "reconciler.connection"
 """Extension of an ASGI scope: the connection of the request; see ``intake.Connection``."""

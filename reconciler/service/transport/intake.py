@@ -16,12 +16,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeVar
 
-from starlette.types import Receive, Scope
-
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.request import Headers
 from reconciler.service.scheduling.shares import Shares
 from reconciler.service.transport.admission import Admission, Budget
+from reconciler.service.transport.asgi import Receive, Scope
 from reconciler.service.transport.http_messages import CONNECTION, HttpRefusal
 from reconciler.service.transport.limits import SMALL_BODY, SMALL_MESSAGE, Limits
 from reconciler.service.transport.observer import Answer

@@ -12,8 +12,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
-from starlette.types import Receive, Scope, Send
-
 from reconciler.kinds.addresses import ADDRESSES, REST
 from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
@@ -22,6 +20,7 @@ from reconciler.service.operations.operation import Operation, deprecation
 from reconciler.service.operations.request import Headers, bearer_token, shown
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import answer_bytes
+from reconciler.service.transport.asgi import Receive, Scope, Send
 from reconciler.service.transport.http_messages import (
     MAX_PAIRS,
     HttpRefusal,

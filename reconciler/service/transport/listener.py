@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 import uvloop
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.scheduling.batching import ENDING, READY_SECONDS, Batcher, StoreCheck
+from reconciler.service.transport.asgi import ASGIApp, Receive, Scope, Send
 from reconciler.service.transport.connections import (
     Acceptor,
     Certificate,

@@ -9,6 +9,7 @@ takes 3.5. It also adds a series ``_created`` to each, unless the whole process 
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import re
@@ -22,23 +23,24 @@ from secrets import token_hex
 from types import MappingProxyType
 from typing import NamedTuple
 
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.batch import ANSWERS, DONE
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import Headers, organization_named, shown
+from reconciler.service.transport.asgi import ASGIApp, Receive, Scope, Send
+from reconciler.service.transport.http_messages import (
+    answer_of,
+    json_answer,
+    send_answer,
+    wrong_verb,
+)
 
 LOG = logging.getLogger("reconciler.requests")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 QUIET_SECONDS = 1.0  # between two lines about refused connections
 # Upper bounds of a histogram, in seconds.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-FORM = "text/plain; version=0.0.4"
+FORM = b"text/plain; version=0.0.4; charset=utf-8"
 _REFUSED = "Connections refused before there was a call."
 CANCELLED = 1  # the code of a call without an answer
 
@@ -245,11 +247,19 @@ def metrics_app(
     metrics: Metrics,
     figures: Callable[[], StoreFigures | None],
     connections: Callable[[], int],
-) -> Starlette:
+) -> ASGIApp:
     """Return the application that answers ``/metrics``."""
 
-    async def show(_: Request) -> Response:
-        store = await run_in_threadpool(figures)
-        return Response(metrics.text(store, connections=connections()), media_type=FORM)
+    async def show(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] != "/metrics":
+            nothing = "there is nothing at this address"
+            answer = json_answer(Refusal(Code.NOT_FOUND, nothing, "address.unknown"))
+        elif scope["method"] not in {"GET", "HEAD"}:
+            answer = json_answer(wrong_verb({"GET"}))
+        else:
+            store = await asyncio.to_thread(figures)
+            text = metrics.text(store, connections=connections())
+            answer = answer_of(200, text.encode(), (b"content-type", FORM))
+        await send_answer(send, answer)
 
-    return Starlette(routes=[Route("/metrics", show)])
+    return show

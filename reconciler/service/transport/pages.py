@@ -13,10 +13,9 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.transport.asgi import ASGIApp, Receive, Scope, Send
 from reconciler.service.transport.http_messages import (
     HTML,
     HttpAnswer,

@@ -10,14 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from starlette.types import Receive, Scope, Send
-
 from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.keyless.exchange import Exchange, Given
 from reconciler.service.keyless.signatures import SignedTokenError
 from reconciler.service.operations.dispatch import FAILED
 from reconciler.service.operations.texts import json_bytes
+from reconciler.service.transport.asgi import Receive, Scope, Send
 from reconciler.service.transport.http_messages import (
     OF_JSON,
     HttpAnswer,

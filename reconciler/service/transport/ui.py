@@ -21,8 +21,6 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-from starlette.types import Receive, Scope, Send
-
 from reconciler.resources.call import HEADERS, JsonObject
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.refusal import Code, Refusal, not_found
@@ -31,6 +29,7 @@ from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.request import Headers, caller_key
 from reconciler.service.operations.texts import Encoded, json_bytes
 from reconciler.service.scheduling.shares import Shares
+from reconciler.service.transport.asgi import Receive, Scope, Send
 from reconciler.service.transport.http_messages import (
     ALWAYS,
     HTML,
