@@ -188,7 +188,7 @@ def _config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
 
 
 def answering_to_the_end(app: ASGIApp) -> ASGIApp:
-    """Return the application, which answers 503 to a call of HTTP/1.1 that the server ends.
+    """Return the application for HTTP/1.1, which answers 503 to a call that the server ends.
 
     A server that stops cancels what is under way when its time to drain is over; uvicorn would log
     a traceback for each call. A call of HTTP/2 that is cancelled was reset, and gets no answer.
@@ -198,8 +198,6 @@ def answering_to_the_end(app: ASGIApp) -> ASGIApp:
         try:
             await app(scope, receive, send)
         except asyncio.CancelledError:
-            if scope["http_version"] == "2":
-                raise
             with suppress(RuntimeError):  # the answer was begun before
                 await send_answer(send, json_answer(ENDING))
 
@@ -222,9 +220,7 @@ class _Server(uvicorn.Server):
         state = self.server_state
         self._observer = observer
         self._room = Room(limits, loop.time)
-        self._http2 = Http2Server(
-            self.config.loaded_app, limits, Turns(loop), state.connections, state.tasks
-        )
+        self._http2 = Http2Server(app, limits, Turns(loop), state.connections, state.tasks)
         self._acceptor = Acceptor(listening, self._first_bytes, tls, self._room, observer)
 
     def _first_bytes(self, place: Place) -> FirstBytes:
