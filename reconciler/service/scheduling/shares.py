@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.domain.refusal import Code, always
 
 WAITING = 4096  # calls that are not answered yet
 WAITING_OF_ONE = 1024  # those of one caller
@@ -15,11 +15,9 @@ UNREAD = 16 * 1024 * 1024  # bytes of answers that callers have not taken yet
 UNCOUNTED = 8 * 1024  # bytes; the number of connections and of calls bounds shorter answers
 
 
-def too_many_calls() -> Refusal:
-    """Refuse a call because of others."""
-    return Refusal(
-        Code.RESOURCE_EXHAUSTED, "there are too many calls at once; ask again", "service.busy"
-    )
+too_many_calls = always(
+    Code.RESOURCE_EXHAUSTED, "service.busy", "there are too many calls at once; ask again"
+)
 
 
 class Tally:
