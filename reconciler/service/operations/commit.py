@@ -74,7 +74,6 @@ class Commit:
             answer, _ = self._done(request, admitted)
             return with_secret_shown(answer)
         except Refusal as refusal:
-            self._batch.leases.clear()  # what was locked in an undone block is not any more
             return refusal
 
     def seal(self) -> None:
@@ -95,7 +94,6 @@ class Commit:
                     call.end()
                     custody.check_seal(call, answer)
             except StreamConflictError:
-                self._batch.leases.clear()
                 asked = operation.read(request.fields)  # handlers use ``Fields`` up
                 continue
             return answer, custody.keep(call, answer)

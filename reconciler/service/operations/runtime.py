@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
 from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS, Secret
-from reconciler.service.eventstore.rows import LeaseRow, ObjectRow
+from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import MICROSECONDS, Answer
 from reconciler.service.operations.texts import Texts
 
@@ -107,7 +107,6 @@ class Batch:
 
     Attributes:
         owners: Organizations and projects by id; neither is ever changed or removed.
-        leases: By folded organization name.
         answered: Secrets that are kept for callers who repeat their call.
         custody: Secrets that are kept until their delivery is acknowledged.
         opened: Secrets of seals that were opened, by the id of the seal.
@@ -116,7 +115,6 @@ class Batch:
     """
 
     owners: dict[str, ObjectRow] = field(default_factory=dict)
-    leases: dict[str, LeaseRow | None] = field(default_factory=dict)
     answered: SealDraft = field(default_factory=SealDraft)
     custody: SealDraft = field(default_factory=SealDraft)
     opened: dict[str, Sequence[Secret | None]] = field(default_factory=dict)

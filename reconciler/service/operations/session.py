@@ -23,7 +23,6 @@ from reconciler.service.eventstore.errors import NameTakenError
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import (
     Author,
-    LeaseRow,
     ObjectKey,
     ObjectRow,
     OwedRow,
@@ -280,17 +279,9 @@ class Writing(Reading):
         """Refuse if the call names a lease that is not the one of this folded organization name."""
         if not self.request.lease:
             return
-        leases = self.batch.leases  # locked by the first look, so none changes until the commit
-        if organization not in leases:
-            leases[organization] = self.tx.lease(organization)
-        lease, now = leases[organization], self.runtime.lease_time()
+        lease, now = self.tx.lease(organization), self.runtime.lease_time()
         if lease is None or lease.token != self.request.lease or lease.expires_at <= now:
             raise lease_lost()
-
-    def put_lease(self, lease: LeaseRow) -> None:
-        """Make this the lease of its organization name."""
-        self.tx.put_lease(lease)
-        self.batch.leases.clear()
 
 
 def _check_trees(before: ObjectRow, after: ObjectRow) -> None:
