@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.organization.events import UNMADE, ObjectRemade, ObjectUnmade
@@ -104,16 +104,16 @@ class Reading:
         """
         request = self.request
         if request.as_text:
-            return Encoded(self._texts(view, keys))
+            return Encoded(self._whole(as_json(view), keys))
         if request.encode and request.in_parts:
-            parts = whole(self._made(as_part(request.encode, member, view), keys))
+            parts = self._whole(as_part(request.encode, member, view), keys)
             if is_too_long(longest_texts(parts)):  # maybe: the limit is of the page as text
-                self._texts(view, keys)
+                self._whole(as_json(view), keys)
             return Encoded(parts)
         rows = {row.id: row for row in self.view.get_objects([object_id for object_id, _ in keys])}
         # To make the texts costs as much as all the rest: only for a page that may be too long.
         if is_too_long(sum(map(longest_text, rows.values()))):
-            self._texts(view, keys)
+            self._whole(as_json(view), keys)
         return [view(rows[object_id]) for object_id, _ in keys]
 
     def shown_alone(self, member: str, view: View, row: ObjectRow) -> Answer:
@@ -126,11 +126,8 @@ class Reading:
             return {member: view(row)}
         return self.runtime.texts.of_answer(encode, member, view, row)
 
-    def _texts(self, view: View, keys: Sequence[ObjectKey]) -> Sequence[bytes]:
-        return whole(self._made(as_json(view), keys))
-
-    def _made(self, make: Make, keys: Sequence[ObjectKey]) -> Iterator[Sequence[bytes]]:
-        return self.runtime.texts.of(make, keys, self.view.get_objects)
+    def _whole(self, make: Make, keys: Sequence[ObjectKey]) -> Sequence[bytes]:
+        return whole(self.runtime.texts.of(make, keys, self.view.get_objects))
 
     def sees(self, organization: str) -> bool:
         """Return whether what belongs to an organization exists, as far as this call goes."""
