@@ -114,14 +114,12 @@ def header_values(headers: Headers) -> Mapping[str, Any]:
     """
     if _READ_HEADERS.isdisjoint(headers):  # as in most reads
         return {}
-    return {
-        "organization": _organization(headers),
-        "expected_sequence": _expected(_one(headers, HEADERS["expected_sequence"])),
-        "idempotency_key": _one(headers, HEADERS["idempotency_key"]),
-        "lease": _one(headers, HEADERS["lease"]),
-        "context": _one(headers, HEADERS["context"]),
-        "custody": _custody(headers),
-    }
+    values: dict[str, Any] = {name: _one(headers, header) for name, header in HEADERS.items()}
+    values["organization"] = _organization(headers)
+    values["expected_sequence"] = _expected(values["expected_sequence"])
+    if CUSTODY in headers and not values["custody"]:
+        raise invalid(CUSTODY, "must not be empty")
+    return values
 
 
 def _one(headers: Headers, name: str) -> str:
@@ -129,13 +127,6 @@ def _one(headers: Headers, name: str) -> str:
     if len(values) > 1:
         raise invalid(name, "must be given once")
     return values[0].strip(_BLANK) if values else ""
-
-
-def _custody(headers: Headers) -> str:
-    run = _one(headers, CUSTODY)
-    if CUSTODY in headers and not run:
-        raise invalid(CUSTODY, "must not be empty")
-    return run
 
 
 def _organization(headers: Headers) -> str:
