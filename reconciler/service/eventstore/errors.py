@@ -4,8 +4,7 @@ StoreError                   a person has to do something, or wait
 ├── StoreUnusableError           the file is not a store, or no longer a sound one
 │   ├── StoreMissingError            no store exists there yet
 │   └── StoreDamagedError            it was verified, and is not what was written
-├── StoreUnreachableError        the database does not answer, or not any more
-│   └── StoreMovedError              the path no longer names the files that are open
+├── StoreUnreachableError        the database does not answer, or the open files were moved
 ├── StoreReadOnlyError           it may be read, not written
 ├── StoreFullError               no room; reads still work
 └── StoreBusyError               another program writes, for longer than the limit of a wait
@@ -46,13 +45,9 @@ class StoreDamagedError(StoreUnusableError):
 
 
 class StoreUnreachableError(StoreError):
-    """The database does not answer. A commit that was under way may have been carried out."""
+    """The database does not answer, or the files of an open store were taken away.
 
-
-class StoreMovedError(StoreUnreachableError):
-    """The files of an open store were deleted, moved or replaced.
-
-    A commit that was under way may be in the files that were taken away.
+    A commit that was under way may have been carried out, or be in those files.
     """
 
 

@@ -17,8 +17,8 @@ from reconciler.service.eventstore import sqlite_files as files
 from reconciler.service.eventstore.errors import (
     StoreBusyError,
     StoreError,
-    StoreMovedError,
     StoreReadOnlyError,
+    StoreUnreachableError,
 )
 from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups
 from reconciler.service.eventstore.sql import Snapshot
@@ -94,8 +94,8 @@ class SqliteEventStore(_OpenStore):
         """Write. ``asked`` is not used: a look into a file costs no round trip.
 
         Raises:
-            StoreMovedError: the path names another file; a commit that was under way may be in
-                the one that is open.
+            StoreUnreachableError: the path names another file; a commit that was under way may be
+                in the one that is open.
         """
         # S1 to S8 are the points of a write at which the crash tests end the process.
         with self._lock, store_errors(self._path):
@@ -134,7 +134,7 @@ class SqliteEventStore(_OpenStore):
         """Read the file that is open.
 
         Raises:
-            StoreMovedError: the path names another file.
+            StoreUnreachableError: the path names another file.
         """
         with store_errors(self._path):
             reader = self._reader()
@@ -180,7 +180,7 @@ class SqliteEventStore(_OpenStore):
 
         Raises:
             StoreReadOnlyError: it may not, or could not, such as on a disk mounted to be read.
-            StoreMovedError: the path names another file.
+            StoreUnreachableError: the path names another file.
         """
         self._watched.check()
         if not (self._is_writable and os.access(self._path, os.W_OK)):
@@ -271,7 +271,7 @@ class WatchedFiles:
         """Remember the files of a store that was opened just now, its log included.
 
         Raises:
-            StoreMovedError: they are gone already.
+            StoreUnreachableError: they are gone already.
         """
         real = os.path.realpath(path)  # SQLite keeps the log beside the file, not beside a link
         self._path = path
@@ -283,7 +283,7 @@ class WatchedFiles:
         """Compare the files of these names with those that are open: three system calls.
 
         Raises:
-            StoreMovedError: one is gone, or another one.
+            StoreUnreachableError: one is gone, or another one.
         """
         now = time.monotonic()
         self._checked = NEVER  # until they are found as they were, every view looks
@@ -295,7 +295,7 @@ class WatchedFiles:
         """Compare the files, unless that was done just now: views are many, and cheap.
 
         Raises:
-            StoreMovedError: one is gone, or another one.
+            StoreUnreachableError: one is gone, or another one.
         """
         if time.monotonic() - self._checked > VIEWED_FOR:
             self.check()
@@ -306,8 +306,8 @@ class WatchedFiles:
         except OSError as error:
             raise self._moved() from error
 
-    def _moved(self) -> StoreMovedError:
-        return StoreMovedError(
+    def _moved(self) -> StoreUnreachableError:
+        return StoreUnreachableError(
             f"{self._path}, or its {LOG} or {INDEX} file, was deleted, moved or replaced while the"
             " store was in use",
             "Put the file back under its name: it is used again at once. To go on with another"

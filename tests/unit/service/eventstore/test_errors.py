@@ -13,7 +13,6 @@ from reconciler.service.eventstore.errors import (
     StoreDamagedError,
     StoreError,
     StoreMissingError,
-    StoreMovedError,
     StoreUnreachableError,
     StoreUnusableError,
     StreamConflictError,
@@ -26,7 +25,7 @@ from tests.rows import each_row
     [
         (StoreMissingError, (StoreUnusableError, StoreError)),
         (StoreDamagedError, (StoreUnusableError, StoreError)),
-        (StoreMovedError, (StoreUnreachableError, StoreError)),
+        (StoreUnreachableError, (StoreError,)),
         (StoreConflictError, (StoreBusyError, ConflictError)),
         (StreamConflictError, (ConflictError,)),
         (NameTakenError, (ConflictError,)),

@@ -17,7 +17,11 @@ from reconciler.errors import ServiceError
 from reconciler.resources.call import Call
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.eventstore import sqlite
-from reconciler.service.eventstore.errors import StoreError, StoreMovedError, StoreUnusableError
+from reconciler.service.eventstore.errors import (
+    StoreError,
+    StoreUnreachableError,
+    StoreUnusableError,
+)
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.projections.maintenance import verify
@@ -97,7 +101,7 @@ def test_a_store_whose_files_are_gone_takes_no_write_and_makes_no_file(
     before = sorted(path.parent.iterdir()) if path.parent.exists() else None
 
     for operation, fields in (("AddOrg", {"name": "initech"}), ("ListOrgs", {})):
-        with pytest.raises(StoreMovedError) as caught:
+        with pytest.raises(StoreUnreachableError) as caught:
             Asking(service, Clock())(operation, **fields)
         assert str(path) in caught.value.problem
         assert "restart" in caught.value.remedy
@@ -110,7 +114,7 @@ def test_a_file_that_goes_during_a_write_is_noticed_before_the_write_is_acknowle
     path: Path, service: IdentityService, way: Callable[[Path], None]
 ) -> None:
     """The commit went to a file that the next start will not find."""
-    with pytest.raises(StoreMovedError), service.store.transaction():
+    with pytest.raises(StoreUnreachableError), service.store.transaction():
         way(path)
 
 
@@ -129,7 +133,7 @@ def test_a_new_reader_never_opens_another_file_than_the_writer_has(
     """Readers are opened when needed: both at once need a second one."""
     with service.store.snapshot() as first:
         replace(path)
-        with pytest.raises(StoreMovedError), service.store.snapshot():
+        with pytest.raises(StoreUnreachableError), service.store.snapshot():
             pass
         assert len(first.heads()) == 2
 
@@ -143,9 +147,9 @@ def test_views_look_now_and_then_and_each_time_once_something_is_wrong(
     ask("ListOrgs")  # there is a reader from now on
     rename(path)
     ask("ListOrgs")
-    with pytest.raises(StoreMovedError), service.store.transaction():
+    with pytest.raises(StoreUnreachableError), service.store.transaction():
         pass
-    with pytest.raises(StoreMovedError):
+    with pytest.raises(StoreUnreachableError):
         ask("ListOrgs")
 
 
@@ -163,7 +167,7 @@ def test_readiness_looks_each_time(
 def test_a_file_that_is_put_back_is_used_again(path: Path, service: IdentityService) -> None:
     """It is the very file: nothing is lost, and no restart is needed."""
     rename(path)
-    with pytest.raises(StoreMovedError):
+    with pytest.raises(StoreUnreachableError):
         Asking(service, Clock())("AddOrg", name="initech")
     path.with_name("moved.db").rename(path)
 
@@ -186,7 +190,7 @@ def test_a_copy_that_a_restore_puts_in_the_place_of_a_damaged_store_is_not_mixed
 
     restore(saved, path)
 
-    with pytest.raises(StoreMovedError):
+    with pytest.raises(StoreUnreachableError):
         Asking(service, Clock())("AddOrg", name="initech")
     with closing(open_sqlite(path)) as restored:
         assert verify(restored.store) == []
