@@ -340,13 +340,11 @@ def _as_of(
     """Return an object as it was at a sequence, and how many events were read for that."""
     row: ObjectRow | None = None
     version = 0
-    # A few at a time: each may be as long as a request.
-    while events := call.view.read_stream(object_id, after=version, limit=READ_AT_ONCE):
-        for event in events:
-            is_own = event.organization == organization and event.type not in SIDE_EVENTS
-            if not is_own or event.sequence > sequence:
-                return row, version + 1
-            row, version = next_row(row, event, decode(event)), event.version
+    for event in _events(call, object_id, version):
+        is_own = event.organization == organization and event.type not in SIDE_EVENTS
+        if not is_own or event.sequence > sequence:
+            return row, version + 1
+        row, version = next_row(row, event, decode(event)), event.version
     return row, version
 
 
