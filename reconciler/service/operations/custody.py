@@ -195,7 +195,7 @@ class _Asked(NamedTuple):
 
 def list_owed_secrets(call: Reading, fields: Fields) -> Answer:
     """Answer a page of the secrets that are owed in an organization, by application id."""
-    organization = _organization(call, fields)
+    organization = call.organization(fields.text("organizationId"))
     after, limit = fields.text("cursor"), fields.limit(PAGE)
     fields.end()
     page = call.view.owed_page(organization.id, after=after, limit=limit + 1)
@@ -230,7 +230,7 @@ def claim_secrets(call: Writing, fields: Fields) -> Answer:
 
     A secret that cannot be answered is an error in its place.
     """
-    organization, asked = _organization(call, fields), _asked(fields)
+    organization, asked = call.organization(fields.text("organizationId")), _asked(fields)
     if call.request.idempotency_key:
         raise invalid("idempotency-key", "is not for claims: a claim may simply be repeated")
     if not call.request.lease:
@@ -283,17 +283,13 @@ def acknowledge_secrets(call: Writing, fields: Fields) -> Answer:
 
     A call under a lease that was lost is refused: its delivery may have been the later of two.
     """
-    organization, asked = _organization(call, fields), _asked(fields)
+    organization, asked = call.organization(fields.text("organizationId")), _asked(fields)
     call.check_lease(organization.folded)
     wanted = set(asked)
     for row in call.view.owed([each.id for each in asked]):
         if row.organization == organization.id and (row.id, row.made_at) in wanted:
             call.remove_owed(row)
     return {}
-
-
-def _organization(call: Reading, fields: Fields) -> ObjectRow:
-    return call.owner(Kind.ORGANIZATION, fields.text("organizationId", required=True))
 
 
 def _asked(fields: Fields) -> Sequence[_Asked]:
