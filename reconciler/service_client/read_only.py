@@ -219,7 +219,7 @@ class OperationsReader:
             }
             found: dict[str, list[FeedEvent]] = {owner: [] for owner in calls}
             for owner, page in cursor_pages(self._wire, calls, "cursor"):
-                found[owner] += changes_in([page])
+                found[owner] += changes_in(page)
             yield from found.items()
 
     def _names(self, organization_id: str) -> tuple[str, Mapping[str, str]]:

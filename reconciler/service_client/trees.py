@@ -81,25 +81,24 @@ def unmade_in(
     return found
 
 
-def changes_in(pages: Iterable[JsonObject]) -> Iterator[FeedEvent]:
-    """Yield the events of all pages of a list."""
-    for page in pages:
-        for fields in objects_of(page, "changes"):
-            context, verified = fields.get("context"), fields.get("verified")
-            if not (isinstance(context, dict) and isinstance(verified, dict)):
-                raise unsound(id_of(fields), "the context of an event is not an object")
-            yield FeedEvent(
-                kind=text_of(fields, "kind"),
-                id=id_of(fields),
-                project_id=text_of(fields, "projectId"),
-                name=text_of(fields, "name"),
-                type=text_of(fields, "type"),
-                sequence=sequence_of(fields),
-                at=text_of(fields, "recordedAt"),
-                writer=text_of(fields, "writer"),
-                context=context,
-                verified=verified,
-            )
+def changes_in(page: JsonObject) -> Iterator[FeedEvent]:
+    """Yield the events of a page of a list."""
+    for fields in objects_of(page, "changes"):
+        context, verified = fields.get("context"), fields.get("verified")
+        if not (isinstance(context, dict) and isinstance(verified, dict)):
+            raise unsound(id_of(fields), "the context of an event is not an object")
+        yield FeedEvent(
+            kind=text_of(fields, "kind"),
+            id=id_of(fields),
+            project_id=text_of(fields, "projectId"),
+            name=text_of(fields, "name"),
+            type=text_of(fields, "type"),
+            sequence=sequence_of(fields),
+            at=text_of(fields, "recordedAt"),
+            writer=text_of(fields, "writer"),
+            context=context,
+            verified=verified,
+        )
 
 
 class Trees:
