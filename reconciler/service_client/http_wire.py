@@ -140,17 +140,6 @@ class _Tried(NamedTuple):
     garbled: bool = False
 
 
-class _Time(NamedTuple):
-    """The time for the calls that are sent together, in seconds, and when it ends."""
-
-    allowed: float
-    deadline: float
-
-    def is_up(self, wait: float = 0.0) -> bool:
-        """Return whether it will be over after a wait."""
-        return time.monotonic() + wait >= self.deadline
-
-
 class HttpWire:
     """Calls operations of a service over HTTP. Used by one thread; to be closed."""
 
@@ -261,7 +250,7 @@ class HttpWire:
         # After calls without any answer, use the short timeout.
         allowed = waits + (self._limits.total if self._was_heard else self._limits.silence)
         # One deadline for all of them: a slow call takes from the time of those behind it.
-        left = _Time(allowed, time.monotonic() + allowed)
+        deadline = time.monotonic() + allowed
         self._was_heard = not asked
         replies: list[Reply] = [unsent("not sent")] * len(asked)
         waiting = iter(enumerate(asked))  # shared: each connection takes the next call when free
@@ -269,7 +258,10 @@ class HttpWire:
         async def work(connection: httpx.AsyncHTTPTransport) -> None:
             for index, (call, target) in waiting:
                 headers = headers_of(call, target, bearer)
-                replies[index] = await self._ask(connection, call, (target, headers), left)
+                limits = self._limits_of(call, allowed)
+                replies[index] = await self._ask(
+                    connection, call, (target, headers), limits, deadline
+                )
 
         await asyncio.gather(*(work(connection) for connection in self._connections[: len(asked)]))
         return replies
@@ -279,13 +271,13 @@ class HttpWire:
         connection: httpx.AsyncHTTPTransport,
         call: Call,
         request: tuple[Target, Mapping[str, str]],
-        left: _Time,
+        limits: Limits,
+        deadline: float,
     ) -> Reply:
         """Try a call until it is answered, must not be repeated, or time is up."""
         reply = unsent("the service took too long with what was sent before")
         tries = garbled = 0
-        limits = self._limits_of(call, left.allowed)
-        while not left.is_up():
+        while time.monotonic() < deadline:
             tries += 1
             tried = await self._try(connection, *request, limits)
             if isinstance(tried.reply, Answer):
@@ -300,7 +292,7 @@ class HttpWire:
                 or (reply.unsure and not may_repeat(call))
                 or (tries >= FIRST_TRIES and not self._was_reached)
                 or (garbled >= FIRST_TRIES and not self._was_understood)
-                or left.is_up(wait)
+                or time.monotonic() + wait >= deadline
             ):
                 break
             self._tell(tried.reply, wait)
