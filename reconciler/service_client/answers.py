@@ -183,14 +183,10 @@ def _strange_variants(known: Mapping[str, Field], answered: Spec) -> Iterator[st
                 yield f"{name} {each}"
 
 
-def _strange_words(known: Mapping[str, frozenset[str]], answered: Spec) -> tuple[str, ...]:
-    """Return the values that no manifest can say."""
-    strange: tuple[str, ...] = ()
+def _strange_words(known: Mapping[str, frozenset[str]], answered: Spec) -> Iterator[str]:
+    """Yield the values that no manifest can say."""
     for name, words in known.items():
         value = answered[name]
-        if type(value) is str:
-            if value not in words:
-                strange = (*strange, f"{name} {value}")
-        elif not words.issuperset(value):
-            strange = (*strange, f"{name} {', '.join(value)}")
-    return strange
+        values = [value] if type(value) is str else value
+        if not words.issuperset(values):
+            yield f"{name} {', '.join(values)}"
