@@ -65,7 +65,11 @@ class Custody:
         """Return what is owed in organizations (ids), of the objects that were listed there."""
         held = {found.id: found for found in objects}
         found: list[OwedSecret] = []
-        calls = {organization: _list_call(organization) for organization in organizations}
+        asked = {"cursor": "", "limit": PAGE}
+        calls = {
+            each: Call("ListOwedSecrets", {"organizationId": each, **asked}, each)
+            for each in organizations
+        }
         for _, page in cursor_pages(self._wire, calls, "cursor"):
             found += owed_secrets(objects_of(page, "owedSecrets"), held)
         for owed in found:
@@ -156,11 +160,6 @@ def _halves(call: Call) -> Sequence[Call]:
     middle = len(named) // 2
     halves = (named[:middle], named[middle:])
     return [replace(call, fields={**call.fields, "secrets": half}) for half in halves]
-
-
-def _list_call(organization: str) -> Call:
-    fields = {"organizationId": organization, "cursor": "", "limit": PAGE}
-    return Call("ListOwedSecrets", fields, organization=organization)
 
 
 def _custody_call(
