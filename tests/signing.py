@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from reconciler.service_client.machine_keys import NewKey, algorithm_of, load_key, make_key, sign
+from reconciler.resources.secret import Secret
+from reconciler.service_client.machine_keys import NewKey, make_key
 
 GITHUB = "https://token.actions.githubusercontent.com"
 GITLAB = "https://gitlab.com"
@@ -32,6 +34,19 @@ RULE = {
 
 def encoded(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def load_key(private: Secret) -> rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey:
+    key = serialization.load_pem_private_key(private.reveal().encode(), password=None)
+    assert isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey)
+    return key
+
+
+def signature_of(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey, content: bytes) -> bytes:
+    if isinstance(key, rsa.RSAPrivateKey):
+        return key.sign(content, padding.PKCS1v15(), hashes.SHA256())
+    r, s = decode_dss_signature(key.sign(content, ec.ECDSA(hashes.SHA256())))
+    return r.to_bytes(32, "big") + s.to_bytes(32, "big")
 
 
 def part(fields: object) -> str:
@@ -89,10 +104,10 @@ class Forge:
         """Return claims signed by a key; a header is changed as claims are."""
         key = key or self.rsa
         private = load_key(key.private)
-        assert private is not None
-        fields = {"alg": algorithm_of(private), "kid": key.id, "typ": "JWT", **(header or {})}
+        algorithm = "RS256" if isinstance(private, rsa.RSAPrivateKey) else "ES256"
+        fields = {"alg": algorithm, "kid": key.id, "typ": "JWT", **(header or {})}
         body = f"{part({n: v for n, v in fields.items() if v is not None})}.{part(claims)}"
-        return f"{body}.{encoded(sign(private, body.encode()))}"
+        return f"{body}.{encoded(signature_of(private, body.encode()))}"
 
     def unsigned(self, algorithm: str, signature: str = "") -> str:
         header = {"alg": algorithm, "kid": self.rsa.id}
@@ -114,8 +129,10 @@ class Forge:
         return f"{body}.{encoded(private.sign(body.encode(), way, hashes.SHA256()))}"
 
     def public_pem(self) -> bytes:
-        private = load_key(self.rsa.private)
-        assert private is not None
-        return private.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        return (
+            load_key(self.rsa.private)
+            .public_key()
+            .public_bytes(
+                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+            )
         )

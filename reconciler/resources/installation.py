@@ -48,7 +48,7 @@ WHEEL = f"{DISTRIBUTION.replace('-', '_')}-{__version__}-py3-none-any.whl"
 """The file name of this version's wheel."""
 
 EXTRAS = {
-    "key-file": ("cryptography",),
+    "key-file": ("cryptography", "joserfc"),
     "policy": ("cel_expr_python", "google"),
     "postgres": ("psycopg", "psycopg_pool"),
     "serve": ("google", "h2", "hpack", "httptools", "joserfc", "uvicorn", "uvloop"),

@@ -6,8 +6,6 @@ JWT profile grant (RFC 7523). ``machine_keys`` signs.
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import re
 import time
@@ -217,7 +215,7 @@ def by_key_file(key: ServiceUserKey, endpoint: Endpoint) -> NewToken:
 
     def new_token(fetch: Fetch, now: int) -> tuple[Secret, float]:
         issuer, where = token_endpoint(fetch, endpoint)
-        form = {"grant_type": GRANT, "assertion": signed(key, issuer, now), "scope": SCOPE}
+        form = {"grant_type": GRANT, "assertion": _statement(key, issuer, now), "scope": SCOPE}
         return given_token(fetch, where, form, "this key", _CHECK_KEY)
 
     return new_token
@@ -267,26 +265,20 @@ def token_endpoint(fetch: Fetch, endpoint: Endpoint) -> tuple[str, str]:
     return issuer, where
 
 
-def signed(key: ServiceUserKey, audience: str, now: int) -> str:
+def _statement(key: ServiceUserKey, audience: str, now: int) -> str:
     """Return a signed statement of who the service user is, for one service and one hour.
 
     Raises:
         AccessDeniedError: the key cannot sign.
     """
-    from reconciler.service_client.machine_keys import algorithm_of, load_key, sign
+    from reconciler.service_client.machine_keys import signed
 
-    private = load_key(key.private)
-    if private is None:
+    claims = {"iss": key.user, "sub": key.user, "aud": audience, "iat": now, "exp": now + LIFE}
+    statement = signed(key.private, key.id, claims)
+    if statement is None:
         problem = "the key in the key file cannot be read, or is neither RSA nor of P-256"
         raise AccessDeniedError(problem, remedy=_CHECK_KEY)
-    header = {"alg": algorithm_of(private), "typ": "JWT", "kid": key.id}
-    claims = {"iss": key.user, "sub": key.user, "aud": audience, "iat": now, "exp": now + LIFE}
-    body = f"{_part(json.dumps(header).encode())}.{_part(json.dumps(claims).encode())}"
-    return f"{body}.{_part(sign(private, body.encode()))}"
-
-
-def _part(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+    return statement
 
 
 def _asked(

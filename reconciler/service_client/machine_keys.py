@@ -1,26 +1,29 @@
 """Keys of machines: making them, and signing with them.
 
-The standard library has no RSA and no elliptic curves. ``cryptography`` has them, and is an extra
-(``key-file``), because most who use a token never need it.
+The standard library has no RSA and no elliptic curves. ``joserfc`` has them, by ``cryptography``,
+and both are an extra (``key-file``), because most who use a token never need it.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import secrets
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, RSAKey
 
 from reconciler.resources.secret import Secret
 
 RSA_BITS = 2048
-COORDINATE = 32  # bytes, on P-256
-PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 
 class NewKey(NamedTuple):
@@ -39,56 +42,34 @@ class NewKey(NamedTuple):
 
 def make_key(algorithm: str) -> NewKey:
     """Return a new key for RS256 or ES256."""
-    key: PrivateKey
-    if algorithm == "ES256":
-        key = ec.generate_private_key(ec.SECP256R1())
-    else:
-        key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_BITS)
-    pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,  # as ZITADEL has it in its key files
-        serialization.NoEncryption(),
+    is_elliptic = algorithm == "ES256"
+    key = ECKey.generate_key("P-256") if is_elliptic else RSAKey.generate_key(RSA_BITS)
+    # In the form that ZITADEL has in its key files.
+    pem = load_pem_private_key(key.as_pem(private=True), password=None).private_bytes(
+        Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()
     )
     made = str(secrets.randbits(63))
-    public = {"kid": made, "use": "sig", "alg": algorithm, **_members(key)}
+    public = {"kid": made, "use": "sig", "alg": algorithm, **key.as_dict(private=False)}
     return NewKey(made, Secret(pem.decode()), json.dumps({"keys": [public]}))
 
 
-def _members(key: PrivateKey) -> Mapping[str, str]:
-    if isinstance(key, rsa.RSAPrivateKey):
-        numbers = key.public_key().public_numbers()
-        size = (numbers.n.bit_length() + 7) // 8
-        return {"kty": "RSA", "n": _number(numbers.n, size), "e": _number(numbers.e, 3)}
-    point = key.public_key().public_numbers()
-    x, y = _number(point.x, COORDINATE), _number(point.y, COORDINATE)
-    return {"kty": "EC", "crv": "P-256", "x": x, "y": y}
+def signed(private: Secret, key_id: str, claims: Mapping[str, Any]) -> str | None:
+    """Return claims signed by a key in PEM, as a JWT.
 
-
-def _number(number: int, size: int) -> str:
-    return base64.urlsafe_b64encode(number.to_bytes(size, "big")).decode().rstrip("=")
-
-
-def load_key(private: Secret) -> PrivateKey | None:
-    """Return a key in PEM; None where it cannot be read, or cannot sign for a service."""
-    try:
-        # No password: the key file holds the key in the clear, which is why its mode is checked.
-        key = serialization.load_pem_private_key(private.reveal().encode(), password=None)
-    except (ValueError, TypeError):
+    None where the key cannot be read, or cannot sign for a service.
+    """
+    key = _read(private)
+    if key is None or (isinstance(key, ECKey) and key.curve_name != "P-256"):
         return None
-    if isinstance(key, rsa.RSAPrivateKey):
-        return key
-    is_ours = isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1)
-    return key if is_ours and isinstance(key, ec.EllipticCurvePrivateKey) else None
+    algorithm = "RS256" if isinstance(key, RSAKey) else "ES256"
+    return jwt.encode({"alg": algorithm, "typ": "JWT", "kid": key_id}, dict(claims), key)
 
 
-def algorithm_of(key: PrivateKey) -> str:
-    """Return the algorithm that a key signs with, by its name in JWT."""
-    return "RS256" if isinstance(key, rsa.RSAPrivateKey) else "ES256"
-
-
-def sign(key: PrivateKey, content: bytes) -> bytes:
-    """Return the signature of a content, as JWT has it."""
-    if isinstance(key, rsa.RSAPrivateKey):
-        return key.sign(content, padding.PKCS1v15(), hashes.SHA256())
-    r, s = decode_dss_signature(key.sign(content, ec.ECDSA(hashes.SHA256())))
-    return r.to_bytes(COORDINATE, "big") + s.to_bytes(COORDINATE, "big")
+def _read(private: Secret) -> RSAKey | ECKey | None:
+    # No password: the key file holds the key in the clear, which is why its mode is checked.
+    for kind in (RSAKey, ECKey):
+        try:
+            return kind.import_key(private.reveal())
+        except (ValueError, TypeError, JoseError):
+            continue
+    return None
