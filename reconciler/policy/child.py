@@ -74,7 +74,7 @@ def _compile(rules: Rules, texts: Sequence[Mapping[str, Any]]) -> Any:
 
 def _judge(
     rules: Rules,
-    subjects: Sequence[Sequence[Any]],
+    subjects: Sequence[Seen],
     groups: Sequence[tuple[Sequence[int], Sequence[int]]],
     setting: Mapping[str, Any],
 ) -> Any:
@@ -82,11 +82,10 @@ def _judge(
 
     A group is numbers of rules, and the positions of changes of one kind that all these judge.
     """
-    seen = _seen(subjects)
-    activations = rules.activate(seen, setting)
+    activations = rules.activate(subjects, setting)
     found = []
     for numbers, (first, *others) in groups:
-        kind = seen[first].kind
+        kind = KIND_NAMED[subjects[first]["kind"]]
         # One by one for the first change, so that a rule that ends the process has a name.
         for number in numbers:
             _write({"at": number})
@@ -102,8 +101,8 @@ def _judge(
     return [verdict for verdict in found if verdict[2] is not None]
 
 
-def _keep(rules: Rules, subjects: Sequence[Sequence[Any]]) -> None:
-    rules.keep(_seen(subjects))
+def _keep(rules: Rules, subjects: Sequence[Seen]) -> None:
+    rules.keep(subjects)
 
 
 def _judge_plan(
@@ -128,9 +127,3 @@ _DO: Mapping[str, Callable[..., Any]] = {
     "keep": _keep,
     "judge_plan": _judge_plan,
 }
-
-
-def _seen(subjects: Sequence[Sequence[Any]]) -> list[Seen]:
-    from reconciler.policy.rules import Seen
-
-    return [Seen(change, ref, KIND_NAMED[kind], *others) for change, ref, kind, *others in subjects]

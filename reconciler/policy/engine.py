@@ -284,28 +284,22 @@ def _what_is_read(policies: Iterable[Policy]) -> _Read:
     return _Read("before" in words, "after" in words, None if _WHOLE.search(text) else words)
 
 
-def _sent(subject: Subject, read: _Read) -> tuple[Any, ...]:
-    """Return a change as the child takes it."""
+def _sent(subject: Subject, read: _Read) -> dict[str, Any]:
+    """Return a change as the child takes it; a side that it does not have is left out."""
     change, ref, before, after, fields, risks = subject
     kind = ref.kind
-    held = {name: before[name] for name in LEFT_AS_HELD[kind] if name in before} if before else {}
-    return (
-        change,
-        ref.address,
-        kind,
-        _complete(kind, before, {}, read.names) if read.before else None,
-        _complete(kind, after, held, read.names) if read.after else None,
-        fields,
-        risks,
-    )
+    sent: dict[str, Any] = {"change": change, "ref": ref.address, "kind": kind}
+    sent |= {"fields": fields, "risks": risks}
+    if read.before and before is not None:
+        sent["before"] = _complete(kind, before, {}, read.names)
+    if read.after and after is not None:
+        held = {name: before[name] for name in LEFT_AS_HELD[kind] if before and name in before}
+        sent["after"] = _complete(kind, after, held, read.names)
+    return sent
 
 
-def _complete(
-    kind: Kind, spec: Spec | None, held: Spec, names: frozenset[str] | None
-) -> Spec | None:
+def _complete(kind: Kind, spec: Spec, held: Spec, names: frozenset[str] | None) -> Spec:
     """Return the fields that are read, and that the kind has, defaults filled in."""
-    if spec is None:
-        return None
     whole = {**DEFAULTS[kind], **held, **spec}
     types = TYPES[kind]
     return {

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from cel_expr_python import cel
 
 from reconciler.policy.messages import CHANGE, Messages, make_pool
 from reconciler.policy.uris import host, path
-from reconciler.resources.fields import Spec
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import KIND_NAMED, Kind
 
 _SETTING = {"environment": "string", "protected": "bool"}
 _OVER_PLAN = {**_SETTING, "changes": "Change*", "counts": "Counts"}
@@ -49,16 +48,8 @@ class Checked(NamedTuple):
     reads: Mapping[str, Place] = {}
 
 
-class Seen(NamedTuple):
-    """One change. ``before`` and ``after`` have every field that has a default, or are None."""
-
-    change: str
-    ref: str
-    kind: Kind
-    before: Spec | None
-    after: Spec | None
-    fields: Sequence[str]
-    risks: Sequence[str]
+Seen: TypeAlias = Mapping[str, Any]
+"""One change, as JSON. ``before`` and ``after`` have every default; a missing side is left out."""
 
 
 class Rules:
@@ -92,7 +83,9 @@ class Rules:
     def activate(self, seen: Sequence[Seen], setting: Mapping[str, Any]) -> list[Any]:
         """Return what ``judge`` evaluates rules with, one for each change."""
         return [
-            _over_change(each.kind).Activation({**setting, **self._as_messages(each)})
+            _over_change(KIND_NAMED[each["kind"]]).Activation(
+                {**setting, **self._as_messages(each)}
+            )
             for each in seen
         ]
 
@@ -138,13 +131,10 @@ class Rules:
         return _evaluate(self._compiled[rule][None], _over_plan().Activation(values))
 
     def _as_messages(self, seen: Seen) -> dict[str, Any]:
-        change, ref, kind, before, after, fields, risks = seen
-        values = {"change": change, "ref": ref, "fields": fields, "risks": risks}
-        if before is not None:
-            values["before"] = self._messages.fields(kind, before)
-        if after is not None:
-            values["after"] = self._messages.fields(kind, after)
-        return values
+        kind = KIND_NAMED[seen["kind"]]
+        sides = {name: seen[name] for name in ("before", "after") if name in seen}
+        messages = {name: self._messages.fields(kind, spec) for name, spec in sides.items()}
+        return {**{name: seen[name] for name in CHANGE}, **messages}
 
 
 _pool = cache(make_pool)

@@ -53,9 +53,10 @@ def compiled(*texts: str, over_plan: bool = False) -> Mapping[str, Any]:
     }
 
 
-def sent(**after: object) -> list[object]:
+def sent(**after: object) -> dict[str, Any]:
+    change = {"change": "create", "ref": "ref", "kind": "OidcApplication"}
     spec = {"clockSkew": "0s", **after}
-    return ["create", "ref", "OidcApplication", None, spec, ["devMode"], []]
+    return {**change, "after": spec, "fields": ["devMode"], "risks": []}
 
 
 def test_a_rule_is_named_before_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,15 +128,13 @@ def test_rules_that_do_not_compile_together_are_judged_alone() -> None:
 
 
 def activation(judge: rules.Rules) -> Any:
-    seen = rules.Seen("create", "ref", APP, None, {"clockSkew": "0s"}, [], [])
-    return judge.activate([seen], SETTING)[0]
+    return judge.activate([sent()], SETTING)[0]
 
 
 def test_a_rule_over_the_plan_can_have_any_result() -> None:
     """The fields of a change of any kind have no type until they are read."""
     judge = rules.Rules()
-    ref = "OidcApplication/acme/shop/web"
-    judge.keep([rules.Seen("create", ref, APP, None, {"clockSkew": "0s"}, [], [])])
+    judge.keep([sent()])
     for text in ("changes[0].after.devMode", "!changes[0].after.devMode"):
         assert judge.compile(text, [APP], over_plan=True).errors == ()
 
