@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, by_place, cut, error
 from reconciler.errors import PolicyError, UsageError
@@ -257,56 +257,41 @@ def _cannot_start(why: str) -> PolicyError:
     )
 
 
-class _Read(NamedTuple):
-    """The parts of changes that are sent, because rules may read them.
-
-    Attributes:
-        names: Words of the rules: variables, fields and more. None stands for all fields.
-    """
-
-    before: bool
-    after: bool
-    names: frozenset[str] | None
-
-
 _WORD = re.compile(r"\w+")
 _WHOLE = re.compile(r"\b(before|after)\b(?!\s*\.\s*\w)")
+_FIELDS = frozenset[str]().union(*TYPES.values())
 
 
-def _what_is_read(policies: Iterable[Policy]) -> _Read:
-    """Return what rules may read: sending all fields takes longer than judging.
+def _what_is_read(policies: Iterable[Policy]) -> frozenset[str]:
+    """Return the names of what rules may read: sending all fields takes longer than judging.
 
     A rule reads a field by its name, unless it uses ``before`` or ``after`` without a dot. Words in
     texts and comments count too, which does no harm.
     """
     text = "\n".join(policy.rule for policy in policies)
     words = frozenset(_WORD.findall(text))
-    return _Read("before" in words, "after" in words, None if _WHOLE.search(text) else words)
+    return words | _FIELDS if _WHOLE.search(text) else words
 
 
-def _sent(subject: Subject, read: _Read) -> dict[str, Any]:
+def _sent(subject: Subject, read: frozenset[str]) -> dict[str, Any]:
     """Return a change as the child takes it; a side that it does not have is left out."""
     change, ref, before, after, fields, risks = subject
     kind = ref.kind
     sent: dict[str, Any] = {"change": change, "ref": ref.address, "kind": kind}
     sent |= {"fields": fields, "risks": risks}
-    if read.before and before is not None:
-        sent["before"] = _complete(kind, before, {}, read.names)
-    if read.after and after is not None:
+    if "before" in read and before is not None:
+        sent["before"] = _complete(kind, before, {}, read)
+    if "after" in read and after is not None:
         held = {name: before[name] for name in LEFT_AS_HELD[kind] if before and name in before}
-        sent["after"] = _complete(kind, after, held, read.names)
+        sent["after"] = _complete(kind, after, held, read)
     return sent
 
 
-def _complete(kind: Kind, spec: Spec, held: Spec, names: frozenset[str] | None) -> Spec:
+def _complete(kind: Kind, spec: Spec, held: Spec, read: frozenset[str]) -> Spec:
     """Return the fields that are read, and that the kind has, defaults filled in."""
     whole = {**DEFAULTS[kind], **held, **spec}
-    types = TYPES[kind]
-    return {
-        name: value
-        for name, value in whole.items()
-        if name in types and (names is None or name in names)
-    }
+    names = read & TYPES[kind].keys()
+    return {name: value for name, value in whole.items() if name in names}
 
 
 def _nulls(policy: Policy, reads: Mapping[str, Any]) -> list[str]:
