@@ -201,7 +201,6 @@ def _wanted(paths: Sequence[str], form: RunForm, connection: Connection) -> Want
     return Wanted(
         tuple(checked_path("PATHS", path) for path in paths),
         checked_path("--config", form.config_file) if form.config_file else "",
-        form.run_environment,
         form.variables,
         connection.service,
         scope,

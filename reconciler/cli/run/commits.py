@@ -47,15 +47,14 @@ class Wanted:
     Attributes:
         paths: PATHS from the root of the repository; empty for those of the configuration.
         config: ``reconciler.yaml``, from there; empty to look for it.
-        environment: Name of the environment; empty for none.
         given: Values of variables, as ``NAME=VALUE``.
         service: Address of the service that is worked on.
-        scope: Of the plans; its tree is empty where the configuration names it.
+        scope: Of the plans, with the name of the environment; its tree is empty where the
+            configuration names it.
     """
 
     paths: tuple[str, ...]
     config: str
-    environment: str
     given: tuple[str, ...]
     service: str
     scope: Scope
@@ -154,8 +153,8 @@ class Commits:
     def _configured(self) -> Configured:
         wanted = self._wanted
         if path := wanted.config or configuration_here():
-            return read_configured(path, wanted.environment, wanted.given, Need.ONE)
-        if wanted.environment or wanted.given:
+            return read_configured(path, wanted.scope.environment, wanted.given, Need.ONE)
+        if wanted.scope.environment or wanted.given:
             raise UsageError(
                 "the commit has no reconciler.yaml for --env and --var",
                 remedy="Add it to the repository, or name it with --config FILE.",
