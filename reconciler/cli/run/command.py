@@ -138,8 +138,7 @@ def run_command(
     require_extra("run", "serve")
     from reconciler.service.transport.logs import set_up_logs
 
-    _check_page(form)
-    _check_notices(form)
+    _check_options(form)
     address, ref, access = parse_address(form.repository), checked_ref(form.ref), form.access
     access.check(address)
     connection = _absolute_connection(connection)
@@ -326,19 +325,6 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
     return ExitCode.SIGNAL + signals.stops()
 
 
-def _check_notices(form: RunForm) -> None:
-    """Check that notices have a receiver and a key.
-
-    Raises:
-        UsageError: one of them is missing.
-    """
-    if bool(form.notify) != (form.notify_key_file is not None):
-        raise UsageError(
-            "notices need an address and a key",
-            remedy="Give both --notify and --notify-key-file.",
-        )
-
-
 @contextmanager
 def _notices(state: Path, purpose: Purpose, form: RunForm) -> Iterator[Notices | None]:
     """Send notices as long as the block runs, and what waits at its end.
@@ -365,12 +351,11 @@ def _notices(state: Path, purpose: Purpose, form: RunForm) -> Iterator[Notices |
         yield notices
 
 
-def _check_page(form: RunForm) -> None:
-    """Check that no unintended reader can open the page.
+def _check_options(form: RunForm) -> None:
+    """Check that the options fit together, and that no unintended reader can open the page.
 
     Raises:
-        UsageError: the token of the page would cross a network in plain text, or the options do
-            not fit together.
+        UsageError: they do not, or the token of the page would cross a network in plain text.
     """
     if (form.tls_cert is None) != (form.tls_key is None):
         raise UsageError(
@@ -390,6 +375,11 @@ def _check_page(form: RunForm) -> None:
             f"--commit-url {visible(url)} is not the address of a commit",
             remedy=f"Write the address with {COMMIT} in the place of its digits, such as "
             f"https://git.example.com/identity/commit/{COMMIT}.",
+        )
+    if bool(form.notify) != (form.notify_key_file is not None):
+        raise UsageError(
+            "notices need an address and a key",
+            remedy="Give both --notify and --notify-key-file.",
         )
 
 
