@@ -195,14 +195,10 @@ class Controller:
             raise
         except ReconcilerError as failure:
             failures.append(f"{failure.problem}. {failure.remedy}")
-            self._look_again()
+            self._heads = None  # the next round looks at everything
             code = exit_code_of(failure)
         self._conclude(failures)
         return code or (ExitCode.ERROR if failures else ExitCode.DONE)
-
-    def _look_again(self) -> None:
-        """Make the next round look at everything."""
-        self._heads, self._looked = None, -EVERYTHING_SECONDS
 
     def _conclude(self, failures: Sequence[str]) -> None:
         """Note the end of a round, and log what is new."""
