@@ -36,12 +36,7 @@ from reconciler.plan.model import Scope
 from reconciler.plan.ownership import lost_secrets, owed_elsewhere, owed_to
 from reconciler.report.apply_report import delivered_as_text
 from reconciler.report.place import Place, place_as_text
-from reconciler.report.secrets import (
-    SECRETS,
-    Listed,
-    SecretsDocument,
-    applications_with_secret,
-)
+from reconciler.report.secrets import SECRETS, SecretsDocument, applications_with_secret
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import Context, ServiceClient
@@ -195,14 +190,11 @@ def list_command(refs: tuple[ResourceRef, ...], connection: Connection, form: st
         names = sorted({ref.organization for ref in refs}) or reader.organizations()
         observed = reader.observe(names, flows=False)
         _check_named(observed, keys)
-        found = [
-            (held, owed)
-            for held, owed in applications_with_secret(observed)
-            if not keys or held.ref.key in keys
-        ]
-        ids = [held.id for held, _ in found] if observed.keeps_history else []
+        every = applications_with_secret(observed)
+        found = [each for each in every if not keys or each.held.ref.key in keys]
+        ids = [each.held.id for each in found] if observed.keeps_history else []
         histories = dict(reader.histories(ids))
-        listed = [Listed(held, _since(histories.get(held.id, ())), owed) for held, owed in found]
+        listed = [each._replace(since=_since(histories.get(each.held.id, ()))) for each in found]
     show_warnings(list(unidentified(observed)))
     draw(SECRETS[form], SecretsDocument(listed, connection.environment))
 

@@ -20,18 +20,16 @@ class Listed(NamedTuple):
     """An application with a client secret.
 
     Attributes:
-        since: When the secret was made, RFC 3339; empty where the service does not report it.
         owed: Its secret, where its delivery was not acknowledged.
+        since: When the secret was made, RFC 3339; empty where the service does not report it.
     """
 
     held: ObservedObject
-    since: str
     owed: OwedSecret | None
+    since: str = ""
 
 
-def applications_with_secret(
-    observed: ObservedState,
-) -> Iterator[tuple[ObservedObject, OwedSecret | None]]:
+def applications_with_secret(observed: ObservedState) -> Iterator[Listed]:
     """Yield the applications that have a client secret, by name, each with what is owed of it.
 
     Of a service that does not report it, they are those that sign in with one.
@@ -42,7 +40,7 @@ def applications_with_secret(
             continue
         signs_in = signs_in_with_secret(held)
         if held.id in owed or (signs_in if held.has_secret is None else held.has_secret):
-            yield held, owed.get(held.id)
+            yield Listed(held, owed.get(held.id))
 
 
 class SecretsDocument(NamedTuple):
