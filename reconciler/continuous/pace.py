@@ -40,9 +40,6 @@ class Tries:
         return Tries(commit, failures, now + longest * (0.5 + chance / 2))
 
 
-NO_TRIES = Tries()
-
-
 class Fight(NamedTuple):
     """One object that was healed.
 
@@ -100,6 +97,3 @@ class Fights:
     def contested(self, now: float) -> frozenset[str]:
         """Return the ids of the objects that are left alone."""
         return frozenset(each for each, fight in self.objects.items() if fight.is_on(now))
-
-
-NO_FIGHTS = Fights()

@@ -42,7 +42,7 @@ from reconciler.continuous.decision import (
     next_step,
 )
 from reconciler.continuous.heal import Left, heal_of
-from reconciler.continuous.pace import EVERYTHING_SECONDS, NO_FIGHTS, NO_TRIES
+from reconciler.continuous.pace import EVERYTHING_SECONDS, Fights, Tries
 from reconciler.diagnostics import error
 from reconciler.errors import (
     InterruptedRunError,
@@ -154,7 +154,7 @@ class Controller:
         self._settings = settings
         self._mirror, self._commits, self._lineage = mirror, commits, lineage
         self._writer = writer
-        self._tries, self._fights = NO_TRIES, NO_FIGHTS
+        self._tries, self._fights = Tries(), Fights()
         self._tip = ""
         self._scope: Collection[str] = ()  # folded names of the organizations of the last look
         self._heads: tuple[str, Mapping[str, Head]] | None = None
@@ -448,7 +448,7 @@ class Controller:
         if not report.is_complete:
             LOG.warning("commit %s was not applied as a whole", tip)
             return
-        self._tries = NO_TRIES
+        self._tries = Tries()
         look.situation = replace(look.situation, applied=tip)
         made = report.count(Made.MADE)
         self._note(logging.INFO, f"commit {tip} is applied: {made} change(s)")

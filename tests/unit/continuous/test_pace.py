@@ -10,8 +10,6 @@ from reconciler.continuous.pace import (
     FIRST_SECONDS,
     LONGEST_SECONDS,
     MOST_HEALS,
-    NO_FIGHTS,
-    NO_TRIES,
     Fights,
     Tries,
 )
@@ -20,7 +18,7 @@ OLD, NEW = "a" * 40, "b" * 40
 
 
 def test_retries_begin_at_ten_seconds_and_end_at_half_an_hour() -> None:
-    tries, now, pauses = NO_TRIES, 0.0, []
+    tries, now, pauses = Tries(), 0.0, []
     for _ in range(12):
         tries = tries.failed(NEW, now, chance=1.0)
         pauses.append(tries.due - now)
@@ -33,7 +31,7 @@ def test_retries_begin_at_ten_seconds_and_end_at_half_an_hour() -> None:
 @given(st.floats(0, 1), st.integers(1, 100), st.floats(0, 1e9))
 def test_a_pause_is_at_least_half_of_its_length(chance: float, count: int, now: float) -> None:
     """Jitter spreads runs, and makes none of them hurry."""
-    tries = NO_TRIES
+    tries = Tries()
     for _ in range(count):
         tries = tries.failed(NEW, now, chance)
     longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** (count - 1))
@@ -59,7 +57,7 @@ def healed(fights: Fights, *times: float) -> Fights:
 
 
 def test_three_heals_within_an_hour_make_an_object_contested() -> None:
-    fights = NO_FIGHTS.towards(NEW)
+    fights = Fights(NEW)
 
     assert healed(fights, 0, 100).contested(200) == frozenset()
     assert healed(fights, 0, 100, 200).contested(300) == {"1"}
@@ -67,7 +65,7 @@ def test_three_heals_within_an_hour_make_an_object_contested() -> None:
 
 
 def test_a_contested_object_is_left_until_an_hour_without_change() -> None:
-    fights = healed(NO_FIGHTS.towards(NEW), 0, 100, 200)
+    fights = healed(Fights(NEW), 0, 100, 200)
 
     still = fights.seen({"1": 99}, 3000)
     assert still.contested(3000 + FIGHT_SECONDS - 1) == {"1"}
@@ -76,7 +74,7 @@ def test_a_contested_object_is_left_until_an_hour_without_change() -> None:
 
 
 def test_other_manifests_end_a_fight() -> None:
-    fights = healed(NO_FIGHTS.towards(OLD), 0, 100, 200)
+    fights = healed(Fights(OLD), 0, 100, 200)
 
     assert fights.towards(OLD) is fights
     assert fights.towards(NEW).contested(201) == frozenset()
@@ -85,7 +83,7 @@ def test_other_manifests_end_a_fight() -> None:
 @given(st.lists(st.floats(0, 20_000), max_size=20).map(sorted))
 def test_no_object_is_healed_more_often_than_allowed(times: list[float]) -> None:
     """Whatever the other writer does, and whenever."""
-    fights, made = NO_FIGHTS.towards(NEW), list[float]()
+    fights, made = Fights(NEW), list[float]()
     for count, now in enumerate(times):
         fights = fights.seen({"1": count}, now)
         if "1" not in fights.contested(now):
