@@ -7,7 +7,6 @@ end of the command.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -315,7 +314,7 @@ def _refuse_paused(run: Run, names: Sequence[str]) -> None:
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:
     """Carry out an approved plan with progress, and report; return the exit code."""
     tree, instance, desired = run.scope.tree, observed.instance, run.desired
-    run_id = new_run(time.time())
+    run_id = new_run()
     context = {
         "tree": tree,
         "revision": run.revision,

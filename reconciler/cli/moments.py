@@ -6,6 +6,7 @@ time itself. That of a run is the sequence before its first event in an organiza
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -21,12 +22,12 @@ from reconciler.state import UPGRADE, Head, ObservedState
 SEARCHED_BEFORE = 86_400  # seconds that it may be behind that of the machine of a run
 
 
-def new_run(now: float) -> str:
-    """Return an id for a run that begins now, in seconds since the epoch.
+def new_run() -> str:
+    """Return an id for a run that begins now.
 
     It begins with the time in milliseconds, so that only events since then are searched for it.
     """
-    return f"{int(now * 1000):012x}{uuid.uuid4().hex[12:]}"
+    return f"{int(time.time() * 1000):012x}{uuid.uuid4().hex[12:]}"
 
 
 class Log(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import click
@@ -107,7 +106,7 @@ def _refuse_paused(client: ServiceClient, trees: Iterable[str], organization: st
 
 def _context(tree: str) -> Context:
     """Return what a command says of its writes: no commit and no plan, but the id of its run."""
-    return {"tree": tree, "revision": "", "plan": "", "run": new_run(time.time())}
+    return {"tree": tree, "revision": "", "plan": "", "run": new_run()}
 
 
 def _at_stake(held: ObservedObject, place: Place) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -67,7 +66,7 @@ class Writer:
             "tree": scope.tree,
             "revision": commit,
             "plan": plan_digest(plan),
-            "run": new_run(time.time()),
+            "run": new_run(),
         }
         if why_a_sink(plan):
             prove_seal_key(self.connection)
