@@ -182,7 +182,7 @@ def _commit(paths: Sequence[str], chosen: Configured, desired: DesiredState, sco
 def of_service(run: Run, undo: Undoing) -> Run:
     """Return a run that is about the organizations that the undone one wrote to.
 
-    Their events are read here and once more by ``with_wanted``: which organizations to lock must be
+    Their events are read here and once more by ``planned``: which organizations to lock must be
     known before the lock, and whether an object was changed since is certain only under it.
     """
     with open_reader(run.connection) as reader:
@@ -213,14 +213,21 @@ def _apply_saved_undo(run: Run, file: PlanFile, paths: Sequence[str], chosen: Co
     return apply_undo(of_service(replace(run, scope=scope), undo))
 
 
-def with_wanted(run: Run, client: ReadOnlyService) -> tuple[Run, HistoryReader]:
-    """Return a run with what it wants, and the service that its plan is made from."""
-    if run.undo is None:
-        return run, client
-    desired, allowed, warnings, reader = run.undo.ready(
-        run.scope, run.desired.organizations, run.allowed, client
-    )
-    return replace(run, desired=desired, allowed=allowed, warnings=warnings), reader
+def planned(run: Run, client: ReadOnlyService) -> tuple[Run, Plan, ObservedState]:
+    """Return a run with what it wants, its plan as policies judge it, and what that is based on.
+
+    The policies of a plan file must judge it again.
+    """
+    reader: HistoryReader = client
+    if run.undo is not None:
+        desired, allowed, warnings, reader = run.undo.ready(
+            run.scope, run.desired.organizations, run.allowed, client
+        )
+        run = replace(run, desired=desired, allowed=allowed, warnings=warnings)
+    plan, observed = run.approval.preview(run.desired, reader, run.scope, run.allowed, run.files)
+    plan = run.judge(explained(plan, client, observed))
+    check_judged(run.approval.file.plan if run.approval.file else None, plan)
+    return run, plan, observed
 
 
 def _applied(run: Run) -> tuple[int, Plan]:
@@ -229,11 +236,7 @@ def _applied(run: Run) -> tuple[int, Plan]:
         with locked(client, run.desired.organizations, run.lock_timeout):
             crashpoint("C1")
             with timed("observe and plan"):
-                run, reader = with_wanted(run, client)
-                plan, observed = run.approval.preview(
-                    run.desired, reader, run.scope, run.allowed, run.files
-                )
-                plan = judged_plan(run, explained(plan, client, observed))
+                run, plan, observed = planned(run, client)
             approved = _approve(run, plan, pauses_of(observed, run.scope.tree))
             if not run.approval.is_given and not run.auto_approve:
                 # The answer may have taken hours.
@@ -247,8 +250,8 @@ def _applied(run: Run) -> tuple[int, Plan]:
 def _apply_to_new_store(run: Run) -> int:
     """Plan against a store that does not exist yet; make and lock it once the plan is approved."""
     with open_for_plan(run.connection) as nothing:
-        plan, _ = run.approval.preview(run.desired, nothing, run.scope, run.allowed, run.files)
-    approved = _approve(run, judged_plan(run, plan))
+        run, plan, _ = planned(run, nothing)
+    approved = _approve(run, plan)
     if not approved.changes:
         return ExitCode.DONE
     organizations = run.desired.organizations
@@ -260,13 +263,6 @@ def _apply_to_new_store(run: Run) -> int:
                 remedy="Run `reconciler plan` again and review the new plan.",
             )
         return _carry_out(run, approved, observed, client)
-
-
-def judged_plan(run: Run, plan: Plan) -> Plan:
-    """Return a plan with what the policies find; those of a plan file must judge it again."""
-    plan = run.judge(plan)
-    check_judged(run.approval.file.plan if run.approval.file else None, plan)
-    return plan
 
 
 def _approve(run: Run, plan: Plan, paused: Iterable[tuple[str, Pause]] = ()) -> Plan:

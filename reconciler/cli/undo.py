@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import click
 
-from reconciler.cli.apply import Run, apply_undo, judged_plan, of_service, with_wanted
+from reconciler.cli.apply import Run, apply_undo, of_service, planned
 from reconciler.cli.apply_output import OUTPUTS, Extent
 from reconciler.cli.approval import check_protection, is_digest, take_approval
 from reconciler.cli.clients import open_reader, sink_for, warn_without_sink, why_a_sink
@@ -23,7 +23,6 @@ from reconciler.cli.policies import PolicyFolders, judging
 from reconciler.cli.process import ExitCode
 from reconciler.cli.undoing import Undoing, check_paths
 from reconciler.errors import ObjectNotFoundError, UsageError
-from reconciler.loop import explained
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
@@ -198,11 +197,7 @@ def undo_command(
 def _shown(run: Run) -> tuple[Plan, Run]:
     """Show the plan of an undo, and return it and its run; nothing is written or locked."""
     with open_reader(run.connection) as reader, timed("observe and plan"):
-        ready, read = with_wanted(run, reader)
-        plan, observed = ready.approval.preview(
-            ready.desired, read, ready.scope, ready.allowed, ready.files
-        )
-        plan = judged_plan(ready, explained(plan, reader, observed))
+        ready, plan, _ = planned(run, reader)
     plan = warn_without_sink(plan, run.sink if why_a_sink(plan) else None)
     document = PlanDocument(plan, run.connection.service, ready.warnings, for_apply=True)
     run.output.show_plan(document, Extent.ASKED)
