@@ -21,8 +21,8 @@ from reconciler.cli.output import draw, show_warnings
 from reconciler.cli.parameter_types import (
     CLIENT,
     At,
+    RefType,
     complete_refs_or_files,
-    declared_refs,
     ref_named,
 )
 from reconciler.cli.process import ExitCode
@@ -54,12 +54,8 @@ from reconciler.service_client.wire import is_id
 from reconciler.state import FeedEvent, ObservedObject, ObservedState
 
 
-def _declared(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return declared_refs(None, incomplete)
-
-
 @command("history", example="Project acme/shop", formats=(*HISTORY,))
-@click.argument("ref", nargs=-1, metavar="[REF]", shell_complete=_declared)
+@click.argument("ref", nargs=-1, metavar="[REF]", shell_complete=RefType().shell_complete)
 def history_command(
     ref: tuple[str, ...],
     connection: Connection,

@@ -17,7 +17,11 @@ from click.core import ParameterSource
 
 from reconciler.cli.configured import Need, checked_service, configure, configured
 from reconciler.cli.connection import Connection
-from reconciler.cli.parameter_types import complete_files, complete_folders
+from reconciler.cli.parameter_types import (
+    complete_files,
+    complete_folders,
+    declared_environments,
+)
 from reconciler.cli.policies import policy_folders
 from reconciler.cli.process import choose, chosen
 from reconciler.cli.settings import GROUPS, Setting, variable, warn_of_misspelt
@@ -158,7 +162,7 @@ def _option(setting: Setting, heading: str, formats: Sequence[str]) -> Option:
         type=click.Choice(words) if is_choice else setting.type,
         is_flag=is_switch,
         metavar=metavar or None,
-        shell_complete=_completion_of(metavar),
+        shell_complete=_completion_of(setting.value, metavar),
         **({} if setting.required else {"default": default}),
         show_default=bool(default),
         multiple=setting.multiple,
@@ -171,8 +175,10 @@ def _option(setting: Setting, heading: str, formats: Sequence[str]) -> Option:
     )
 
 
-def _completion_of(metavar: str) -> Callable[..., Any] | None:
+def _completion_of(name: str, metavar: str) -> Callable[..., Any] | None:
     """Return what completes a value; None for its type."""
+    if name == "env":
+        return declared_environments
     if "FILE" in metavar or "PATH" in metavar:
         return complete_files
     return complete_folders if metavar == "DIR" else None

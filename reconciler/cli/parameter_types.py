@@ -73,16 +73,6 @@ class Filled(click.ParamType[str]):
         return value
 
 
-class EnvironmentType(Filled):
-    """The name of an environment of ``reconciler.yaml``."""
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Return the environments of this folder that begin so."""
-        return [CompletionItem(name) for name in declared_environments(ctx, param, incomplete)]
-
-
 def declared_environments(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
@@ -102,7 +92,7 @@ def complete_refs_or_files(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Return the refs of the manifests that begin so; without any, the shell completes files."""
-    found = [CompletionItem(text) for text in declared_refs(None, incomplete)] if incomplete else []
+    found = RefType().shell_complete(context, parameter, incomplete) if incomplete else []
     return found or complete_files(context, parameter, incomplete)
 
 

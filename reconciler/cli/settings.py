@@ -23,7 +23,6 @@ from reconciler.cli.parameter_types import (
     UNDO_REASON,
     BreakGlassType,
     Duration,
-    EnvironmentType,
     Filled,
     Number,
     RefsType,
@@ -113,7 +112,7 @@ _LIFE = Duration("1m", "99999d", "90d")
 
 # Groups in the order of the help, and in each the everyday settings first.
 _WORK = (
-    Setting("--env NAME", _CONFIGURED, "Environment of reconciler.yaml.", EnvironmentType()),
+    Setting("--env NAME", _CONFIGURED, "Environment of reconciler.yaml.", Filled()),
     Setting(
         "--service ADDRESS",
         f"{_BY_HAND}, serve, {_STORES}, {_TOKENS}, {_TRUST}",
