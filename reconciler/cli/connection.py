@@ -72,7 +72,7 @@ def store_path(service: str) -> Path:
     """
     scheme, _, text = service.partition(":")
     path = Path(text)
-    if scheme != "sqlite" or not path.name or text.startswith("//"):
+    if scheme != "sqlite" or not path.name or text.startswith("//") or "\0" in text:
         raise UsageError(
             f"{without_credentials(service)} is not the address of a service",
             remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db, "

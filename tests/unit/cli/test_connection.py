@@ -47,7 +47,15 @@ def test_the_file_of_a_store_stands_after_the_scheme() -> None:
 
 @pytest.mark.parametrize(
     "service",
-    ["sqlite:", "sqlite:.", "sqlite:/", "sqlite://host/a", "identity.db", "ftp://u:p@host"],
+    [
+        "sqlite:",
+        "sqlite:.",
+        "sqlite:/",
+        "sqlite://host/a",
+        "sqlite:a\0b.db",
+        "identity.db",
+        "ftp://u:p@host",
+    ],
 )
 def test_another_address_names_no_file_and_shows_no_password(service: str) -> None:
     with pytest.raises(UsageError) as refused:
