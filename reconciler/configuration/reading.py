@@ -123,26 +123,23 @@ def _environment(document: Manifest, name: str, own: Mapping[str, Any]) -> Envir
 def _schema_findings(document: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:
     """Yield in words why a document does not fit the schema of a configuration."""
     # Loaded here, since nearly every configuration is right.
-    from reconciler.validation.explain import empty, name_of, rule_broken, with_nul
+    from reconciler.validation.explain import name_of, plain
 
     name = name_of(fault, "the configuration")
     if fault.keyword == "additionalProperties":
         known = fault.schema["properties"]
         left = [each for each in known if each not in fault.value]
-        for field in fault.value:
-            if field not in known:
-                yield _unknown(field, left).at(document.place_of_key(*fault.path, field))
+        for field in fault.names:
+            yield _unknown(field, left).at(document.place_of_key(*fault.path, field))
     elif fault.keyword == "required":
-        for field in fault.expected:
-            if field not in fault.value:
-                place = document.place_of_key(*fault.path)
-                summary = f"{name} has no {field}"
-                yield error("SCHEMA-MISSING-FIELD", summary, f"Write {field}.", place)
+        for field in fault.names:
+            place = document.place_of_key(*fault.path)
+            summary = f"{name} has no {field}"
+            yield error("SCHEMA-MISSING-FIELD", summary, f"Write {field}.", place)
     elif isinstance(fault.value, str) and fault.schema.keys() == {"pattern"}:
         yield _wrong_name(fault).at(document.place_of_key(*fault.path, fault.value))
     else:
-        shared = {"minLength": empty, "pattern": with_nul}.get(fault.keyword, rule_broken)
-        found = _wrong_value(fault, name) or shared(fault)
+        found = _wrong_value(fault, name) or plain(fault)
         yield found.at(document.place(*fault.path))
 
 

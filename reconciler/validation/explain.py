@@ -27,7 +27,6 @@ from reconciler.resources.schemas import DEFAULTS, Judged, spellings
 from reconciler.validation.schema import (
     MAX_FAULTS,
     SchemaFault,
-    names_required,
     schema_of,
     unshown,
 )
@@ -62,21 +61,15 @@ def schema_findings(
             found.append(fault)
     told = (each for fault in found for each in _findings(judged, manifest, fault))
     findings = list(islice(told, MAX_FAULTS))
-    more = sum(map(_number, found)) - len(findings)
+    more = sum(len(each.names) if each.keyword in _BY_NAME else 1 for each in found) - len(findings)
     if more > 0 and findings:
         place = findings[-1].location or manifest.place()
         findings.append(unshown(more, is_error=True).at(place))
     return findings or [_PARITY.at(manifest.place())]
 
 
-def _number(fault: SchemaFault) -> int:
-    """Return how many findings a fault makes, without their words."""
-    if fault.keyword == "additionalProperties":
-        return sum(name not in fault.schema["properties"] for name in fault.value)
-    if fault.keyword == "required":
-        return sum(name not in fault.value for name in fault.expected)
-    return 1
-
+_BY_NAME = {"additionalProperties", "required"}
+"""Keywords whose faults have a finding for each of their names."""
 
 _PARITY = error(
     "SCHEMA-INTERNAL",
@@ -87,19 +80,16 @@ _PARITY = error(
 
 def _findings(judged: Judged, manifest: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:
     if fault.keyword == "additionalProperties":
-        known = fault.schema["properties"]
-        unknown = (name for name in fault.value if name not in known)
-        for name in islice(unknown, MAX_FAULTS):
+        for name in fault.names[:MAX_FAULTS]:
             path = (*fault.path, name)
             yield _unknown(judged, fault, name).at(manifest.place_of_key(*path))
     elif fault.keyword == "required":
-        for name in fault.expected:
-            if name not in fault.value:
-                yield _missing(fault, name).at(manifest.place_of_key(*fault.path))
+        for name in fault.names:
+            yield _missing(fault, name).at(manifest.place_of_key(*fault.path))
     elif fault.keyword in {"oneOf", "not"}:
         yield _one_of_two(judged, fault).at(manifest.place_of_key(*fault.path))
     else:
-        words = _WORDS.get(fault.keyword, rule_broken)
+        words = _WORDS.get(fault.keyword, plain)
         yield words(fault).at(manifest.place(*fault.path))
 
 
@@ -146,7 +136,7 @@ def _missing(fault: SchemaFault, name: str) -> Diagnostic:
 
 def _one_of_two(judged: Judged, fault: SchemaFault) -> Diagnostic:
     """Return why a field and the path of its file cannot both be left out, nor both be given."""
-    field, other = names_required(fault)
+    field, other = fault.names
     if field in fault.value:
         return error(
             "SCHEMA-SCRIPT",
@@ -228,19 +218,6 @@ def _in_one_spelling(words: list[str], meant: str | None) -> list[str]:
     return [*short.values()] if meant in short.values() else [*short]
 
 
-def empty(fault: SchemaFault) -> Diagnostic:
-    """Return the problem of a text that is too short."""
-    return error("SCHEMA-EMPTY", f"{name_of(fault)} is empty", "Write a value.")
-
-
-def _too_long(fault: SchemaFault) -> Diagnostic:
-    return error(
-        "SCHEMA-TOO-LONG",
-        f"{name_of(fault)} is longer than {fault.expected} characters",
-        f"It has {len(fault.value)}; shorten it to at most {fault.expected}.",
-    )
-
-
 def _wrong_pattern(fault: SchemaFault) -> Diagnostic:
     if fault.expected in _LONGEST:
         return duration_problem(name_of(fault), fault.value, _LONGEST[fault.expected])
@@ -256,29 +233,33 @@ def _wrong_pattern(fault: SchemaFault) -> Diagnostic:
             f"name cannot be {cut(fault.value)}",
             "Write 1 to 63 small letters, digits and hyphens, such as no-dev-mode.",
         )
-    return with_nul(fault) if "\0" in fault.value else rule_broken(fault)
+    return plain(fault)
 
 
-def _too_many(fault: SchemaFault) -> Diagnostic:
-    return error(
+# Code, problem and remedy by keyword, where the keyword and what it says are all that counts.
+_EMPTY = ("SCHEMA-EMPTY", "is empty", "Write a value.")
+_PLAIN = {
+    "minLength": _EMPTY,
+    "minItems": _EMPTY,
+    "maxItems": ("SCHEMA-TOO-LONG", "has {length} items", "Keep at most {expected}."),
+    "maxLength": (
         "SCHEMA-TOO-LONG",
-        f"{name_of(fault)} has {len(fault.value)} items",
-        f"Keep at most {fault.expected}.",
-    )
+        "is longer than {expected} characters",
+        "It has {length}; shorten it to at most {expected}.",
+    ),
+}
+_NUL = ("SCHEMA-NUL", "contains NUL", "Remove the NUL character.")
+_RULE = ("SCHEMA-VALUE", "breaks the rule {keyword} of the schema", "The rule says {expected}.")
 
 
-def with_nul(fault: SchemaFault) -> Diagnostic:
-    """Return the problem of a text that contains NUL."""
-    return error("SCHEMA-NUL", f"{name_of(fault)} contains NUL", "Remove the NUL character.")
-
-
-def rule_broken(fault: SchemaFault) -> Diagnostic:
-    """Return the problem of a value for whose fault there are no better words."""
-    return error(
-        "SCHEMA-VALUE",
-        f"{name_of(fault)} breaks the rule {fault.keyword} of the schema",
-        f"The rule says {cut(fault.expected)}.",
-    )
+def plain(fault: SchemaFault) -> Diagnostic:
+    """Return the problem of a value whose fault needs no more than a row of words."""
+    value, keyword = fault.value, fault.keyword
+    has_nul = keyword == "pattern" and isinstance(value, str) and "\0" in value
+    code, problem, remedy = _NUL if has_nul else _PLAIN.get(keyword, _RULE)
+    length = len(value) if isinstance(value, str | list | dict) else 0
+    facts = {"length": length, "expected": cut(fault.expected), "keyword": keyword}
+    return error(code, f"{name_of(fault)} {problem.format(**facts)}", remedy.format(**facts))
 
 
 def name_of(fault: SchemaFault, whole: str = "the manifest") -> str:
@@ -303,10 +284,6 @@ _WORDS: Mapping[str, Callable[[SchemaFault], Diagnostic]] = {
     "type": _mistyped,
     "enum": _not_in_enum,
     "const": _not_in_enum,
-    "minLength": empty,
-    "minItems": empty,
-    "maxItems": _too_many,
-    "maxLength": _too_long,
     "pattern": _wrong_pattern,
 }
 

@@ -23,7 +23,6 @@ from reconciler.validation.schema import (
     MAX_FAULTS,
     SchemaFault,
     accepts,
-    names_required,
     schema_of,
 )
 
@@ -114,18 +113,13 @@ def _paths(schema: Schema, fault: SchemaFault) -> Iterator[Path]:
 
 
 def _written_paths(schema: Schema, fault: SchemaFault) -> Iterator[Path]:
-    if fault.keyword == "additionalProperties":
-        known = fault.schema["properties"]
-        for name in fault.value:
-            if name not in known:
-                yield (*fault.path, name)
-                yield from _meant(schema, fault, name)
-    elif fault.keyword == "required":
-        yield from ((*fault.path, name) for name in fault.expected if name not in fault.value)
-    elif fault.keyword in {"oneOf", "not"}:
-        yield from ((*fault.path, name) for name in names_required(fault))
-    else:
+    names = fault.names
+    if not names:
         yield fault.path
+    for name in names:
+        yield (*fault.path, name)
+        if fault.keyword == "additionalProperties":
+            yield from _meant(schema, fault, name)
 
 
 def _meant(schema: Schema, fault: SchemaFault, name: str) -> Iterator[Path]:

@@ -35,6 +35,18 @@ class SchemaFault(NamedTuple):
     expected: Any
     schema: Schema
 
+    @property
+    def names(self) -> list[str]:
+        """Return the fields that it is about: unknown, missing, or two that exclude each other."""
+        if self.keyword == "additionalProperties":
+            return [name for name in self.value if name not in self.schema["properties"]]
+        if self.keyword == "required":
+            return [name for name in self.expected if name not in self.value]
+        if self.keyword not in {"oneOf", "not"}:
+            return []
+        wanted = self.expected if self.keyword == "oneOf" else [self.expected]
+        return [name for each in wanted for name in each["required"]]
+
 
 def unshown(number: int, *, is_error: bool) -> Diagnostic:
     """Return the finding that stands for so many further ones of a document."""
@@ -63,12 +75,6 @@ def accepts(judged: Judged, document: Any) -> bool:
 def faults(judged: Judged, document: Any) -> tuple[SchemaFault, ...]:
     """Return everything that keeps a resolved document from fitting its schema."""
     return tuple(map(_as_fault, _explaining(judged).iter_errors(document)))
-
-
-def names_required(fault: SchemaFault) -> list[str]:
-    """Return the fields that a fault wants exactly one of."""
-    wanted = fault.expected if fault.keyword == "oneOf" else [fault.expected]
-    return [name for each in wanted for name in each["required"]]
 
 
 def faults_in(schema: Schema, document: Any) -> tuple[SchemaFault, ...]:
