@@ -194,8 +194,7 @@ class Acceptance:
             _check_texts(None, escaped_value(held), place, ref, in_script=name in SCRIPTS)
             section, field = path_of(name)
             values[section][field] = held
-        names = {"organization": ref.organization, "project": ref.project}
-        owners = {each.name: names[each.name] for each in KINDS[ref.kind].owner}
+        owners = {each.name: getattr(ref, each.name) for each in KINDS[ref.kind].owner}
         mark = {_ABSENT if fields is None else _PATCH: True}
         document = {
             "apiVersion": API_VERSION,

@@ -174,11 +174,7 @@ def order_of(ref: ResourceRef) -> tuple[str, int, ResourceRef]:
 
 
 def _metadata(ref: ResourceRef, marked: Resource | ObservedObject) -> YamlMapping:
-    metadata: YamlMapping = {}
-    if ref.kind is not Kind.ORGANIZATION:
-        metadata["organization"] = ref.organization
-    if ref.project:
-        metadata["project"] = ref.project
+    metadata: YamlMapping = {each.name: getattr(ref, each.name) for each in KINDS[ref.kind].owner}
     metadata["name"] = ref.name
     if marked.prevent_delete:
         metadata["preventDelete"] = True

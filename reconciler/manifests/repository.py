@@ -44,12 +44,12 @@ from reconciler.manifests.discovery import (
 )
 from reconciler.manifests.files import OpeningError, Reason, git_root, read_path
 from reconciler.manifests.loader import Reader
-from reconciler.manifests.manifest import Growth, Manifest, Root
+from reconciler.manifests.manifest import Growth, Manifest, Root, declared_ref, kind_of
 from reconciler.manifests.placeholders import LITERAL, OPENING, TOKEN
-from reconciler.manifests.text import YamlValue, holds_text
+from reconciler.manifests.text import YamlValue, holds_text, mapping_in
 from reconciler.resources.files import open_regular
 from reconciler.resources.kinds import VERSIONS
-from reconciler.resources.ref import KIND_NAMED, ResourceRef
+from reconciler.resources.ref import ResourceRef
 from reconciler.resources.schemas import DEFAULTS
 from reconciler.state import Elsewhere, ObservedObject
 
@@ -337,19 +337,14 @@ def _why_it_counts(name: str, data: bytes) -> str:
 
 def _declared_ids(document: YamlValue, wanted: _Wanted) -> Iterator[str]:
     """Yield the ids of the objects looked for that a document declares."""
-    if not isinstance(document, dict):
-        return
-    version, metadata = document.get("apiVersion"), document.get("metadata")
-    kind = document.get("kind")
+    version = document.get("apiVersion") if isinstance(document, dict) else None
     if not isinstance(version, str) or not version.startswith(VERSIONS):
         return
-    if not isinstance(metadata, dict) or not isinstance(kind, str) or kind not in KIND_NAMED:
-        return
-    if metadata.get("absent") is True:
-        return  # a document of an overlay that takes the object out
-    names = [metadata.get(name, "") for name in ("organization", "project", "name")]
-    if all(isinstance(name, str) for name in names):
-        yield from wanted.ids_of(ResourceRef(KIND_NAMED[kind], *names).key)
+    metadata = mapping_in(document, "metadata")
+    if kind_of(document) is None or metadata.get("absent") is True:
+        return  # a document of an overlay takes its object out
+    if ref := declared_ref(document):
+        yield from wanted.ids_of(ref.key)
     pinned = metadata.get("id")
     if isinstance(pinned, str):
         yield from wanted.pinned(pinned)

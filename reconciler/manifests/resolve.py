@@ -19,13 +19,13 @@ from functools import cache
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.files import OpeningError, Reason, folder_beneath, read_file
-from reconciler.manifests.manifest import Manifest, Origin, Path
+from reconciler.manifests.manifest import Manifest, Origin, Path, kind_of
 from reconciler.manifests.placeholders import OPENING, left_over, may_have_left_over, position
 from reconciler.manifests.variables import Variables, left_over_finding, unreplaced_note
 from reconciler.resources.fields import Field
 from reconciler.resources.kinds import KindRow
 
-_READ = {kind.value: row for kind, row in KINDS.items() if row.instead}
+_READ = {kind: row for kind, row in KINDS.items() if row.instead}
 
 
 class Resolver:
@@ -42,8 +42,8 @@ class Resolver:
         What metadata says for this step alone is gone afterwards.
         """
         document = manifest.document
-        kind = document.get("kind") if isinstance(document, dict) else None
-        row = _READ.get(kind) if isinstance(kind, str) else None
+        kind = kind_of(document)
+        row = _READ.get(kind) if kind else None
         if row is None or not isinstance(document.get("spec"), dict):
             return manifest
         for name, field in row.instead.items():
