@@ -110,11 +110,10 @@ class _Run:
         named = discovery.files([path for path in typed if path not in inner])
         files = named if piped is None else [piped]
         documents, defaults = self._read(files)
-        for found in discovery.beside(enclosing(root, paths)):
-            if _may_hold_defaults(found.data):
-                for document in self._documents([found]):
-                    if is_defaults(document.document):
-                        self._take_defaults(document, defaults)
+        around = discovery.beside(enclosing(root, paths))
+        for document in self._documents(each for each in around if _may_hold_defaults(each.data)):
+            if is_defaults(document.document):
+                self._take_defaults(document, defaults)
         if self._layers.overlay:
             laid = self._overlaid(documents, defaults, adds=is_within(root, paths))
         else:
@@ -139,10 +138,7 @@ class _Run:
         overlay = self._step(Overlay(filter(self._holds, owned), own_defaults))
         laid = []
         for document in documents:
-            if overlay.may_name(document):
-                manifest = overlay.lay_over(document, defaults)
-            else:
-                manifest = defaults.fill(document)
+            manifest = overlay.lay_over(document, defaults)
             if manifest is not None and self._holds(manifest):
                 laid.append(manifest)
         added = list(overlay.added(laid)) if adds else []

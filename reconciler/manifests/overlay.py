@@ -59,16 +59,11 @@ class Overlay:
             place = manifest.place("metadata", "name")
             self.findings.append(error("OVERLAY-TWICE", summary, remedy, place, ref))
 
-    def may_name(self, manifest: Manifest) -> bool:
-        """Return whether a document may be about a manifest of the base, going by its name."""
-        if not self._names:
-            return False
-        metadata = mapping_in(manifest.document, "metadata")
-        name = metadata.get("name")
-        return isinstance(name, str) and fold(name) in self._names
-
     def lay_over(self, base: Manifest, defaults: FolderDefaults) -> Manifest | None:
         """Return a manifest of the base as it is in this environment; None if it is taken out."""
+        name = mapping_in(base.document, "metadata").get("name")
+        if not isinstance(name, str) or fold(name) not in self._names:
+            return defaults.fill(base)  # most are of this sort, and are filled once
         owned = defaults.fill(base, owner_only=True)
         ref = declared_ref(owned.document)
         patch = self._by_ref.get(ref.key) if ref is not None else None
