@@ -277,12 +277,12 @@ class _Bench:
         self._port = port
         self._effort = effort
         self._token = store.known.tokens["editor"]
-        self._ids = self._made(store)
+        self._ids = self._made()
         self._asked = kinds_of_call(store.known, self._ids)
         self.busiest = 0.0
         self.ratios: dict[tuple[str, str, int], float] = {}
 
-    def _made(self, store: Store) -> list[str]:
+    def _made(self) -> list[str]:
         """Make the actions that are read and updated."""
         import httpx
 

@@ -42,7 +42,7 @@ def public_schemas() -> Mapping[str, Schema]:
         **kinds,
         "defaults": schema_for(DEFAULTS, Stage.WRITTEN),
         "manifest": any_manifest(Stage.WRITTEN),
-        "patch": any_patch(Stage.WRITTEN),
+        "patch": any_patch(),
     }
     return {f"{name}.schema.json": schema for name, schema in schemas.items()}
 
@@ -57,12 +57,12 @@ def any_manifest(stage: Stage) -> Schema:
     )
 
 
-def any_patch(stage: Stage) -> Schema:
+def any_patch() -> Schema:
     """Return the schema of any patch in an overlay folder: it picks by ``kind``."""
     return _one_by_kind(
         "Patch",
         "Changes of an overlay to one manifest of the base; its kind decides about its fields.",
-        {kind.value: schema_for(Patch(kind), stage) for kind in Kind},
+        {kind.value: schema_for(Patch(kind), Stage.WRITTEN) for kind in Kind},
     )
 
 

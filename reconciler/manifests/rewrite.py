@@ -406,7 +406,7 @@ class _Editor:
             return
         spans = self._spans(node)
         if node.style in {"[", "{"}:
-            self._remove_between_brackets(node, spans, gone)
+            self._remove_between_brackets(spans, gone)
             return
         for index in gone:
             self._cut(*spans[index])
@@ -430,7 +430,7 @@ class _Editor:
             self._splice(before, last, "")
 
     def _remove_between_brackets(
-        self, node: Node, spans: Sequence[tuple[int, int]], gone: Sequence[int]
+        self, spans: Sequence[tuple[int, int]], gone: Sequence[int]
     ) -> None:
         commas = [self._next(",", end) for _, end in spans]
         kept = sorted({*range(len(spans))}.difference(gone))
