@@ -118,7 +118,9 @@ class Acceptance:
             edit = Edit(origin.document, origin.written, value, _order(ref.kind, path[0]))
             return FileEdit(_target(origin.file), ref, name, place, edit, before=origin.file.text)
         if origin.script in self._shared:
-            raise _shared_script(origin.script, place, ref)
+            problem = f"the script file {origin.script} is shared by other manifests"
+            remedy = f"Give this one a file of its own, {INTO_OVERLAY}."
+            raise RefusedError(error("ACCEPT-SHARED", problem, remedy, place, ref))
         parts = tuple(origin.script.removeprefix(origin.file.root.shown).split("/"))
         target, before = Target(origin.file.root.path, parts), origin.text or resolved
         place = SourceLocation(origin.script)
@@ -408,9 +410,3 @@ def _overlaid(what: str, why: str, place: SourceLocation, ref: ResourceRef) -> R
     return RefusedError(
         error("ACCEPT-OVERLAY", f"{what} cannot be written: {why}", remedy, place, ref)
     )
-
-
-def _shared_script(name: str, place: SourceLocation, ref: ResourceRef) -> RefusedError:
-    problem = f"the script file {name} is shared by other manifests"
-    remedy = f"Give this one a file of its own, {INTO_OVERLAY}."
-    return RefusedError(error("ACCEPT-SHARED", problem, remedy, place, ref))
