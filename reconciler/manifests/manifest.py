@@ -10,7 +10,7 @@ from typing import NamedTuple
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.placeholders import Values, names_in, written_position
-from reconciler.manifests.text import YamlValue, mapping_in
+from reconciler.manifests.text import YamlValue, mapping_in, readable_part
 from reconciler.manifests.yaml_source import (
     Entry,
     Node,
@@ -233,7 +233,8 @@ def _node_of(file: SourceFile, document: int) -> Node:
         file.read()
     start, *after = file.starts[document : document + 2]
     end = after[0].characters if after else len(file.text)
-    return node_of(file.text[start.characters : end])
+    # The parser reads ahead, and must not meet what it stopped at behind the document.
+    return node_of(readable_part(file.text[start.characters : end]))
 
 
 MAX_PUT_IN = 32 * 1024 * 1024

@@ -138,6 +138,12 @@ def unreadable_character(text: str, file: str) -> Diagnostic:
     )
 
 
+def readable_part(text: str) -> str:
+    """Return a text up to the first character that YAML does not take."""
+    found = re.search(_UNREADABLE, text)
+    return text[: found.start()] if found else text
+
+
 def place_at_end(before: str, file: str) -> SourceLocation:
     """Return the place right after a text."""
     before = before.removeprefix(_BOM)

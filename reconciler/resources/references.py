@@ -33,5 +33,5 @@ def needs(ref: ResourceRef, spec: Spec) -> Iterator[tuple[ResourceRef, tuple[str
     """
     owner = owner_of(ref)
     if owner is not None:
-        yield owner, ("metadata", owner.kind.value.lower())
+        yield owner, ("metadata", owner.kind.lower())
     yield from references(ref, spec)

@@ -111,6 +111,15 @@ def test_a_document_read_alone_has_the_places_of_the_whole_file(text: str) -> No
             assert manifest.place_of_key(*path)[1:3] == place_of(key)
 
 
+@pytest.mark.parametrize("before", range(16_350, 16_390))
+def test_what_stops_the_parser_behind_a_document_does_not_hide_its_places(before: int) -> None:
+    """It takes characters in blocks, and stops at a bad one wherever that is in its block."""
+    text = f"a: {'x' * before}\n---\nb: 1\n...\n---\nc: \x01\n"
+
+    for manifest in manifests_of(text)[1:]:
+        assert manifest.document is None or manifest.place("b") == SourceLocation("a.yaml", 3, 4)
+
+
 def entry_of(node: Any, path: tuple[str | int, ...]) -> tuple[Any, Any]:
     """Return the library's nodes of the key and the value under a path."""
     key = node
