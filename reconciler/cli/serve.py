@@ -7,7 +7,6 @@ first.
 from __future__ import annotations
 
 import logging
-import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -152,7 +151,7 @@ def _exchange(name: str, allowed: Sequence[str], opened: IdentityService) -> Exc
     from reconciler.service.keyless.exchange import Exchange
     from reconciler.service.keyless.issuers import Fetcher, Issuers
 
-    return Exchange(opened.store, name, Issuers(Fetcher(allowed)), opened.now, os.urandom)
+    return Exchange(opened.store, name, Issuers(Fetcher(allowed)), opened.now)
 
 
 def _serve_store(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -76,14 +77,12 @@ class Exchange:
         origin: str,
         issuers: Issuers,
         now: Callable[[], int],
-        random_bytes: Callable[[int], bytes],
     ) -> None:
         """Give tokens under the name ``origin``; ``now`` is in microseconds since the epoch."""
         self.origin = origin
         self._store = store
         self._issuers = issuers
         self._now = now
-        self._random_bytes = random_bytes
         # The store is waited for: on threads of its own, so that calls have all of theirs.
         self._threads = ThreadPoolExecutor(THREADS, "tokens")
 
@@ -159,7 +158,7 @@ class Exchange:
 
     async def _given(self, token: SignedToken, rule: TrustRow) -> Given:
         """Keep a new short token, unless the signed one was used and may be only once."""
-        made = new_token(self._random_bytes)
+        made = new_token(os.urandom)
         row = new_pass(token, rule, made, self._now())
         await self._on_thread(partial(self._keep, row))
         LOG.info("a token was given to %s: %s", writer_name(rule), row.verified)
