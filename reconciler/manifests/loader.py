@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -13,7 +14,7 @@ from reconciler.manifests.discovery import JSON, Discovery, FoundFile
 from reconciler.manifests.extent import enclosing, is_configuration, is_whole, is_within
 from reconciler.manifests.manifest import Growth, Loaded, Manifest, SourceFile
 from reconciler.manifests.placeholders import NO_LAYERS, Layers
-from reconciler.manifests.read_ahead import ReadAhead, reading_ahead
+from reconciler.manifests.read_ahead import read_all
 from reconciler.manifests.resolve import Resolver
 from reconciler.manifests.text import (
     TextError,
@@ -186,10 +187,14 @@ class Reader:
     def manifests(self, found: Iterable[FoundFile]) -> Iterator[Manifest]:
         """Yield the documents of files that hold something."""
         files = [file for each in found if (file := self._decoded(each)) is not None]
-        unread = [file for file in files if self._known is None or not self._known.holds(file)]
-        with reading_ahead(unread) as ahead:
+        known = self._known.among(files) if self._known is not None else {}
+        with closing(read_all([file for file in files if file not in known])) as unread:
             for file in files:
-                for index, document in enumerate(self._documents(file, ahead)):
+                trace = known.get(file) or next(unread)
+                if self._known is not None:
+                    self._known.keep(file, trace)
+                self.findings += trace.findings or _empty(file, trace.documents)
+                for index, document in enumerate(trace.documents):
                     if document is not None:
                         yield Manifest(document, file, index)
 
@@ -203,15 +208,14 @@ class Reader:
             text = with_whole_escapes(text)
         return SourceFile(found.name, text, found.root, found.folder, self._variables)
 
-    def _documents(self, file: SourceFile, ahead: ReadAhead) -> list[YamlValue]:
-        read = ahead.read
-        documents, findings = read(file) if self._known is None else self._known.read(file, read)
-        if not findings and all(document is None for document in documents):
-            remedy = "Write a manifest into it, or remove it."
-            place = SourceLocation(file.name)
-            findings = [warning("FILE-EMPTY", "the file holds no manifest", remedy, place)]
-        self.findings += findings
-        return documents
+
+def _empty(file: SourceFile, documents: Iterable[YamlValue]) -> list[Diagnostic]:
+    """Return a warning for a file without a manifest."""
+    if any(document is not None for document in documents):
+        return []
+    remedy = "Write a manifest into it, or remove it."
+    place = SourceLocation(file.name)
+    return [warning("FILE-EMPTY", "the file holds no manifest", remedy, place)]
 
 
 def _may_hold_defaults(data: bytes) -> bool:
@@ -241,20 +245,20 @@ class KnownFiles:
     def __init__(self) -> None:
         self._by_text: dict[str, tuple[list[Any], list[Start]]] = {}
 
-    def holds(self, file: SourceFile) -> bool:
-        """Return whether the documents of a file are known."""
-        return file.text in self._by_text
+    def among(self, files: Iterable[SourceFile]) -> dict[SourceFile, Trace]:
+        """Return what the known ones of some files hold."""
+        found = {}
+        for file in files:
+            if file.text in self._by_text:
+                documents, starts = self._by_text[file.text]
+                file.starts += starts
+                found[file] = Trace([*map(_copied, documents)], [])
+        return found
 
-    def read(self, file: SourceFile, read: Callable[[SourceFile], Trace]) -> Trace:
-        """Return the documents of a file; ``read`` is how one is read that is not known."""
-        known = self._by_text.get(file.text)
-        if known is not None:
-            file.starts += known[1]
-            return Trace([*map(_copied, known[0])], [])
-        trace = read(file)
-        if not trace.findings:
+    def keep(self, file: SourceFile, trace: Trace) -> None:
+        """Keep what a file holds, if it was not known."""
+        if not trace.findings and file.text not in self._by_text:
             self._by_text[file.text] = ([*map(_copied, trace.documents)], [*file.starts])
-        return trace
 
 
 def _copied(value: Any) -> Any:

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -28,45 +28,27 @@ if TYPE_CHECKING:
 MIN_CHARACTERS = 1024 * 1024  # parsing them takes ten times as long as starting a process
 
 
-class ReadAhead:
-    """The documents of some files, which a child process reads meanwhile."""
+def read_all(files: Sequence[SourceFile]) -> Generator[Trace, None, None]:
+    """Yield what is in each of some files, as it reads itself (``SourceFile.read``).
 
-    def __init__(self, files: Sequence[SourceFile] = (), child: Connection | None = None) -> None:
-        self._place = {file: place for place, file in enumerate(files)}
-        self._child = child
-        self._sent: Sequence[tuple[list[YamlValue], list[Diagnostic], list[tuple[int, int]]]] = ()
-
-    def read(self, file: SourceFile) -> Trace:
-        """Return the documents of a file, as it does itself (``SourceFile.read``)."""
-        if file not in self._place:
-            return file.read()
-        if self._child is not None:
-            with suppress(EOFError, OSError):  # the child ended without a result
-                self._sent = self._child.recv()
-            self._child = None
-        if not self._sent:
-            return file.read()
-        documents, findings, starts = self._sent[self._place[file]]
-        file.starts += map(Start._make, starts)
-        return Trace(documents, findings)
-
-
-@contextmanager
-def reading_ahead(files: Sequence[SourceFile]) -> Iterator[ReadAhead]:
-    """Have the later ones of some files read by a child, where that is possible and saves time.
-
-    The child ends with the block at the latest.
+    A child reads the later ones meanwhile, where that is possible and saves time. It ends with the
+    iterator at the latest.
     """
+    sent: list[tuple[list[YamlValue], list[Diagnostic], list[tuple[int, int]]]] = []
     later = _later(files) if _has_free_core() else ()
     started = _start(later) if later else None
-    if started is None:
-        yield ReadAhead()
-        return
-    child, connection = started
     try:
-        yield ReadAhead(later, connection)
+        yield from (file.read() for file in files[: len(files) - len(later)])
+        if started is not None:
+            with suppress(EOFError, OSError):  # the child ended without a result
+                sent = started[1].recv()
+        for file, (documents, findings, starts) in zip(later, sent, strict=False):
+            file.starts += map(Start._make, starts)
+            yield Trace(documents, findings)
+        yield from (file.read() for file in later[len(sent) :])
     finally:
-        _end(child, connection)
+        if started is not None:
+            _end(*started)
 
 
 def _start(files: Sequence[SourceFile]) -> tuple[BaseProcess, Connection] | None:

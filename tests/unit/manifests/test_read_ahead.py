@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import pytest
 
 from reconciler.manifests import read_ahead
 from reconciler.manifests.manifest import Root, SourceFile
-from reconciler.manifests.read_ahead import reading_ahead
+from reconciler.manifests.read_ahead import read_all
 from tests.rows import each_row
 
 ROOT = Path(__file__).parents[3]
@@ -45,8 +44,7 @@ def read_here(texts: Sequence[str] = TEXTS) -> list[Any]:
 
 def read_with_child(texts: Sequence[str] = TEXTS) -> list[Any]:
     given = files(texts)
-    with reading_ahead(given) as ahead:
-        return [(ahead.read(file), file.starts) for file in given]
+    return [(trace, file.starts) for trace, file in zip(read_all(given), given, strict=True)]
 
 
 @pytest.fixture(autouse=True)
@@ -109,11 +107,12 @@ def test_without_a_child_all_is_read_here(monkeypatch: pytest.MonkeyPatch) -> No
     assert read_with_child() == read_here()
 
 
-def test_a_child_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_ends_with_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "_read", _takes_long)
-    with suppress(KeyboardInterrupt), reading_ahead(files()):
-        (child,) = children()
-        raise KeyboardInterrupt
+    traces = read_all(files())
+    next(traces)
+    (child,) = children()
+    traces.close()
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
 
@@ -128,8 +127,8 @@ def test_a_signal_while_a_child_is_started_leaves_none(monkeypatch: pytest.Monke
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(multiprocessing.get_context("fork").Process, "start", interrupted)
-    with pytest.raises(KeyboardInterrupt), reading_ahead(files()):
-        pytest.fail("it was interrupted")
+    with pytest.raises(KeyboardInterrupt):
+        next(read_all(files()))
     assert not children()
 
 
@@ -140,7 +139,7 @@ from reconciler.manifests import read_ahead
 from reconciler.manifests.manifest import Root, SourceFile
 read_ahead.MIN_CHARACTERS, read_ahead._has_free_core = 0, lambda: True
 files = [SourceFile(name, "a: " + "x" * 60_000, Root("."), ()) for name in "abcdefgh"]
-with read_ahead.reading_ahead(files):
+for _ in read_ahead.read_all(files):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -165,10 +164,11 @@ def test_a_child_leaves_signals_to_its_parent(
 ) -> None:
     monkeypatch.setattr(read_ahead, "_read", _reads_once_signalled)
     given = files()
-    with reading_ahead(given) as ahead:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            os.kill(children()[0], number)
-        read = [(ahead.read(file), file.starts) for file in given]
+    traces = read_all(given)
+    first = next(traces)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(children()[0], number)
+    read = [(trace, file.starts) for trace, file in zip([first, *traces], given, strict=True)]
     assert len(noted) < len(TEXTS), "the child went on"
     assert read == read_here()
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -192,8 +192,8 @@ def test_a_child_reads_half_of_the_text(sizes: tuple[int, ...], later: int) -> N
 
 def test_a_small_tree_is_worth_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "MIN_CHARACTERS", 1024)
-    with reading_ahead(files()):
-        assert not children()
+    next(read_all(files()))
+    assert not children()
 
 
 def test_a_fork_needs_a_second_core_and_no_other_thread(monkeypatch: pytest.MonkeyPatch) -> None:
