@@ -13,10 +13,10 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from reconciler.kinds.fields import KINDS
-from reconciler.manifests.manifest import SCRIPTS, declared_ref
+from reconciler.manifests.manifest import SCRIPTS
 from reconciler.manifests.placeholders import escaped
 from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.manifests.yaml_source import typed
@@ -36,19 +36,16 @@ class Written(NamedTuple):
     """One object as a manifest.
 
     Attributes:
+        ref: The object.
         path: File of the manifest, from the folder of them all.
         document: The manifest, its scripts in it.
         scripts: Files for the long ones, from the manifest's folder, by the names of their fields.
     """
 
+    ref: ResourceRef
     path: str
     document: YamlMapping
     scripts: Mapping[str, str]
-
-    @property
-    def ref(self) -> ResourceRef:
-        """Return the object that the manifest is about."""
-        return cast("ResourceRef", declared_ref(self.document))
 
     def with_script_files(self) -> YamlMapping:
         """Return the manifest as it stands in its file: long scripts are named, not held."""
@@ -134,7 +131,7 @@ def _written(
         for name, other in instead.items()
         if len(str(spec.get(name, "")).splitlines()) > SHORT_SCRIPT
     }
-    return Written(path, document, scripts)
+    return Written(ref, path, document, scripts)
 
 
 def _place(ref: ResourceRef) -> str:

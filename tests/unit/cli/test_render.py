@@ -10,6 +10,7 @@ import pytest
 from reconciler.cli.render import as_files, as_stream, check_folder, write_files
 from reconciler.errors import LocalFileError
 from reconciler.manifests.export import Written
+from reconciler.resources.ref import Kind, ResourceRef
 
 ACTION: Any = {
     "apiVersion": "reconciler/v1",
@@ -17,8 +18,9 @@ ACTION: Any = {
     "metadata": {"organization": "acme", "name": "greet"},
     "spec": {"script": "function greet() {}\n"},
 }
-BESIDE = Written("acme/actions.yaml", ACTION, {"script": "scripts/greet.js"})
-INLINE = Written("acme.yaml", ACTION, {})
+GREET = ResourceRef(Kind.ACTION, "acme", "", "greet")
+BESIDE = Written(GREET, "acme/actions.yaml", ACTION, {"script": "scripts/greet.js"})
+INLINE = Written(GREET, "acme.yaml", ACTION, {})
 
 
 def test_a_file_begins_with_its_schema_and_names_a_long_script() -> None:
