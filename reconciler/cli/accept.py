@@ -105,6 +105,11 @@ def accept_drift(request: Request) -> int:
             "--into overlay is given, and no environment with an overlay is chosen",
             remedy="Choose one with --env, or leave --into out.",
         )
+    if request.into and chosen.layers.is_shared:
+        raise UsageError(
+            f"the overlay of {chosen.name} is that of another environment, too",
+            remedy="Give this environment an overlay of its own, or leave --into out.",
+        )
     look = _look(request, chosen)
     show_warnings(look.warnings)
     found = _found(request, look)

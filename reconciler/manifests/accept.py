@@ -221,11 +221,10 @@ class Acceptance:
     ) -> None:
         """Refuse a document that others share."""
         file = origin.file
-        others = {os.path.normpath(each) for each in self._layers.other_overlays}
         if is_defaults(_document_of(origin)):
             problem = "Defaults, which other manifests share"
             remedy = f"Write it into the manifest itself, {INTO_OVERLAY}."
-        elif self.is_of_overlay(file) and os.path.normpath(file.root.path) in others:
+        elif self.is_of_overlay(file) and self._layers.is_shared:
             problem = "an overlay that other environments share"
             remedy = "Give this environment an overlay of its own, or change the file by hand."
         else:

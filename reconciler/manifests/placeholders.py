@@ -7,6 +7,7 @@ placeholders of other tools are recognised so that one left over can be reported
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -62,6 +63,11 @@ class Layers:
     def overlays(self) -> tuple[str, ...]:
         """Return the overlay folders of all environments."""
         return (*([self.overlay] if self.overlay else []), *self.other_overlays)
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether the overlay is that of another environment, too."""
+        return os.path.normpath(self.overlay) in map(os.path.normpath, self.other_overlays)
 
     @property
     def variables_alone(self) -> Layers:

@@ -669,7 +669,12 @@ def test_an_overlay_of_two_environments_is_not_written(place: Place) -> None:
     change_application(place, "spa", clockSkew="4s")
 
     refused(place, "ACCEPT-SHARED", *STAGING)
+    change_application(place, "web", clockSkew="4s")
+    done = accept(place, *STAGING, "--into", "overlay")
+    assert done.code == 1, done.all
+    assert "the overlay of staging is that of another environment, too" in done.err
     assert (overlay / "spa.yaml").read_text() == PATCH
+    assert [path.name for path in overlay.iterdir()] == ["spa.yaml"]
 
 
 def test_what_was_deleted_is_taken_out_of_an_environment(place: Place) -> None:
