@@ -345,3 +345,14 @@ def test_what_the_service_cannot_deactivate_is_refused(*, is_held: bool) -> None
     assert finding.remedy.endswith(f"Leave metadata.active out, or remove {WEB} instead.")
     assert match(desired(replace(declared(OTHER), active=False)), there).findings == []
     assert build_plan(desired(web(active=True)), there).blocks == ()
+
+
+def test_of_what_an_organization_lacks_its_name_is_told_alone() -> None:
+    """The actions of a flow are there as soon as the organization is the right one."""
+    flow = declared(
+        a_ref(Kind.ACTION_FLOW, "COMPLEMENT_TOKEN", "initech"), {"PRE_USERINFO_CREATION": ["greet"]}
+    )
+
+    found = match(desired(*OWNERS, flow), observed(*HOUSE)).findings
+
+    assert [each.summary for each in found] == ["Organization initech is neither declared nor held"]
