@@ -94,8 +94,10 @@ def read_plan_file(content: bytes) -> PlanFile:
     Raises:
         SavedFileError: it is something else, of another version, cut short, or changed.
     """
-    file = _file(unsealed(content, FORMAT, FORMAT_VERSION, _PlanDocument))
-    # Digest and hashes of changes are made anew for this, so that wrong ones are found as well.
+    document = unsealed(content, FORMAT, FORMAT_VERSION, _PlanDocument)
+    file = _file(document)
+    if document.digest != file.digest:
+        raise SavedFileError("has a digest that is not that of its changes")
     if content != plan_file_content(file):
         raise SavedFileError("is not as this version writes it")
     return file
@@ -272,8 +274,14 @@ class SavedChange:
         """Return the change; ``mark`` is of the undo that it is of.
 
         Raises:
-            SavedFileError: it has no object or no resource where it needs one.
+            SavedFileError: it has no object or no resource where it needs one, or wrong hashes.
         """
+        change = self._unchecked(mark)
+        if essence(change)[-2:] != (self.before, self.after):
+            raise SavedFileError("has a change with wrong hashes")
+        return change
+
+    def _unchecked(self, mark: Undone | None) -> Change:
         held, resource = self.held, self.resource.resource(mark) if self.resource else None
         if held is not None:
             check_spec(held.ref.kind, held.spec, whole=False)
