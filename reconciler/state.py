@@ -333,7 +333,45 @@ class Heads:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedEvent:
+class Event:
+    """An event, as the service keeps it.
+
+    Attributes:
+        type: What happened, such as ``action.changed``.
+        sequence: The number that the object had afterwards.
+        at: When, RFC 3339.
+        writer: Name of the token that did it.
+        context: What came with the write: tree, revision, plan digest; empty for none.
+        verified: What the service itself verified of a writer without a long-lived token, such as
+            its repository and run; the context is only claimed. Empty for other writers.
+    """
+
+    type: str
+    sequence: SequenceNumber
+    at: str
+    writer: str
+    context: JsonObject
+    verified: JsonObject = field(default_factory=dict, kw_only=True)
+
+    def said(self, name: str) -> str:
+        """Return a text of the context; empty where it has none of that name."""
+        text = self.context.get(name)
+        return text if isinstance(text, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectEvent(Event):
+    """One event of an object.
+
+    Attributes:
+        payload: What it says of the object, above all ``name`` and ``spec``.
+    """
+
+    payload: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEvent(Event):
     """An event of an organization, without what it says of its object.
 
     Attributes:
@@ -341,22 +379,12 @@ class FeedEvent:
         id: Of the object.
         project_id: Of the project that owns it; empty where an organization does.
         name: That it has now, or had when it was removed.
-        at: When, RFC 3339.
-        writer: Name of the token.
-        context: What the writer claimed: tree, revision, plan digest; empty for none.
-        verified: As of an ``ObjectEvent``.
     """
 
     kind: str
     id: str
     project_id: str
     name: str
-    type: str
-    sequence: SequenceNumber
-    at: str
-    writer: str
-    context: JsonObject
-    verified: JsonObject = field(default_factory=dict)
 
 
 UPGRADE = "upgrade this program."
@@ -449,30 +477,6 @@ def pauses_of(observed: ObservedState, tree: str) -> Iterator[tuple[str, Pause]]
     """Yield the pauses of a tree, each with the name of its organization, in order."""
     for name, pauses in sorted(observed.pauses.items()):
         yield from ((name, pause) for pause in pauses if pause.tree == tree)
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectEvent:
-    """One event of an object, as the service keeps it.
-
-    Attributes:
-        type: What happened, such as ``action.changed``.
-        sequence: The number that the object had afterwards.
-        at: When, RFC 3339.
-        writer: Name of the token that did it.
-        context: What came with the write: tree, revision, plan digest; empty for none.
-        payload: What it says of the object, above all ``name`` and ``spec``.
-        verified: What the service itself verified of a writer without a long-lived token, such as
-            its repository and run; the context is only claimed. Empty for other writers.
-    """
-
-    type: str
-    sequence: SequenceNumber
-    at: str
-    writer: str
-    context: JsonObject
-    payload: JsonObject
-    verified: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,9 +104,9 @@ def _first_events(reader: ReadOnlyService, heads: Collection[Head], run: str) ->
     names = {head.id: head.name for head in heads if head.sequence > begins}
     for owner, events in reader.changes_of(dict.fromkeys(names, begins)):
         for event in events:
-            if event.context.get("run") == run:
+            if event.said("run") == run:
                 first.setdefault(names[owner], event.sequence)
-                authors.add((event.writer, str(event.context.get("tree", ""))))
+                authors.add((event.writer, event.said("tree")))
     if not authors:
         raise ObjectNotFoundError(
             f"there is no event of run {run}",

@@ -61,12 +61,12 @@ def _last_run(reader: ReadOnlyService, tree: str) -> str:
     # The log may be long, and the last run is seldom old.
     for begins in (*((now - window) * MICROS for window in _WINDOWS), 0):
         found = [
-            (event.sequence, str(event.context["run"]))
+            (event.sequence, event.said("run"))
             for _, events in reader.changes_of(
                 {head.id: begins for head in every if head.sequence > begins}
             )
             for event in events
-            if is_change(event) and event.context.get("tree") == tree and event.context.get("run")
+            if is_change(event) and event.said("tree") == tree and event.said("run")
         ]
         if found:
             return max(found)[1]
@@ -85,10 +85,10 @@ def _run_of_plan(reader: ReadOnlyService, digest: str) -> str:
         UsageError: several runs did.
     """
     runs = {
-        str(event.context["run"])
+        event.said("run")
         for _, events in reader.changes_of({head.id: 0 for head in log_of(reader).every})
         for event in events
-        if event.context.get("plan") == digest and event.context.get("run")
+        if event.said("plan") == digest and event.said("run")
     }
     if not runs:
         raise ObjectNotFoundError(

@@ -205,18 +205,18 @@ def _past_of(reader: ReadOnlyService, run: str, tree: str) -> _Past:
     rotated: list[FeedEvent] = []
     for _, since_then in reader.changes_of({each.id: sequences[each.name] for each in log.every}):
         for event in since_then:
-            if event.context.get("run") == run and gives_secret(event):
+            if event.said("run") == run and gives_secret(event):
                 rotated.append(event)
             if is_change(event):
                 events.setdefault(event.id, []).append(event)
     found = {
         key: happened
         for key, happened in events.items()
-        if any(each.context.get("run") == run for each in happened)
+        if any(each.said("run") == run for each in happened)
     }
     for happened in found.values():
-        ours = [each for each in happened if each.context.get("run") == run]
-        trees = {str(each.context.get("tree", "")) for each in ours}
+        ours = [each for each in happened if each.said("run") == run]
+        trees = {each.said("tree") for each in ours}
         if trees != {tree}:
             raise UsageError(
                 f"run {run} is of tree {visible(', '.join(sorted(trees)))}, not of {visible(tree)}",
@@ -224,11 +224,11 @@ def _past_of(reader: ReadOnlyService, run: str, tree: str) -> _Past:
             )
     since = [*chain.from_iterable(events.values())]
     own = takes_back(run, since)
-    undone = {str(each.context["undo"]) for each in since if each.context.get("undo")}
+    undone = {each.said("undo") for each in since if each.said("undo")}
     again = {
         key
         for key, happened in events.items()
-        if key not in found and all(each.context.get("run") in own for each in happened)
+        if key not in found and all(each.said("run") in own for each in happened)
     }
     return _Past(sequences, found, own, again, undone, rotated)
 

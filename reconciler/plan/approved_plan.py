@@ -334,4 +334,4 @@ def _is_half_emptied(change: Change, held: ObservedObject) -> bool:
 
 
 def _is_for(event: ObjectEvent, digest: str) -> bool:
-    return event.context.get("plan") == digest
+    return event.said("plan") == digest

@@ -28,9 +28,8 @@ from reconciler.plan.model import (
     word,
 )
 from reconciler.plan.ordering import in_order
-from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import ResourceRef
-from reconciler.state import FeedEvent, ObjectEvent, ObservedObject, ObservedState, Resource
+from reconciler.state import Event, FeedEvent, ObjectEvent, ObservedObject, ObservedState, Resource
 
 _SAID = {
     "run": "run",
@@ -159,7 +158,7 @@ def with_field_causes(
         for event in within:
             if gives_secret(event):
                 altered[CREDENTIAL] = event
-            if event.context.get("tree") == change.new_owner:
+            if event.said("tree") == change.new_owner:
                 altered.setdefault(OWNER, event)
         known = causes.setdefault(ref_of(change), {})
         for field in field_changes(change):
@@ -167,13 +166,7 @@ def with_field_causes(
     return replace(plan, causes=causes)
 
 
-def _cause(event: ObjectEvent | FeedEvent) -> Cause:
-    said = event.context
-    why = ", ".join(
-        f"{words} {said[name]}" for name, words in _SAID.items() if _is_text(said, name)
-    )
+def _cause(event: Event) -> Cause:
+    said = {words: event.said(name) for name, words in _SAID.items()}
+    why = ", ".join(f"{words} {text}" for words, text in said.items() if text)
     return event_as_cause(event)._replace(kind=CauseKind.EVENT, why=why)
-
-
-def _is_text(said: JsonObject, name: str) -> bool:
-    return isinstance(said.get(name), str) and bool(said[name])

@@ -26,7 +26,7 @@ from reconciler.plan.model import (
     word,
 )
 from reconciler.resources.ref import ResourceRef
-from reconciler.state import FeedEvent, ObjectEvent, ObservedObject
+from reconciler.state import Event, ObjectEvent, ObservedObject
 
 NOT_READ = Cause(CauseKind.UNKNOWN)
 """The cause of a field in a plan that had no history to read: one against a snapshot."""
@@ -82,11 +82,9 @@ def last_change(held: ObservedObject) -> Cause:
     )
 
 
-def event_as_cause(event: ObjectEvent | FeedEvent) -> Cause:
+def event_as_cause(event: Event) -> Cause:
     """Return an event as the cause of what it changed."""
-    tree = event.context.get("tree")
-    shown = tree if isinstance(tree, str) else ""
-    return Cause(CauseKind.SERVICE, event.writer, event.at, event.sequence, shown)
+    return Cause(CauseKind.SERVICE, event.writer, event.at, event.sequence, event.said("tree"))
 
 
 def changed_on_service(plan: Plan) -> tuple[Update, ...]:

@@ -274,7 +274,7 @@ def _removed_by_others(removals: Sequence[Removal], tree: str) -> Mapping[Resour
     return {
         gone.ref.key: gone
         for gone in removals
-        if tree in gone.trees and gone.event.context.get("tree") != tree
+        if tree in gone.trees and gone.event.said("tree") != tree
     }
 
 

@@ -13,7 +13,7 @@ from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import fold
 from reconciler.resources.references import REFERRED
-from reconciler.state import FeedEvent, ObjectEvent, ObservedObject, Removal
+from reconciler.state import Event, ObjectEvent, ObservedObject, Removal
 
 _REGENERATED = ".secret.changed"
 _OF_SECRETS = (_REGENERATED, ".secret.claimed")  # they say nothing of what a tree declared
@@ -88,7 +88,7 @@ def since_applied(events: Sequence[ObjectEvent], tree: str) -> SinceApplied | No
     applied = None
     for step in steps_of(events):
         event = step.event
-        if event.context.get("tree") == tree and not event.type.endswith(_OF_SECRETS):
+        if event.said("tree") == tree and not event.type.endswith(_OF_SECRETS):
             applied, altered = step.after, {}
         else:
             altered |= {field.name: event for field in step.fields}
@@ -110,7 +110,7 @@ def altered_between(
     }
 
 
-def gives_secret(event: ObjectEvent | FeedEvent) -> bool:
+def gives_secret(event: Event) -> bool:
     """Return whether an event replaced the client secret of an existing application."""
     return event.type.endswith(_REGENERATED)
 

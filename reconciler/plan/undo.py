@@ -54,7 +54,7 @@ def takes_back(run: str, events: Iterable[FeedEvent]) -> Collection[str]:
 
     Each may have been cut off. ``events`` are all that were written since.
     """
-    undone = {str(each.context.get("run")): each.context.get("undo") for each in events}
+    undone = {by: each.said("undo") for each in events if (by := each.said("run"))}
     found, brings_back = {run}, {run}
     while brings_back:
         undoing = {each for each, of in undone.items() if of in brings_back} - found
@@ -96,11 +96,11 @@ def changed_since(
     """
     found = {}
     for key, happened in sorted(events.items()):
-        first = next(n for n, each in enumerate(happened) if each.context.get("run") == run)
+        first = next(n for n, each in enumerate(happened) if each.said("run") == run)
         later = _standing(happened[first:], own)
         if later:
             last, ref = later[-1], names.get(key)
-            by = last.context.get("run")
+            by = last.said("run")
             what = f"run {by}" if by else f"{last.type} of {last.writer}"
             named = str(ref or last.name)
             first_undo = f"Undo run {by} first, or leave" if by else "Leave"
@@ -117,11 +117,11 @@ def _standing(happened: Sequence[FeedEvent], own: Collection[str]) -> Sequence[F
     later: list[FeedEvent] = []
     gone = set()
     for each in happened:
-        undoes = each.context.get("undo")
-        if undoes and (undoes in gone or (later and later[-1].context.get("run") == undoes)):
+        undoes = each.said("undo")
+        if undoes and (undoes in gone or (later and later[-1].said("run") == undoes)):
             gone.add(undoes)
-            later = [one for one in later if one.context.get("run") != undoes]
-        elif each.context.get("run") not in own:
+            later = [one for one in later if one.said("run") != undoes]
+        elif each.said("run") not in own:
             later.append(each)
     return later
 

@@ -28,7 +28,7 @@ from reconciler.report.plan_json import ignored_as_json, ref_as_json, scope_as_j
 from reconciler.report.plan_text import ignored_section, section
 from reconciler.report.visible import Sentence, Style, longest_ticks, visible
 from reconciler.resources.call import JsonObject
-from reconciler.state import FeedEvent, ObjectEvent
+from reconciler.state import Event, FeedEvent
 
 NO_HISTORY = (
     "This service keeps no history and no record of trees, so these questions are left open here:"
@@ -339,7 +339,7 @@ def log_as_json(document: LogDocument) -> JsonObject:
     }
 
 
-def _event_as_json(event: ObjectEvent | FeedEvent, said: JsonObject) -> JsonObject:
+def _event_as_json(event: Event, said: JsonObject) -> JsonObject:
     return {
         "type": event.type,
         "sequence": str(event.sequence),
@@ -350,12 +350,12 @@ def _event_as_json(event: ObjectEvent | FeedEvent, said: JsonObject) -> JsonObje
     }
 
 
-def _head(event: ObjectEvent | FeedEvent, style: Style) -> str:
+def _head(event: Event, style: Style) -> str:
     head = f"{event.at}  {style(visible(event.type), 'cyan')}  by {visible(event.writer)}"
     return f"{head}  {style(f'(sequence {event.sequence})', 'dim')}"
 
 
-def _reasons(event: ObjectEvent | FeedEvent, said: JsonObject, style: Style) -> Iterator[str]:
+def _reasons(event: Event, said: JsonObject, style: Style) -> Iterator[str]:
     """Yield what a writer said of an event, what the service verified of the writer, and why."""
     parts = [
         f"{words} {visible(text)}" for key, words in _CONTEXT.items() if (text := _text(said, key))

@@ -7,9 +7,9 @@ of either is overwritten unseen. No models here: every object of a listing comes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from reconciler.errors import ServiceError
 from reconciler.kinds.calls import CALLS
@@ -21,7 +21,9 @@ from reconciler.resources.normal import DURATIONS, TYPES
 from reconciler.resources.ref import Kind
 from reconciler.resources.strict_json import MAX_SEQUENCE
 from reconciler.service_client.wire import Wire, answers_in, is_id
+from reconciler.state import Event
 
+E = TypeVar("E", bound=Event)
 PAGE = 1000  # objects
 MOST_PAGES = 1000  # of one listing; a service that never ends is left
 
@@ -87,6 +89,22 @@ def sequence_of(details: JsonObject, name: str = "sequence") -> int:
         if number <= MAX_SEQUENCE:
             return number
     raise unsound("?", f"its {name} is missing or not a number")
+
+
+def event_of(form: Callable[..., E], fields: JsonObject, /, **others: object) -> E:
+    """Return an event of a form; ``others`` are the fields that not every event has."""
+    context, verified = fields.get("context"), fields.get("verified")
+    if not (isinstance(context, dict) and isinstance(verified, dict)):
+        raise unsound(str(fields.get("id", "?")), "the context of an event is not an object")
+    return form(
+        type=text_of(fields, "type"),
+        sequence=sequence_of(fields),
+        at=text_of(fields, "recordedAt"),
+        writer=text_of(fields, "writer"),
+        context=context,
+        verified=verified,
+        **others,
+    )
 
 
 def unsound(object_id: str, why: str) -> ServiceError:

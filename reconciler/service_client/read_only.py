@@ -16,9 +16,9 @@ from reconciler.service_client.answers import (
     MOST_PAGES,
     PAGE,
     cursor_pages,
+    event_of,
     id_of,
     objects_of,
-    sequence_of,
     text_of,
     unsound,
 )
@@ -263,19 +263,10 @@ def no_history() -> NoHistoryError:
 
 
 def _event(fields: JsonObject) -> ObjectEvent:
-    context, verified = fields.get("context"), fields.get("verified")
     payload = fields.get("payload", {})  # a removal has none
-    if not (isinstance(context, dict) and isinstance(payload, dict) and isinstance(verified, dict)):
-        raise unsound("?", "the context or payload of an event is not an object")
-    return ObjectEvent(
-        type=text_of(fields, "type"),
-        sequence=sequence_of(fields),
-        at=text_of(fields, "recordedAt"),
-        writer=text_of(fields, "writer"),
-        context=context,
-        payload=payload,
-        verified=verified,
-    )
+    if not isinstance(payload, dict):
+        raise unsound("?", "the payload of an event is not an object")
+    return event_of(ObjectEvent, fields, payload=payload)
 
 
 class EmptyService:

@@ -9,7 +9,7 @@ from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import KIND_NAMED, PROJECT, ResourceRef, fold
 from reconciler.resources.undone import undone_of
-from reconciler.service_client.answers import id_of, objects_of, sequence_of, text_of, unsound
+from reconciler.service_client.answers import event_of, id_of, objects_of, sequence_of, text_of
 from reconciler.service_client.locks import Leases, Terms
 from reconciler.service_client.port import Context
 from reconciler.service_client.wire import Wire, answers_of
@@ -84,20 +84,13 @@ def unmade_in(
 def changes_in(page: JsonObject) -> Iterator[FeedEvent]:
     """Yield the events of a page of a list."""
     for fields in objects_of(page, "changes"):
-        context, verified = fields.get("context"), fields.get("verified")
-        if not (isinstance(context, dict) and isinstance(verified, dict)):
-            raise unsound(id_of(fields), "the context of an event is not an object")
-        yield FeedEvent(
+        yield event_of(
+            FeedEvent,
+            fields,
             kind=text_of(fields, "kind"),
             id=id_of(fields),
             project_id=text_of(fields, "projectId"),
             name=text_of(fields, "name"),
-            type=text_of(fields, "type"),
-            sequence=sequence_of(fields),
-            at=text_of(fields, "recordedAt"),
-            writer=text_of(fields, "writer"),
-            context=context,
-            verified=verified,
         )
 
 

@@ -28,8 +28,8 @@ WHY = "run r1, revision c0ffee, plan p, reason why"
 
 def logged(of: ObservedObject, verb: str, sequence: int = 15, **context: Any) -> FeedEvent:
     """Return an event of the feed about an object."""
-    head = (of.ref.kind.value, of.id, of.project_id, of.ref.name, f"x.{verb}")
-    return FeedEvent(*head, sequence, "noon", "ana", context)
+    about = (of.ref.kind.value, of.id, of.project_id, of.ref.name)
+    return FeedEvent(f"x.{verb}", sequence, "noon", "ana", context, *about)
 
 
 def between(before: list[ObservedObject], after: list[ObservedObject], *events: FeedEvent) -> Plan:

@@ -50,6 +50,7 @@ def event(sequence: int, run: str, undo: str = "") -> FeedEvent:
         ({"U": "R", "V": "U", "W": "V"}, {"R", "U", "W"}),
         ({"U": "R", "V": "R"}, {"R", "U", "V"}),
         ({"U": "S"}, {"R"}),
+        pytest.param({"": "R"}, {"R"}, id="an event of no run, whose context names the run"),
         pytest.param({"U": "V", "V": "U"}, {"R"}, id="a circle, which is only claimed"),
         pytest.param({"R": "U", "U": "R"}, {"R", "U"}, id="a circle with the run"),
     ],
