@@ -103,7 +103,7 @@ class RepositoryError(ReconcilerError):
 
 
 def cannot_write(what: str, failure: OSError, remedy: str) -> LocalFileError:
-    """Return the error that a file or folder cannot be written or made, of ``cannot WHAT``.
+    """Return the error of what cannot be done with a file or folder, of ``cannot WHAT``.
 
     Of a full disk it has the words that a user looks for, and a remedy of its own.
     """

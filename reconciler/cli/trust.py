@@ -166,14 +166,10 @@ def _content(path: Path | None) -> str:
     """Return the text of a small file; empty without one."""
     if path is None:
         return ""
-    try:
+    with writing(f"read {visible(str(path))}", "Name a file that this user may read."):
         content, _ = read_start(path, MAX_KEYS_BYTES + 1)
+    try:
         text = content.decode()
-    except OSError as failure:
-        raise LocalFileError(
-            f"cannot read {visible(str(path))}: {failure.strerror or failure}",
-            remedy="Name a file that this user may read.",
-        ) from failure
     except UnicodeDecodeError:
         text = ""
     if not text or len(content) > MAX_KEYS_BYTES:

@@ -20,6 +20,7 @@ from reconciler.errors import (
     LocalFileError,
     ServiceUnavailableError,
     UsageError,
+    writing,
 )
 from reconciler.resources.call import JsonObject
 from reconciler.resources.files import is_open_to_others, read_start
@@ -120,13 +121,8 @@ def read_private(path: Path, *, own: bool = False) -> str:
     Raises:
         LocalFileError: it cannot be read, or others may read it.
     """
-    try:
+    with writing(f"read {path}", "Name a file that this user may read."):
         content, status = read_start(path, MAX_FILE + 1, os.O_NOFOLLOW if own else 0)
-    except OSError as failure:
-        raise LocalFileError(
-            f"cannot read {path}: {failure.strerror or failure}",
-            remedy="Name a file that this user may read.",
-        ) from failure
     if len(content) > MAX_FILE:
         raise LocalFileError(f"{path} is not a small file", remedy="Name the file itself.")
     if own and status.st_uid != os.geteuid():

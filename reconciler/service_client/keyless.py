@@ -13,10 +13,10 @@ from urllib.parse import quote, urlsplit
 
 from reconciler.errors import (
     AccessDeniedError,
-    LocalFileError,
     ServiceError,
     ServiceUnavailableError,
     UsageError,
+    writing,
 )
 from reconciler.resources.files import read_start
 from reconciler.resources.origin import is_loopback_host
@@ -44,13 +44,8 @@ IdTokens: TypeAlias = Callable[[Fetch, str], Secret]
 
 def _in_file(path: Path) -> Secret:
     """Return what a file has now: another program may replace the token by a newer one."""
-    try:
+    with writing(f"read {path}", "Name the file of the signed token with --id-token-file."):
         content, _ = read_start(path, MAX_FILE)
-    except OSError as failure:
-        raise LocalFileError(
-            f"cannot read {path}: {failure.strerror or failure}",
-            remedy="Name the file of the signed token with --id-token-file.",
-        ) from failure
     return token_of(content.decode("ascii", errors="replace"), str(path))
 
 
