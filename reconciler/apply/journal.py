@@ -21,7 +21,7 @@ from reconciler.errors import LocalFileError, LockHeldError
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Spec
-from reconciler.resources.files import make_folder, open_locked, open_regular, sync
+from reconciler.resources.files import make_folder, open_locked, open_regular, sync, write_whole
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.strict_json import read_as
@@ -128,13 +128,12 @@ class Journal:
             size = os.fstat(self._descriptor).st_size
             if size == 0:
                 lines.insert(0, _as_line({"journal": FORMAT}))
-            self._write(memoryview(("\n".join(lines) + "\n").encode()), size)
+            self._write(("\n".join(lines) + "\n").encode(), size)
 
-    def _write(self, content: memoryview, size: int) -> None:
+    def _write(self, content: bytes, size: int) -> None:
         """Write at the end, all or nothing: what came after half a line could not be read."""
         try:
-            while content:
-                content = content[os.write(self._descriptor, content) :]
+            write_whole(self._descriptor, content)
             os.fdatasync(self._descriptor)
         except OSError:
             with suppress(OSError):
