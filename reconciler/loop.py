@@ -148,7 +148,13 @@ def explained(plan: Plan, service: HistoryReader, observed: ObservedState) -> Pl
     left = [ref_of(change) for change in asked if ref_of(change) not in causes]
     if not left:
         return replace(plan, causes=causes) if causes else plan
-    return replace(plan, causes=causes, warnings=(*plan.warnings, _not_explained(left, why)))
+    note = not_explained(
+        left,
+        f"{why} For ",
+        " the plan names the last writer for all fields together; `reconciler history` shows each "
+        "of them.",
+    )
+    return replace(plan, causes=causes, warnings=(*plan.warnings, note))
 
 
 def histories_of(
@@ -171,12 +177,13 @@ def histories_of(
         yield object_id, with_specs(events, names)
 
 
-def _not_explained(left: Sequence[ResourceRef], why: str) -> Diagnostic:
+def not_explained(left: Sequence[ResourceRef], before: str, after: str) -> Diagnostic:
+    """Return a warning that histories were not read; objects are named between two texts."""
+    named = f"{left[0]}{' and others' if len(left) > 1 else ''}"
     return warning(
         "PLAN-CAUSES-NOT-READ",
         f"the history of {len(left)} object(s) was not read",
-        f"{why} For {left[0]}{' and others' if len(left) > 1 else ''} the plan names the last "
-        "writer for all fields together; `reconciler history` shows each of them.",
+        f"{before}{named}{after}",
         ref=left[0],
     )
 

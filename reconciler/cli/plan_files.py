@@ -20,7 +20,7 @@ from reconciler.cli.manifests import Made
 from reconciler.cli.output import age_in_words, hint, time_in_words
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
 from reconciler.errors import LocalFileError, writing
-from reconciler.loop import LocalFiles, preview
+from reconciler.loop import LocalFiles, not_explained, preview
 from reconciler.manifests.discovery import (
     EXTENSIONS,
     JSON,
@@ -207,16 +207,9 @@ def plan_against(
     )
     notes = [is_old]
     if causes := causes_not_read(plan):
-        first, others = next(iter(causes)), " and others" if len(causes) > 1 else ""
-        notes.append(
-            warning(
-                "PLAN-CAUSES-NOT-READ",
-                f"the history of {len(causes)} object(s) was not read",
-                f"A snapshot has no history, so the plan does not say who changed {first}{others}. "
-                "A plan against the service does, as does `reconciler history`.",
-                ref=first,
-            )
-        )
+        why = "A snapshot has no history, so the plan does not say who changed "
+        how = ". A plan against the service does, as does `reconciler history`."
+        notes.append(not_explained([*causes], why, how))
     return replace(plan, causes=causes, warnings=(*notes, *plan.warnings)), snapshot
 
 
