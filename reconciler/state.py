@@ -331,6 +331,13 @@ class Heads:
             if (head := self.organizations.get(name)) is not None:
                 yield from (record for record in head.applied if record.tree == tree)
 
+    def pauses(self, tree: str, names: Collection[str]) -> Iterator[tuple[str, Pause]]:
+        """Yield the pauses of a tree in the organizations of these names, each with its name."""
+        asked = {fold(name) for name in names}
+        for name, head in self.organizations.items():
+            if name in asked:
+                yield from ((head.name, pause) for pause in head.pauses if pause.tree == tree)
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

@@ -16,7 +16,7 @@ from reconciler.report.visible import visible
 from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import fold
 from reconciler.service_client.port import Context, ServiceClient, TreeControl
-from reconciler.state import Head, Pause
+from reconciler.state import Heads
 
 RECORD_SECONDS = 60  # of leadership, which a record needs for two calls
 
@@ -36,7 +36,7 @@ def pause_command(
     with _opened(connection) as (client, control):
         names = _seen(client, organization) or _where_applied(client, tree)
         control.pause(tree, names, reason, lasting)
-        for name, pause in _pauses(client, tree, names):
+        for name, pause in _heads(client).pauses(tree, names):
             where = f"tree {visible(tree)} in {visible(name)}"
             say(f"paused  {where} until {visible(pause.until)}: {visible(pause.reason)}")
 
@@ -45,7 +45,7 @@ def pause_command(
 def resume_command(connection: Connection, tree: str, organization: tuple[str, ...]) -> None:
     """End the pause of a tree before its time."""
     with _opened(connection) as (client, control):
-        asked = _seen(client, organization) or [head.name for head in _heads(client)]
+        asked = _seen(client, organization) or _heads(client).organizations
         names = paused_now(client, tree, asked)
         control.resume(tree, names)
     for name in names:
@@ -79,7 +79,7 @@ def _seen(client: ServiceClient, organizations: Sequence[str]) -> Sequence[str]:
     Raises:
         UsageError: it does not see one. Nothing was written: half a pause is hard to notice.
     """
-    seen = {fold(head.name) for head in _heads(client)} if organizations else set()
+    seen = _heads(client).organizations if organizations else ()
     unseen = [visible(name) for name in organizations if fold(name) not in seen]
     if unseen:
         raise UsageError(
@@ -97,7 +97,9 @@ def _where_applied(client: ServiceClient, tree: str) -> Sequence[str]:
     """
     applied = {name for name, trees in client.observe(()).elsewhere.items() if tree in trees}
     applied |= {
-        head.name for head in _heads(client) if any(record.tree == tree for record in head.applied)
+        head.name
+        for head in _heads(client).organizations.values()
+        if any(record.tree == tree for record in head.applied)
     }
     if not applied:
         raise UsageError(
@@ -110,17 +112,7 @@ def _where_applied(client: ServiceClient, tree: str) -> Sequence[str]:
 
 def paused_now(client: ServiceClient, tree: str, organizations: Collection[str]) -> Sequence[str]:
     """Return the organizations, of these, in which a tree is paused at this moment."""
-    return [name for name, _ in _pauses(client, tree, organizations)]
-
-
-def _pauses(
-    client: ServiceClient, tree: str, organizations: Collection[str]
-) -> Iterator[tuple[str, Pause]]:
-    """Yield the pause of a tree in each of these organizations that has one."""
-    asked = {fold(name) for name in organizations}
-    for head in _heads(client):
-        if fold(head.name) in asked:
-            yield from ((head.name, pause) for pause in head.pauses if pause.tree == tree)
+    return [name for name, _ in _heads(client).pauses(tree, organizations)]
 
 
 def refuse_paused(tree: str, names: Sequence[str], otherwise: str) -> None:
@@ -136,9 +128,8 @@ def refuse_paused(tree: str, names: Sequence[str], otherwise: str) -> None:
         )
 
 
-def _heads(client: ServiceClient) -> Collection[Head]:
-    heads = client.heads()
-    return heads.organizations.values() if heads else ()
+def _heads(client: ServiceClient) -> Heads:
+    return client.heads() or Heads("", {})
 
 
 def record(
@@ -161,8 +152,8 @@ def record(
     asked = {fold(name) for name in organizations}
     try:
         done = {
-            fold(head.name)
-            for head in _heads(client)
+            name
+            for name, head in _heads(client).organizations.items()
             for record in head.applied
             if (record.tree, record.commit) == (tree, commit)
         }

@@ -584,12 +584,5 @@ def _record_of(heads: Heads | None, tree: str, commit: str) -> Applied | None:
 
 def _pause_of(heads: Heads | None, tree: str, organizations: Sequence[str]) -> Pause | None:
     """Return the pause of a tree that lasts longest, in any of its organizations."""
-    known = heads.organizations if heads is not None else {}
-    found = [
-        pause
-        for name in organizations
-        if (head := known.get(fold(name))) is not None
-        for pause in head.pauses
-        if pause.tree == tree
-    ]
-    return max(found, key=lambda pause: pause.until, default=None)
+    found = heads.pauses(tree, organizations) if heads is not None else ()
+    return max((pause for _, pause in found), key=lambda pause: pause.until, default=None)
