@@ -20,7 +20,7 @@ from reconciler.resources.fields import Form as FieldForm
 from reconciler.resources.normal import normal_form
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.form import Asked, Fixed, Form, FormField
-from reconciler.service.operations.request import shown
+from reconciler.service.operations.request import shown_path
 
 _literal = cast("Any", Literal)  # whose words are known at run time only
 _union = cast("Any", Union)
@@ -134,14 +134,7 @@ def _refusal(error: ValidationError) -> Refusal:
     rule = _RULES.get(first["type"], "is not valid")
     if first["type"] == "string_pattern_mismatch":
         rule = _PATTERNS[first["ctx"]["pattern"]]
-    return invalid(_path(first["loc"]), rule.format(**first.get("ctx", {})))
-
-
-def _path(parts: tuple[int | str, ...]) -> str:
-    path = ""
-    for part in parts:
-        path += f"[{part}]" if isinstance(part, int) else f".{shown(part)}"
-    return path.removeprefix(".")
+    return invalid(shown_path(first["loc"]), rule.format(**first.get("ctx", {})))
 
 
 _RULES = {

@@ -8,7 +8,7 @@ than the whole listing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
@@ -290,6 +290,12 @@ def shown(name: object) -> str:
     """Return a name that the caller chose as a refusal or a log may show it."""
     text = str(name)[:64]
     return text if text.isascii() and text.isprintable() else ascii(text)
+
+
+def shown_path(path: Iterable[int | str]) -> str:
+    """Return a path as refusals name fields: names that are no plain words as escapes."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{shown(step)}" for step in path)
+    return "".join(steps).removeprefix(".")
 
 
 def is_encodable(text: str) -> bool:

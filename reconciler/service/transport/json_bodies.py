@@ -10,12 +10,11 @@ from reconciler.resources.strict_json import (
     ContentError,
     Fault,
     JsonError,
-    Path,
     check_count,
     read_object,
 )
 from reconciler.service.domain.refusal import invalid
-from reconciler.service.operations.request import shown
+from reconciler.service.operations.request import shown_path
 
 # Names and values in one body. Each can take 70 bytes for two of text, so that a body is at most
 # ten times as long in memory. The longest batch of orders has a third of them.
@@ -47,12 +46,6 @@ def read_body(body: bytes) -> dict[str, object]:
         check_count(body, MAX_SIGNS)
         return read_object(body, fractions=True)
     except ContentError as error:
-        raise invalid(_shown_path(error.path) or "request", _RULES[error.fault]) from None
+        raise invalid(shown_path(error.path) or "request", _RULES[error.fault]) from None
     except JsonError:
         raise invalid("request", f"must not have more than {MAX_SIGNS} names and values") from None
-
-
-def _shown_path(path: Path) -> str:
-    """Return a path as refusals name fields: names that are no plain words as escapes."""
-    steps = (f"[{step}]" if isinstance(step, int) else f".{shown(step)}" for step in path)
-    return "".join(steps).removeprefix(".")
