@@ -89,6 +89,7 @@ class MemoryEventStore(Transaction):
         self._passes: dict[bytes, PassRow] = {}
         self._meta = {"instance": os.urandom(16).hex(), WRITERS: str(WRITERS_VERSION)}
         self._tables: dict[str, dict[Any, Any]] = {
+            tables.OBJECTS.name: self._objects,
             tables.RECORDS.name: self._records,
             tables.SEALS.name: self._seals,
             tables.OWED.name: self._owed,
@@ -329,33 +330,19 @@ class MemoryEventStore(Transaction):
         self._set(self._heads, head.organization, head)
         return event
 
-    def put_object(self, row: ObjectRow) -> None:
-        """Insert an object, or change the one of its id.
-
-        Raises:
-            NameTakenError: another object has its name.
-        """
-        # Removed first, so that its former name is free again if it has another one now.
-        name = (row.parent, row.kind, row.folded)
-        if self._names.get(name, row.id) != row.id:
-            raise NameTakenError
-        self.remove_object(row.id)
-        self._set(self._names, name, row.id)
-        self._set(self._objects, row.id, row)
-
-    def remove_object(self, object_id: str) -> None:
-        """Remove an object; its events stay."""
-        row = self._objects.get(object_id)
-        if row is not None:
-            self._drop(self._names, (row.parent, row.kind, row.folded))
-            self._drop(self._objects, object_id)
-
     def clear_objects(self) -> None:
         """Remove every object, to make them anew from the events."""
-        for object_id in list(self._objects):
-            self.remove_object(object_id)
+        for row in list(self._objects.values()):
+            self.remove(row)
 
     def _put(self, table: Table, row: Values) -> None:
+        if isinstance(row, ObjectRow):
+            # Removed first, so that its former name is free again if it has another one now.
+            name = (row.parent, row.kind, row.folded)
+            if self._names.get(name, row.id) != row.id:
+                raise NameTakenError
+            self._remove(table, row)
+            self._set(self._names, name, row.id)
         width = len(table.key)
         key = row[0] if width == 1 else tuple(row[:width])
         self._set(self._tables[table.name], key, row)
@@ -364,6 +351,8 @@ class MemoryEventStore(Transaction):
         known = self._tables[table.name].get(row[0])
         if known is not None and table.known_in(known) == table.known_in(row):
             self._drop(self._tables[table.name], row[0])
+            if isinstance(known, ObjectRow):
+                self._drop(self._names, (known.parent, known.kind, known.folded))
 
     def expire(self, now: int) -> None:
         """Drop records, seals and short tokens whose time has come."""
@@ -371,8 +360,8 @@ class MemoryEventStore(Transaction):
             self._drop(self._passes, short.sha256)
         for row in list(self._owed.values()):
             if row.seal is not None and row.expires_at <= now:
-                self.remove_seal(row.seal)
-                self.put_owed(row._replace(seal=None))
+                self._remove(tables.SEALS, (row.seal,))
+                self.put(row._replace(seal=None))
         for key, record in list(self._records.items()):
             if record.expires_at <= now:
                 self._drop(self._records, key)

@@ -196,7 +196,7 @@ def test_what_is_prepared_goes_with_a_transaction_that_fails(postgres: PostgresS
             is_late = number in {5, 11, 18, 27}
             fails = pytest.raises(StreamConflictError) if is_late else nullcontext()
             with fails, store.transaction() as tx:
-                tx.put_object(row)
+                tx.put(row)
                 if is_late:
                     other.execute(ADD, taken)
             with store.snapshot() as view:

@@ -86,7 +86,7 @@ class Actor:
 
         def act(tx: Transaction) -> Any:
             (stored,) = tx.append(StreamAt(owner, object_id, 0), (NewEvent("t", name),), US)
-            tx.put_object(_row(object_id, owner, name, 1, stored.sequence))
+            tx.put(_row(object_id, owner, name, 1, stored.sequence))
             return stored.hash
 
         return act
@@ -103,7 +103,7 @@ class Actor:
             stream = StreamAt(row.organization, object_id, version)
             first, second = tx.append(stream, (NewEvent("c", name), NewEvent("c", "")), US)
             changed = row._replace(name=name, folded=name, version=second.version)
-            tx.put_object(changed._replace(sequence=second.sequence))
+            tx.put(changed._replace(sequence=second.sequence))
             return first.hash, second.previous
 
         return act
@@ -117,7 +117,7 @@ class Actor:
                 tx.append(
                     StreamAt(row.organization, object_id, row.version), (NewEvent("r", ""),), US
                 )
-                tx.remove_object(object_id)
+                tx.remove(row)
             return row
 
         return act
@@ -142,7 +142,7 @@ class Actor:
 
         def act(tx: Transaction) -> Any:
             known = tx.record("us", key)
-            tx.put_record(Record("us", key, b"d", name_of(known), None, 0, expires))
+            tx.put(Record("us", key, b"d", name_of(known), None, 0, expires))
             return known, tx.record("us", key)
 
         return act
@@ -153,7 +153,7 @@ class Actor:
         def act(tx: Transaction) -> Any:
             held = tx.lease(name)
             fence = held.fence + 1 if held else 1
-            tx.put_lease(LeaseRow(name, "t", "me", fence, NOON, NOON + 9))
+            tx.put(LeaseRow(name, "t", "me", fence, NOON, NOON + 9))
             return tx.lease(name)
 
         return act
@@ -163,7 +163,7 @@ class Actor:
 
         def act(tx: Transaction) -> Any:
             if tx.seal(name) is None:
-                tx.put_seal(SealRow(name, b"sealed", NOON))
+                tx.put(SealRow(name, b"sealed", NOON))
             return tx.seal(name)
 
         return act

@@ -267,7 +267,7 @@ def test_a_token_counts_or_ends_at_once(matrix: Matrix) -> None:
 
         with service.store.transaction() as tx:
             (known,) = [row for row in tx.tokens() if row.name == "brief"]
-            tx.put_token(known._replace(revoked_at=service.now()))
+            tx.put(known._replace(revoked_at=service.now()))
 
         assert isinstance(matrix.call(*call)[0], Refused)
 

@@ -151,7 +151,7 @@ def test_what_trees_left_is_made_anew_from_the_log(ask: Asking) -> None:
     with ask.service.store.transaction() as tx:
         row = tx.get_object(ask.organization)
         assert row is not None
-        tx.put_object(row._replace(marks=row.marks.replace(COMMIT, OTHER[:40])))
+        tx.put(row._replace(marks=row.marks.replace(COMMIT, OTHER[:40])))
     assert verify(ask.service.store) == [f"object {ask.organization}: is not what the log says"]
 
     rebuild(ask.service.store)

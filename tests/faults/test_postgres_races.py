@@ -261,11 +261,11 @@ def test_a_conflict_of_rows_that_are_sent_before_a_savepoint_loses_the_whole_rac
 
     def write() -> None:
         with service.store.transaction() as tx:
-            tx.put_record(a_record())
+            tx.put(a_record())
             for number in range(SENT_AT_ONCE):
-                tx.put_seal(SealRow(str(number), b"", 1))
+                tx.put(SealRow(str(number), b"", 1))
             with other.store.transaction() as faster:
-                faster.put_record(a_record(b"other"))
+                faster.put(a_record(b"other"))
             with tx.savepoint():
                 tx.meta("instance")
             pytest.fail("the read before this waits for the rows")
@@ -287,11 +287,13 @@ def test_what_a_database_says_of_rows_is_in_no_log(
 
     def lose() -> None:
         with first.store.transaction() as tx:
-            tx.put_record(a_record())
+            tx.put(a_record())
             with second.store.transaction() as other:
-                other.put_record(a_record())
-            tx.put_token(TokenRow("ci", "viewer", "", b"t" * 32, 0, 0, 0))
-            raise undone
+                other.put(a_record())
+            for number in range(SENT_AT_ONCE):
+                tx.put(SealRow(str(number), b"", 1))
+            with tx.savepoint():  # before it, they are sent
+                raise undone
 
     with pytest.raises(UndoneError):
         lose()
@@ -311,8 +313,8 @@ def test_an_object_is_never_older_than_a_record_that_is_looked_up_again(opened: 
         with other.store.transaction() as faster:
             row = faster.get_object(made)
             assert row is not None
-            faster.put_object(row._replace(version=8))
-            faster.put_record(a_record())
+            faster.put(row._replace(version=8))
+            faster.put(a_record())
         assert tx.record("ci", "k") is not None
         changed = tx.get_object(made)
 

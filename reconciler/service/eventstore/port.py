@@ -9,10 +9,10 @@ to one store. The first append to an organization locks its head row until the c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore.rows import (
@@ -34,17 +34,12 @@ from reconciler.service.eventstore.rows import (
     chained,
 )
 from reconciler.service.eventstore.sql import Snapshot, Values
-from reconciler.service.eventstore.tables import (
-    LEASES,
-    OBJECTS,
-    OWED,
-    PASSES,
-    RECORDS,
-    SEALS,
-    TOKENS,
-    TRUSTS,
-    Table,
-)
+from reconciler.service.eventstore.tables import OBJECTS, RECORDS, TABLES, Table
+
+Removed: TypeAlias = ObjectRow | SealRow | OwedRow | TrustRow
+Put: TypeAlias = Removed | Record | LeaseRow | TokenRow | PassRow
+TABLE_OF: Mapping[type, Table] = {table.row: table for table in TABLES}
+POINTS = {OBJECTS.name: "S5", RECORDS.name: "S6"}  # of the crash tests, by what was written
 
 
 class Transaction(Snapshot, ABC):
@@ -91,53 +86,41 @@ class Transaction(Snapshot, ABC):
     def _added(self, event: StoredEvent, head: Head) -> StoredEvent:
         """Add an event, and move the head of its chain; return the event with its position."""
 
+    def put(self, row: Put) -> None:
+        """Insert a row, or change the one of its key.
+
+        The seal that a record or an owed secret names may follow, up to the commit. Of a rule, the
+        caller has seen in ``trusts`` that its name is free.
+
+        Raises:
+            NameTakenError: another object has the name of this one.
+        """
+        table = TABLE_OF[type(row)]
+        self._put(table, row)
+        if table.name in POINTS:
+            crashpoint(POINTS[table.name])
+
+    def remove(self, row: Removed) -> None:
+        """Remove the row of a key; the events of an object stay.
+
+        An owed secret is not removed if a newer one has taken its place.
+        """
+        table = TABLE_OF[type(row)]
+        self._remove(table, row)
+        if table.name in POINTS:
+            crashpoint(POINTS[table.name])
+
     @abstractmethod
     def _put(self, table: Table, row: Values) -> None:
         """Insert a row, or change the one of its key."""
 
     @abstractmethod
     def _remove(self, table: Table, row: Values) -> None:
-        """Remove a row; given are the columns of its key and guard."""
-
-    def put_object(self, row: ObjectRow) -> None:
-        """Insert an object, or change the one of its id.
-
-        Raises:
-            NameTakenError: another object has its name.
-        """
-        # The event was appended before. Where the name is taken, the savepoint undoes it.
-        self._put(OBJECTS, row)
-        crashpoint("S5")
-
-    def remove_object(self, object_id: str) -> None:
-        """Remove an object; its events stay."""
-        self._remove(OBJECTS, (object_id,))
-        crashpoint("S5")
+        """Remove the row of a key, and of the guard that goes with it."""
 
     @abstractmethod
     def clear_objects(self) -> None:
         """Remove every object, to make them anew from the events."""
-
-    def put_record(self, record: Record) -> None:
-        """Keep an answer. The seal it names may follow, up to the commit."""
-        self._put(RECORDS, record)
-        crashpoint("S6")
-
-    def put_seal(self, seal: SealRow) -> None:
-        """Keep a seal, in the place of one of its id."""
-        self._put(SEALS, seal)
-
-    def remove_seal(self, seal_id: str) -> None:
-        """Remove a seal for good; what refers to it finds nothing."""
-        self._remove(SEALS, (seal_id,))
-
-    def put_owed(self, row: OwedRow) -> None:
-        """Keep that a secret is owed, in the place of another of the same application."""
-        self._put(OWED, row)
-
-    def remove_owed(self, row: OwedRow) -> None:
-        """Remove an owed secret, unless a newer one has taken its place."""
-        self._remove(OWED, row)
 
     @abstractmethod
     def expire(self, now: int) -> None:
@@ -145,29 +128,6 @@ class Transaction(Snapshot, ABC):
 
         A seal that a record needs stays, but for one of owed secrets: their rows stay without it.
         """
-
-    def put_lease(self, lease: LeaseRow) -> None:
-        """Make this the lease of its organization name."""
-        self._put(LEASES, lease)
-
-    def put_token(self, token: TokenRow) -> None:
-        """Insert a token, or change the one of its name."""
-        self._put(TOKENS, token)
-
-    def put_trust(self, trust: TrustRow) -> None:
-        """Insert a rule. The caller has seen in ``trusts`` that its name is free."""
-        self._put(TRUSTS, trust)
-
-    def remove_trust(self, name: str) -> None:
-        """Remove a rule; the short tokens that it gave do not count from the commit on."""
-        self._remove(TRUSTS, (name,))
-
-    def put_pass(self, short: PassRow) -> None:
-        """Keep a short token.
-
-        Where another transaction just kept one with the same ``used``, the commit is a conflict.
-        """
-        self._put(PASSES, short)
 
 
 class EventStore(Protocol):

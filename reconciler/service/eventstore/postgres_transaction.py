@@ -423,31 +423,6 @@ class PostgresTransaction(Transaction):
         self._changes.leave((STREAMS, event.stream), event.version)
         return added
 
-    def put_object(self, row: ObjectRow) -> None:
-        """Insert an object, or change the one of its id.
-
-        Raises:
-            NameTakenError: another object has its name.
-        """
-        # The lock of the organization keeps other writers from its names until the commit. Names of
-        # organizations are under no lock: the constraint decides at the commit.
-        if self._holder(row.parent, row.kind, row.folded) not in {None, row.id}:
-            raise NameTakenError
-        self._free_name(row.id)
-        self._changes.leave((NAMES, row.parent, row.kind, row.folded), row.id)
-        super().put_object(row)
-        self._send_ahead()
-
-    def remove_object(self, object_id: str) -> None:
-        """Remove an object; its events stay."""
-        self._free_name(object_id)
-        super().remove_object(object_id)
-
-    def _free_name(self, object_id: str) -> None:
-        row = self.get_object(object_id)
-        if row is not None:
-            self._changes.leave((NAMES, row.parent, row.kind, row.folded), None)
-
     def clear_objects(self) -> None:
         """Remove every object, to make them anew from the events."""
         self._lock_all()
@@ -456,39 +431,39 @@ class PostgresTransaction(Transaction):
         self._changes.forget(*LOOKED_UP)
         self._changes.learn(IS_EMPTY, YES)
 
-    def put_record(self, record: Record) -> None:
-        """Keep an answer. The seal it names may follow, up to the commit.
-
-        A record that another writer has kept meanwhile is a conflict when this one is sent.
-        """
-        if self._changes.get(_key_of(RECORDS, record)) is UNKNOWN:
-            self.record(record.caller, record.key)
-        super().put_record(record)
-
-    def put_lease(self, lease: LeaseRow) -> None:
-        """Make this the lease of its organization name.
-
-        Where another transaction just made the first one, that is a conflict when this is sent.
-        """
-        self.lease(lease.organization)  # which locks it
-        super().put_lease(lease)
-
-    def put_token(self, token: TokenRow) -> None:
-        """Insert a token, or change the one of its name."""
-        super().put_token(token)
-        self._send()
-
     def _put(self, table: Table, row: Values) -> None:
-        self._changes.leave(_key_of(table.name, row), row)
+        key = _key_of(table.name, row)
+        if isinstance(row, ObjectRow):
+            self._take_name(row)
+        elif isinstance(row, (Record, LeaseRow)):
+            self._row(table, *key[1:])  # a first one that others make meanwhile is a conflict
+        self._changes.leave(key, row)
+        if table.name == OBJECTS:
+            self._send_ahead()
 
     def _remove(self, table: Table, row: Values) -> None:
         key = _key_of(table.name, row)
+        if isinstance(row, ObjectRow):
+            self._free_name(row.id)
         known = self._changes.get(key)
         if known is UNKNOWN and table.guard:
             self._changes.learn(key, row)
         elif table.guard and (known is None or table.known_in(known) != table.known_in(row)):
             return
         self._changes.leave(key, None)
+
+    def _take_name(self, row: ObjectRow) -> None:
+        # The lock of the organization keeps other writers from its names until the commit. Names of
+        # organizations are under no lock: the constraint decides at the commit.
+        if self._holder(row.parent, row.kind, row.folded) not in {None, row.id}:
+            raise NameTakenError
+        self._free_name(row.id)
+        self._changes.leave((NAMES, row.parent, row.kind, row.folded), row.id)
+
+    def _free_name(self, object_id: str) -> None:
+        row = self.get_object(object_id)
+        if row is not None:
+            self._changes.leave((NAMES, row.parent, row.kind, row.folded), None)
 
     def expire(self, now: int) -> None:
         """Drop records and seals whose time has come, where that was not done just now."""

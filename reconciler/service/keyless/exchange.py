@@ -180,7 +180,7 @@ class Exchange:
                 raise SignedTokenError("its rule was removed just now")
             if row.used is not None and tx.is_used(row.used):
                 raise SignedTokenError("it was exchanged before, and its rule allows that once")
-            tx.put_pass(row)
+            tx.put(row)
             tx.expire(self._now())
 
     async def _on_thread(self, work: Callable[[], T]) -> T:

@@ -198,7 +198,7 @@ def make_token(
         taken = [known for known in tx.tokens() if known.name == row.name]
         if taken and not taken[0].revoked_at:
             return None
-        tx.put_token(row._replace(sha256=token_hash(token.reveal())))
+        tx.put(row._replace(sha256=token_hash(token.reveal())))
     return token
 
 
@@ -207,7 +207,7 @@ def revoke_token(store: EventStore, name: str, now: int) -> bool:
     with store.transaction() as tx:
         for known in tx.tokens():
             if known.name == name and not known.revoked_at:
-                tx.put_token(known._replace(revoked_at=now))
+                tx.put(known._replace(revoked_at=now))
                 return True
     return False
 

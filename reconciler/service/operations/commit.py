@@ -128,7 +128,7 @@ class Commit:
         answer, (seal, slot) = self._done(request, admitted)
         kept = canonical({name: answer[name] for name in answer if name != SHOWN_ONCE})
         checksum = _checksum(asked, kept, seal, slot)
-        self._tx.put_record(Record(*_key(request), checksum, kept, seal, slot, expires_at))
+        self._tx.put(Record(*_key(request), checksum, kept, seal, slot, expires_at))
         return with_secret_shown(answer)
 
     def _again(self, request: Request, operation: Operation, known: Record, asked: bytes) -> Answer:

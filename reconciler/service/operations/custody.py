@@ -59,7 +59,7 @@ def keep(call: Writing, answer: Answer) -> Place:
     if not call.request.custody:
         return _put(batch.answered, secret, call.runtime, KEPT)
     place = _put(batch.custody, secret, call.runtime, call.runtime.keep_owed)
-    call.tx.put_owed(_owed_row(call.request, answer, place, batch.custody.expires_at))
+    call.tx.put(_owed_row(call.request, answer, place, batch.custody.expires_at))
     return place
 
 
@@ -163,7 +163,7 @@ def seal_batch(tx: Transaction, batch: Batch, runtime: Runtime) -> None:
     for draft in (batch.answered, batch.custody):
         if draft.secrets:
             sealed = runtime.seals.seal(draft.secrets)
-            tx.put_seal(SealRow(draft.id, sealed, draft.expires_at))
+            tx.put(SealRow(draft.id, sealed, draft.expires_at))
     for seal_id in sorted(batch.reduced):
         _reduce(tx, seal_id, runtime)
     tx.expire(runtime.now())
@@ -176,14 +176,14 @@ def _reduce(tx: Transaction, seal_id: str, runtime: Runtime) -> None:
         return
     needed = {owed.slot for owed in tx.owed_in(seal_id)}
     if not needed:
-        tx.remove_seal(seal_id)
+        tx.remove(seal)
         return
     secrets = runtime.seals.open(seal.sealed)
     if secrets is None:
         return  # sealed with a key that is missing here: it cannot be opened, nor sealed again
     left = [secret if slot in needed else None for slot, secret in enumerate(secrets)]
     if left != secrets:
-        tx.put_seal(seal._replace(sealed=runtime.seals.seal(left)))
+        tx.put(seal._replace(sealed=runtime.seals.seal(left)))
 
 
 class _Asked(NamedTuple):

@@ -36,7 +36,7 @@ def acquire_lease(call: Writing, fields: Fields) -> Answer:
     fence = held.fence + 1 if held else 1
     secret = base64.urlsafe_b64encode(call.runtime.random_bytes(TOKEN_BYTES)).decode().rstrip("=")
     lease = LeaseRow(name, f"{fence}.{secret}", holder, fence, now, now + seconds * MICROSECONDS)
-    call.tx.put_lease(lease)
+    call.tx.put(lease)
     return _view(lease)
 
 
@@ -51,7 +51,7 @@ def renew_lease(call: Writing, fields: Fields) -> Answer:
     if held is None or held.token != token or not _counts(held, now):
         raise lease_lost()
     lease = held._replace(expires_at=now + seconds * MICROSECONDS)
-    call.tx.put_lease(lease)
+    call.tx.put(lease)
     return _view(lease)
 
 
@@ -62,7 +62,7 @@ def release_lease(call: Writing, fields: Fields) -> Answer:
     fields.end()
     held = call.tx.lease(name)
     if held is not None and held.token == token:
-        call.tx.put_lease(held._replace(token=""))
+        call.tx.put(held._replace(token=""))
     return {}
 
 

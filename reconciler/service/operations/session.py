@@ -215,7 +215,7 @@ class Writing(Reading):
     def remove(self, row: ObjectRow, event: Event) -> StoredEvent:
         """Write the last event of an object, and return the event."""
         (stored,) = self._record(row, (event,))
-        self.tx.remove_object(row.id)
+        self.tx.remove(row)
         if row.secret_hash:
             self._end_custody(row)
         self._keep_unmade(row)
@@ -244,7 +244,7 @@ class Writing(Reading):
 
     def remove_owed(self, owed: OwedRow) -> None:
         """Remove an owed secret. The commit seals what is left of its seal again."""
-        self.tx.remove_owed(owed)
+        self.tx.remove(owed)
         if owed.seal is not None:
             self.batch.reduced.add(owed.seal)
 
@@ -263,7 +263,7 @@ class Writing(Reading):
 
     def _put(self, row: ObjectRow) -> None:
         try:
-            self.tx.put_object(row)
+            self.tx.put(row)
         except NameTakenError:
             raise name_taken(KINDS[Kind(row.kind)].noun) from None
 

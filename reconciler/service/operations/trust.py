@@ -89,7 +89,7 @@ def grant_trust(call: Writing, fields: Fields) -> Answer:
 def revoke_trust(call: Writing, fields: Fields) -> Answer:
     """Remove a rule or a machine. Every token that it gave ends at once."""
     rule = _rule(call, fields)
-    call.tx.remove_trust(rule.name)
+    call.tx.remove(rule)
     return {}
 
 
@@ -126,7 +126,7 @@ def _put(call: Writing, rule: TrustRow) -> None:
             f"there are {MAX_RULES} rules and machines already, and none may be added",
             "trust.too_many",
         )
-    call.tx.put_trust(rule)
+    call.tx.put(rule)
 
 
 def claims_of(rule: TrustRow) -> Claims:

@@ -136,7 +136,7 @@ def _replace_objects(tx: Transaction, rows: Mapping[str, ObjectRow]) -> int:
     tx.clear_objects()
     for row in rows.values():
         crashpoint("S12")
-        tx.put_object(row)
+        tx.put(row)
     return len(rows)
 
 

@@ -95,12 +95,12 @@ def everything(store: EventStore) -> list[object]:
 
 def write_one_of_each(tx: Transaction) -> None:
     append(tx, "1", 0, ADDED)
-    tx.put_object(an_object())
-    tx.put_record(Record("us", "key", b"digest", "{}", "s", 0, NOON + 1))
-    tx.put_seal(SealRow("s", b"sealed", NOON + 1))
-    tx.put_owed(an_owed("1"))
-    tx.put_lease(LeaseRow("acme", "t", "me", 1, NOON, NOON + 9))
-    tx.put_token(TokenRow("ci", "editor", "", b"hash", NOON, 0, 0))
+    tx.put(an_object())
+    tx.put(Record("us", "key", b"digest", "{}", "s", 0, NOON + 1))
+    tx.put(SealRow("s", b"sealed", NOON + 1))
+    tx.put(an_owed("1"))
+    tx.put(LeaseRow("acme", "t", "me", 1, NOON, NOON + 9))
+    tx.put(TokenRow("ci", "editor", "", b"hash", NOON, 0, 0))
 
 
 def write_one_and_then(tx: Transaction, stream: str, version: int) -> None:
@@ -113,9 +113,9 @@ def begin_another(tx: Transaction) -> None:
 
 
 def owe_another_instead(tx: Transaction) -> None:
-    tx.put_owed(an_owed("2"))
-    tx.remove_owed(an_owed("1"))
-    tx.remove_seal("s")
+    tx.put(an_owed("2"))
+    tx.remove(an_owed("1"))
+    tx.remove(SealRow("s", b"", 0))
 
 
 def and_fail(write: Callable[[Transaction], None], tx: Transaction) -> None:

@@ -50,7 +50,7 @@ def test_text_of_every_kind_survives(store: EventStore) -> None:
 
     with store.transaction() as tx:
         append(tx, "1", 0, odd)
-        tx.put_object(an_object(name="É e\u0301 \U0001f600 \u202e' ; --"))
+        tx.put(an_object(name="É e\u0301 \U0001f600 \u202e' ; --"))
 
     with store.snapshot() as view:
         assert view.read_stream("1")[0].payload == odd.payload
@@ -78,7 +78,7 @@ def test_the_log_and_not_the_row_of_an_object_tells_the_version_of_its_stream(
     """A row that is damaged would leave a gap, and the history of the object with it."""
     with store.transaction() as tx:
         append(tx, "1", 0, ADDED)
-        tx.put_object(an_object(version=2))
+        tx.put(an_object(version=2))
     looked_up = frozenset({"1"})
     for names in (looked_up, frozenset[str]()):
         asked = Lookups(frozenset(), frozenset(), names, frozenset(), 1)
@@ -89,7 +89,7 @@ def test_the_log_and_not_the_row_of_an_object_tells_the_version_of_its_stream(
             with pytest.raises(StreamConflictError), tx.savepoint():
                 append(tx, "1", row.version, CHANGED)
             append(tx, "1", tx.stream_version("1"), CHANGED)
-            tx.put_object(row._replace(version=9))
+            tx.put(row._replace(version=9))
 
     with store.snapshot() as view:
         assert [event.version for event in view.read_stream("1")] == [1, 2, 3]
@@ -99,8 +99,8 @@ def test_an_id_is_never_used_twice(store: EventStore) -> None:
     """Removing an object frees its name, not its stream."""
     with store.transaction() as tx:
         append(tx, "1", 0, ADDED)
-        tx.put_object(an_object())
-        tx.remove_object("1")
+        tx.put(an_object())
+        tx.remove(an_object())
 
     with pytest.raises(StreamConflictError), store.transaction() as tx:
         append(tx, "1", 0, ADDED)

@@ -16,17 +16,17 @@ from tests.contract.event_store.stores import ADDED, an_object, append
 def test_a_name_belongs_to_one_object_of_its_kind_and_owner(store: EventStore) -> None:
     """Two writers who both looked first still cannot both have it."""
     with store.transaction() as tx:
-        tx.put_object(an_object())
+        tx.put(an_object())
         for other in (
             an_object("2", "greet", kind="Project"),
             an_object("3", "greet", parent="globex", organization="globex"),
             an_object("4", "other"),
         ):
-            tx.put_object(other)
+            tx.put(other)
 
         for taken in (an_object("5", "GREET"), an_object("4", "Greet", version=2)):
             with pytest.raises(NameTakenError), tx.savepoint():
-                tx.put_object(taken)
+                tx.put(taken)
 
     with store.snapshot() as view:
         assert [row.id for row in view.all_objects()] == ["1", "2", "3", "4"]
@@ -35,12 +35,12 @@ def test_a_name_belongs_to_one_object_of_its_kind_and_owner(store: EventStore) -
 def test_a_name_is_free_again_after_removal_and_renaming(store: EventStore) -> None:
     """Names are unique among what there is, not among what there ever was."""
     with store.transaction() as tx:
-        tx.put_object(an_object("1", "one"))
-        tx.put_object(an_object("2", "two"))
-        tx.remove_object("1")
-        tx.put_object(an_object("2", "three", version=2))
-        tx.put_object(an_object("3", "one"))
-        tx.put_object(an_object("4", "two"))
+        tx.put(an_object("1", "one"))
+        tx.put(an_object("2", "two"))
+        tx.remove(an_object())
+        tx.put(an_object("2", "three", version=2))
+        tx.put(an_object("3", "one"))
+        tx.put(an_object("4", "two"))
 
     with store.snapshot() as view:
         found = [view.find_object("Action", "acme", name) for name in ("one", "two", "three")]
@@ -51,8 +51,8 @@ def test_a_name_is_free_again_after_removal_and_renaming(store: EventStore) -> N
 def test_an_object_changes_only_its_case(store: EventStore) -> None:
     """Its own name is not taken by itself."""
     with store.transaction() as tx:
-        tx.put_object(an_object("1", "greet"))
-        tx.put_object(an_object("1", "GREET", version=2))
+        tx.put(an_object("1", "greet"))
+        tx.put(an_object("1", "GREET", version=2))
 
     with store.snapshot() as view:
         assert [row.name for row in view.all_objects()] == ["GREET"]
@@ -61,10 +61,10 @@ def test_an_object_changes_only_its_case(store: EventStore) -> None:
 def test_objects_of_an_organization_come_in_pages_without_itself(store: EventStore) -> None:
     """Whoever reads page after page sees each object once."""
     with store.transaction() as tx:
-        tx.put_object(an_object("acme", "acme", kind="Organization", parent=""))
+        tx.put(an_object("acme", "acme", kind="Organization", parent=""))
         for number in range(5):
-            tx.put_object(an_object(str(number), f"a{number}"))
-        tx.put_object(an_object("7", "a", organization="globex", parent="globex"))
+            tx.put(an_object(str(number), f"a{number}"))
+        tx.put(an_object("7", "a", organization="globex", parent="globex"))
 
     with store.snapshot() as view:
         first = view.objects_page("acme", limit=3)
@@ -102,7 +102,7 @@ def test_names_are_filtered_as_they_are(
     """Signs that databases treat as wildcards are letters like any other."""
     with store.transaction() as tx:
         for number, name in enumerate(NAMES):
-            tx.put_object(an_object(str(number), name))
+            tx.put(an_object(str(number), name))
 
     with store.snapshot() as view:
         query = ObjectQuery("Action", "acme", names=(NameFilter(match, text, folded),))
@@ -134,7 +134,7 @@ def test_lists_are_filtered_sorted_and_cut(
     """The total counts what the filters find, not what the page holds."""
     with store.transaction() as tx:
         for number, name in enumerate("DcBa"):
-            tx.put_object(an_object(str(number), name))
+            tx.put(an_object(str(number), name))
 
     with store.snapshot() as view:
         counted, rows = view.list_objects(query)
@@ -147,7 +147,7 @@ def test_objects_are_found_by_their_ids(store: EventStore) -> None:
     with store.transaction() as tx:
         append(tx, "1", 0, ADDED)
         for number in ("1", "2"):
-            tx.put_object(an_object(number, f"greet-{number}"))
+            tx.put(an_object(number, f"greet-{number}"))
         assert len(tx.get_objects(["1", "2", "3"])) == 2
     with store.snapshot() as view:
         assert sorted(view.get_objects(["3", "2"])) == [an_object("2", "greet-2")]

@@ -31,8 +31,8 @@ SHORT = PassRow(
 
 def test_a_rule_and_its_token_are_found(store: EventStore) -> None:
     with store.transaction() as tx:
-        tx.put_trust(RULE)
-        tx.put_pass(SHORT)
+        tx.put(RULE)
+        tx.put(SHORT)
 
     with store.snapshot() as view:
         assert view.trusts() == [RULE]
@@ -56,23 +56,23 @@ def refused(store: EventStore, now: int = NOON) -> tuple[str, str]:
 def test_a_token_ends_with_its_rule(store: EventStore) -> None:
     """Also where another one has the name of its rule."""
     with store.transaction() as tx:
-        tx.put_trust(RULE)
-        tx.put_pass(SHORT)
+        tx.put(RULE)
+        tx.put(SHORT)
     with store.transaction() as tx:
-        tx.remove_trust("apply")
+        tx.remove(RULE)
 
     for rule in (None, RULE._replace(id="8")):
         with store.transaction() as tx:
             if rule:
-                tx.put_trust(rule)
+                tx.put(rule)
         assert refused(store) == ("the rule of this token was removed", "token.revoked")
 
 
 def test_a_token_ends_in_time_and_is_remembered_as_used(store: EventStore) -> None:
     """Its row stays until the signed token would not be accepted any more."""
     with store.transaction() as tx:
-        tx.put_trust(RULE)
-        tx.put_pass(SHORT)
+        tx.put(RULE)
+        tx.put(SHORT)
     ended = ("the token has expired", "token.expired")
     unknown = ("the token is not known to this service", "token.invalid")
     for minute, told in ((2, ended), (5, ended), (9, unknown)):
@@ -89,9 +89,9 @@ def test_callers_of_rules_are_found_together(store: EventStore) -> None:
     hashes = [bytes([number]) * 32 for number in range(20)]
     known = {sha256: SHORT._replace(sha256=sha256, used=sha256.hex()) for sha256 in hashes[:10]}
     with store.transaction() as tx:
-        tx.put_trust(RULE)
+        tx.put(RULE)
         for short in known.values():
-            tx.put_pass(short)
+            tx.put(short)
     ran: list[str] = []
 
     with store.transaction() as tx:
@@ -124,14 +124,14 @@ def test_two_servers_cannot_use_a_token_at_the_same_time(
         closing(PostgresEventStore(address, clock)) as second,
     ):
         with first.transaction() as tx:
-            tx.put_trust(RULE)
+            tx.put(RULE)
 
         def too_late() -> None:
             with second.transaction() as later:
                 assert not later.is_used("digest")
                 with first.transaction() as tx:
-                    tx.put_pass(SHORT)
-                later.put_pass(SHORT._replace(sha256=HASH[::-1]))
+                    tx.put(SHORT)
+                later.put(SHORT._replace(sha256=HASH[::-1]))
 
         with pytest.raises(ConflictError):
             too_late()

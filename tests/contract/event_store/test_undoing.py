@@ -79,15 +79,15 @@ def seen(tx: Transaction) -> None:
 
 
 def changed(tx: Transaction) -> None:
-    tx.put_object(an_object("1", "uno", version=2))
+    tx.put(an_object("1", "uno", version=2))
 
 
 def made(tx: Transaction) -> None:
-    tx.put_object(an_object("8", "eight", organization="globex", parent="globex"))
+    tx.put(an_object("8", "eight", organization="globex", parent="globex"))
 
 
 def leased(tx: Transaction) -> None:
-    tx.put_lease(LeaseRow("acme", "taken", "them", 1, NOON, NOON + 1))
+    tx.put(LeaseRow("acme", "taken", "them", 1, NOON, NOON + 1))
 
 
 def do_in_vain(tx: Transaction, steps: Sequence[Callable[[Transaction], None]]) -> None:
@@ -95,7 +95,7 @@ def do_in_vain(tx: Transaction, steps: Sequence[Callable[[Transaction], None]]) 
     append(tx, "8", 0, ADDED, owner="globex")
     for step in steps:
         step(tx)
-    tx.put_record(Record("us", "second", b"digest", "{}", None, 0, NOON + 1))
+    tx.put(Record("us", "second", b"digest", "{}", None, 0, NOON + 1))
     raise UndoError
 
 
@@ -111,8 +111,8 @@ def test_whatever_was_done_in_a_block_in_whatever_order_it_is_undone_and_what_wa
     with store.transaction() as tx:
         with tx.savepoint():
             append(tx, "1", 0, ADDED)
-            tx.put_object(an_object("1", "one"))
-        tx.put_record(Record("us", "first", b"digest", "{}", None, 0, NOON + 1))
+            tx.put(an_object("1", "one"))
+        tx.put(Record("us", "first", b"digest", "{}", None, 0, NOON + 1))
         with pytest.raises(UndoError), tx.savepoint():
             do_in_vain(tx, steps)
         with tx.savepoint():
@@ -131,8 +131,8 @@ def test_whatever_was_done_in_a_block_in_whatever_order_it_is_undone_and_what_wa
 def write_more(tx: Transaction) -> None:
     append(tx, "9", 0, ADDED)
     append(tx, "10", 0, ADDED, owner="globex")
-    tx.put_object(an_object("9", "nine"))
-    tx.put_record(Record("us", "key", b"digest", "{}", None, 0, NOON + 1))
+    tx.put(an_object("9", "nine"))
+    tx.put(Record("us", "key", b"digest", "{}", None, 0, NOON + 1))
 
 
 def test_an_organization_that_was_undone_can_be_begun_again(store: EventStore) -> None:

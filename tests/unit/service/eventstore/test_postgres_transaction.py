@@ -41,7 +41,7 @@ def commit(unit: PostgresTransaction) -> None:
 
 
 def fail(unit: PostgresTransaction) -> None:
-    unit.put_seal(UNDONE)
+    unit.put(UNDONE)
     raise KeyError
 
 
@@ -65,7 +65,7 @@ def test_heads_are_locked_first_and_records_looked_up_before_objects(database: A
 def test_what_is_undone_while_it_waits_never_reaches_the_database(database: Any) -> None:
     """Not even a savepoint is made for it."""
     unit = begun(database)
-    unit.put_seal(KEPT)
+    unit.put(KEPT)
     with pytest.raises(KeyError), unit.savepoint():
         fail(unit)
     assert database.sent == []
@@ -83,7 +83,7 @@ def test_what_is_undone_while_it_waits_never_reaches_the_database(database: Any)
 def test_a_read_sends_what_waits_before_it(database: Any) -> None:
     """It must see what was decided."""
     unit = begun(database)
-    unit.put_owed(OWED)
+    unit.put(OWED)
 
     assert unit.meta("instance") == ""
 
@@ -96,7 +96,7 @@ def test_a_read_in_a_block_makes_the_savepoint_between_what_came_before_and_sinc
 ) -> None:
     """So that the block alone can be undone; a block that only reads has none."""
     unit = begun(database)
-    unit.put_seal(KEPT)
+    unit.put(KEPT)
     with unit.savepoint():
         unit.meta("instance")
     assert database.words()[0] == "INSERT INTO reconciler_seals"
@@ -105,7 +105,7 @@ def test_a_read_in_a_block_makes_the_savepoint_between_what_came_before_and_sinc
 
     for _ in range(2):
         with unit.savepoint():
-            unit.put_owed(OWED)
+            unit.put(OWED)
             unit.meta("instance")
 
     assert [words for words in database.words() if "meta" not in words] == [

@@ -141,8 +141,8 @@ def test_who_asks_is_told_as_of_now() -> None:
 )
 def test_a_caller_is_told_when_its_token_ends(store: EventStore, token: bytes, end: int) -> None:
     with store.transaction() as tx:
-        tx.put_token(ROW._replace(sha256=b"long"))
-        tx.put_pass(PassRow(b"short", "apply", "7", "viewer", "", "{}", "u", NOW + 5, NOW + 9))
+        tx.put(ROW._replace(sha256=b"long"))
+        tx.put(PassRow(b"short", "apply", "7", "viewer", "", "{}", "u", NOW + 5, NOW + 9))
 
     with store.snapshot() as view:
         assert end_of_token(view, token) == end
@@ -191,7 +191,7 @@ def test_what_does_not_look_like_a_token_is_not_looked_for(store: EventStore) ->
     """Even if something like it were in the store."""
     hash_of = sha256(b"guessed").digest()
     with store.transaction() as tx:
-        tx.put_token(ROW._replace(sha256=hash_of))
+        tx.put(ROW._replace(sha256=hash_of))
 
     assert_is_nobody(who(store, "guessed"))
 

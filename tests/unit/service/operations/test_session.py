@@ -145,7 +145,7 @@ def test_a_lease_counts_until_its_time_has_come(left: int, *, counts: bool) -> N
         ask = Asking(service, Clock())
         ask.prepare()
         with service.store.transaction() as tx:
-            tx.put_lease(LeaseRow("acme", "1.token", "holder", 1, 1, NOON + left))
+            tx.put(LeaseRow("acme", "1.token", "holder", 1, 1, NOON + left))
 
         answer = service.call_many(
             [
