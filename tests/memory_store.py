@@ -16,7 +16,7 @@ import pyrage
 from reconciler.service.build import IdentityService, microseconds
 from reconciler.service.eventstore import tables
 from reconciler.service.eventstore.errors import NameTakenError, StoreError, StreamConflictError
-from reconciler.service.eventstore.port import Transaction
+from reconciler.service.eventstore.port import EventStore, Transaction
 from reconciler.service.eventstore.rows import (
     NO_LOOKUPS,
     EventKey,
@@ -67,8 +67,10 @@ def open_memory(*, now: Callable[[], int] = microseconds) -> IdentityService:
     return IdentityService(MemoryEventStore(now), new_key(), now)
 
 
-class MemoryEventStore(Transaction):
+class MemoryEventStore(Transaction, EventStore):
     """An ``EventStore`` that ends with the process. It is also its own only transaction."""
+
+    place = "memory"
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now

@@ -35,7 +35,6 @@ from reconciler.resources.origin import in_url, is_loopback_host, parse_origin
 from reconciler.resources.process import collect_seldom, return_large_memory
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
-from reconciler.service.eventstore.port import RemoteStore
 from reconciler.service.eventstore.sqlite_files import log_of
 from reconciler.service.operations.answers import MICROSECONDS
 
@@ -201,8 +200,7 @@ def _serve_store(
             exchange=exchange(opened) if exchange else None,
             figures=partial(_figures, opened, service),
             is_open=partial(_is_open, opened),
-            # Waits for a file end by themselves.
-            abandon=store.abandon if isinstance(store, RemoteStore) else lambda: None,
+            abandon=store.abandon,
             on_ready=partial(_ready, log_format),
             drawing=Drawing(draw, served_policy()),
             until=partial(on_signals, reload=partial(_reload, tls)),

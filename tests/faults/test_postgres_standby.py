@@ -20,7 +20,7 @@ from reconciler.service.eventstore.errors import (
     StoreBusyError,
     StoreUnreachableError,
 )
-from reconciler.service.eventstore.port import RemoteStore
+from reconciler.service.eventstore.port import EventStore
 from reconciler.service.projections.maintenance import verify
 from tests.acceptance.test_serve import ACTIONS, port_of, serving, status_of
 from tests.faults.writers import call, create
@@ -69,7 +69,6 @@ def test_a_primary_that_waits_for_its_standby_says_so(
     with closing(opened) as service, ThreadPoolExecutor() as pool:
         acme = str(service.call(call("AddOrg", name="acme"))["id"])
         store = service.store
-        assert isinstance(store, RemoteStore)
         with standby.frozen():
             first = pool.submit(service.call, create("first", acme))
             until(lambda: waits(primary))
@@ -85,7 +84,7 @@ def test_a_primary_that_waits_for_its_standby_says_so(
         assert verify(store) == []
 
 
-def is_not_ready(store: RemoteStore) -> bool:
+def is_not_ready(store: EventStore) -> bool:
     """Return whether the store says that it waits for a standby."""
     try:
         store.require_writable()

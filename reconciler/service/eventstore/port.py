@@ -12,9 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 from reconciler.resources.process import crashpoint
+from reconciler.service.eventstore.errors import StoreReadOnlyError
 from reconciler.service.eventstore.rows import (
     NO_LOOKUPS,
     Author,
@@ -131,13 +132,19 @@ class Transaction(Snapshot, ABC):
 
 
 class EventStore(Protocol):
-    """An append-only log, the objects it adds up to, and what else must commit with them."""
+    """An append-only log, the objects it adds up to, and what else must commit with them.
+
+    Attributes:
+        place: Where it is, as messages show it.
+    """
+
+    place: str
 
     def transaction(self, asked: Lookups = NO_LOOKUPS) -> AbstractContextManager[Transaction]:
         """Write: commit when the block ends, roll back when an exception leaves it.
 
         A store in which a look costs a round trip locks the organizations at its beginning, and
-        looks up at once what is going to be ``asked`` for.
+        looks up at once what is going to be ``asked`` for. One that is only looked at refuses.
 
         Raises:
             StoreError: the store cannot be written to; nothing was.
@@ -146,7 +153,7 @@ class EventStore(Protocol):
             ConflictError: other writers got in the way; nothing was written, and the whole
                 block may be tried again.
         """
-        ...
+        raise StoreReadOnlyError(f"{self.place} was opened to be read only", "Open it for writing.")
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """Read, undisturbed by writers."""
@@ -164,30 +171,23 @@ class EventStore(Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """Let go of everything. A closed store is not used again."""
-        ...
-
-
-@runtime_checkable
-class ServedStore(Protocol):
-    """A store whose place may be one that takes no writes."""
-
     def require_writable(self) -> None:
-        """Check that the place takes writes, and is not a standby.
+        """Check that the place takes writes, and is not a standby, where that may change.
 
         Raises:
             StoreReadOnlyError: it is one, or was made read only.
             StoreBusyError: its commits have waited for a synchronous standby for too long.
             StoreError: it does not answer.
         """
-        ...
-
-
-@runtime_checkable
-class RemoteStore(ServedStore, Protocol):
-    """A store that is waited for, because it is elsewhere."""
+        return
 
     def abandon(self) -> None:
-        """Let what waits for the store fail, and what comes after it. It is thread-safe."""
+        """Let what waits for the store fail, and what comes after it. It is thread-safe.
+
+        Waits for a file end by themselves.
+        """
+        return
+
+    def close(self) -> None:
+        """Let go of everything. A closed store is not used again."""
         ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -26,10 +26,10 @@ from reconciler.service.eventstore.errors import (
     StoreConflictError,
     StoreError,
     StoreMissingError,
-    StoreReadOnlyError,
     StoreUnreachableError,
     StoreUnusableError,
 )
+from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.postgres_connection import (
     QUIET_SECONDS,
     Availability,
@@ -216,7 +216,7 @@ class Connections:
         self._drop_pool(CLOSE_SECONDS)
 
 
-class PostgresReadOnlyStore:
+class PostgresReadOnlyStore(EventStore):
     """A store that is only looked at. Nothing is made, and nothing changed."""
 
     def __init__(self, address: str) -> None:
@@ -227,9 +227,9 @@ class PostgresReadOnlyStore:
             StoreError: the database cannot be used.
         """
         self._connections = Connections(address)
-        self._place = self._connections.place
+        self.place = self._connections.place
         with self._connections.alone() as connection:
-            schema.recognise(connection, self._place)
+            schema.recognise(connection, self.place)
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -239,18 +239,6 @@ class PostgresReadOnlyStore:
             with suppress(psycopg.Error):  # all was read
                 connection.commit()  # to roll back would end what is prepared, too
 
-    def transaction(
-        self, asked: Lookups = NO_LOOKUPS
-    ) -> AbstractContextManager[PostgresTransaction]:
-        """Refuse to write.
-
-        Raises:
-            StoreReadOnlyError: always.
-        """
-        raise StoreReadOnlyError(
-            f"{self._place} was opened to be read only", "Open it for writing."
-        )
-
     def damage(self) -> Sequence[str]:
         """Return what is missing of what keeps writers apart. The rest is the database's care."""
         with self._connections.begun(statements.reading) as connection:
@@ -258,11 +246,7 @@ class PostgresReadOnlyStore:
         return [f"the unique index {name} is missing or not valid" for name in missing]
 
     def backup(self, target: Path) -> None:
-        """Refuse: the database has its own tools, which do it better.
-
-        Raises:
-            StoreError: always.
-        """
+        """Refuse: the database has its own tools, which do it better."""
         raise StoreError(
             f"a store in PostgreSQL is not copied to {target}",
             "Use the database's own tools, such as pg_dump or pg_basebackup;"
@@ -270,22 +254,14 @@ class PostgresReadOnlyStore:
         )
 
     def abandon(self) -> None:
-        """Let what waits for the database fail, and what comes after it."""
         self._connections.abandon()
 
     def require_writable(self) -> None:
-        """Check that the database takes writes.
-
-        Raises:
-            StoreReadOnlyError: it is a standby, or was made read only.
-            StoreBusyError: its commits have waited for a synchronous standby for too long.
-            StoreError: it does not answer.
-        """
         with self._connections.begun(statements.writing) as connection:
             if connection.execute(statements.IS_READ_ONLY).fetchone() == ("on",):
-                raise read_only(self._place)
+                raise read_only(self.place)
             if self._standby_wait(connection) >= STANDBY_SECONDS:
-                raise awaits_standby(self._place)
+                raise awaits_standby(self.place)
 
     def _standby_wait(self, connection: Connection) -> float:
         """Return for how many seconds a commit of this user has waited for a standby."""
@@ -298,7 +274,6 @@ class PostgresReadOnlyStore:
         return False
 
     def close(self) -> None:
-        """Let go of every connection."""
         self._connections.close()
 
 
@@ -322,19 +297,9 @@ class PostgresEventStore(PostgresReadOnlyStore):
 
     @contextmanager
     def transaction(self, asked: Lookups = NO_LOOKUPS) -> Iterator[PostgresTransaction]:
-        """Write: commit when the block ends, roll back when an exception leaves it.
-
-        The organizations are locked, and what will be ``asked`` for is looked up, at once.
-
-        Raises:
-            StoreUnreachableError: the database was lost; a commit that was under way may have
-                been carried out.
-            ConflictError: other writers got in the way; nothing was written.
-            StoreError: the store cannot be written to; nothing was.
-        """
         crashpoint("S1")
         begin = partial(
-            PostgresTransaction, place=self._place, now=self._now, is_due=self._is_due, asked=asked
+            PostgresTransaction, place=self.place, now=self._now, is_due=self._is_due, asked=asked
         )
         try:
             with self._connections.begun(begin) as writing:
@@ -347,7 +312,7 @@ class PostgresEventStore(PostgresReadOnlyStore):
         except StoreBusyError as error:  # a lock of a commit that waits, perhaps
             is_final = not (asked.is_shared or isinstance(error, StoreConflictError))
             if is_final and self._awaits_standby():
-                raise awaits_standby(self._connections.place) from error
+                raise awaits_standby(self.place) from error
             raise
         crashpoint("S8")
 

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from reconciler.resources.files import publish, temporary_file
@@ -20,6 +20,7 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnreachableError,
 )
+from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite_files import INDEX, LOG, store_errors
@@ -35,10 +36,11 @@ READERS_KEPT = 8  # each costs memory and open files
 VIEWED_FOR = 0.05  # seconds for which a view needs no look at the files: it promises nothing
 
 
-class _OpenStore:
+class _OpenStore(EventStore):
     """A store file and a connection to it, for what needs no transaction."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.place = str(path)
         self._path = path
         self._connection = connection
 
@@ -246,14 +248,6 @@ class SqliteReadOnlyStore(_OpenStore):
             files.recognise(self._path)
             self._connection = files.connect_to_read(self._path)
             self._fingerprint = found
-
-    def transaction(self, asked: Lookups = NO_LOOKUPS) -> AbstractContextManager[SqliteTransaction]:
-        """Refuse to write.
-
-        Raises:
-            StoreReadOnlyError: always.
-        """
-        raise StoreReadOnlyError(f"{self._path} was opened to be read only", "Open it for writing.")
 
     def close(self) -> None:
         self._connection.close()

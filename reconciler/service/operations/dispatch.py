@@ -21,7 +21,7 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnreachableError,
 )
-from reconciler.service.eventstore.port import EventStore, ServedStore
+from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.writers import WRITERS, require_current
 from reconciler.service.operations.answers import Answer
@@ -216,8 +216,7 @@ class Dispatcher:
     def is_ready(self) -> bool:
         """Return whether the store can be read, and takes writes of this program."""
         try:
-            if isinstance(self._store, ServedStore):
-                self._store.require_writable()
+            self._store.require_writable()
             with self._store.snapshot() as view:
                 can = bool(view.meta("instance"))
                 require_current(view.meta(WRITERS))

@@ -176,6 +176,9 @@ class BrokenStore:
         self.failure = failure
         self._store = store
 
+    def require_writable(self) -> None:
+        """Say nothing against it."""
+
     def snapshot(self) -> AbstractContextManager[Any]:
         if self.failure or self._store is None:
             raise self.failure or AssertionError
