@@ -17,6 +17,7 @@ ConflictError                two writers want what only one can have
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 
 class StoreError(Exception):
@@ -78,3 +79,15 @@ class NameTakenError(ConflictError):
 # Both: the engine tries a conflict again, and who is left with one reads that the store is busy.
 class StoreConflictError(StoreBusyError, ConflictError):
     """The transaction lost against others as a whole. Nothing of it was written; try again."""
+
+
+class Meaning(NamedTuple):
+    """The meaning of an error of a database, with ``{place}`` for where the store is."""
+
+    kind: type[StoreError]
+    problem: str
+    remedy: str
+
+    def at(self, place: object) -> StoreError:
+        """Return the error for the person whose store it is."""
+        return self.kind(self.problem.format(place=place), self.remedy)

@@ -42,9 +42,9 @@ from reconciler.service.eventstore.postgres_connection import (
     place_of,
 )
 from reconciler.service.eventstore.postgres_errors import (
-    awaits_standby,
+    AWAITS_STANDBY,
+    READ_ONLY,
     first_cause,
-    read_only,
     store_errors,
 )
 from reconciler.service.eventstore.postgres_transaction import PostgresTransaction
@@ -259,9 +259,9 @@ class PostgresReadOnlyStore(EventStore):
     def require_writable(self) -> None:
         with self._connections.begun(statements.writing) as connection:
             if connection.execute(statements.IS_READ_ONLY).fetchone() == ("on",):
-                raise read_only(self.place)
+                raise READ_ONLY.at(self.place)
             if self._standby_wait(connection) >= STANDBY_SECONDS:
-                raise awaits_standby(self.place)
+                raise AWAITS_STANDBY.at(self.place)
 
     def _standby_wait(self, connection: Connection) -> float:
         """Return for how many seconds a commit of this user has waited for a standby."""
@@ -312,7 +312,7 @@ class PostgresEventStore(PostgresReadOnlyStore):
         except StoreBusyError as error:  # a lock of a commit that waits, perhaps
             is_final = not (asked.is_shared or isinstance(error, StoreConflictError))
             if is_final and self._awaits_standby():
-                raise awaits_standby(self.place) from error
+                raise AWAITS_STANDBY.at(self.place) from error
             raise
         crashpoint("S8")
 

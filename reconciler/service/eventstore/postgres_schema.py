@@ -18,7 +18,7 @@ import psycopg
 from reconciler.service.eventstore import postgres_statements as statements
 from reconciler.service.eventstore.errors import StoreMissingError, StoreUnusableError
 from reconciler.service.eventstore.postgres_connection import Connection
-from reconciler.service.eventstore.postgres_errors import no_schema
+from reconciler.service.eventstore.postgres_errors import NO_SCHEMA
 from reconciler.service.eventstore.postgres_statements import PREFIX
 from reconciler.service.eventstore.postgres_statements import TABLES as TABLES_HERE
 from reconciler.service.eventstore.tables import SCHEMA_VERSION, Words, script
@@ -85,7 +85,7 @@ def recognise(connection: Connection, place: str) -> None:
         )
     if not _is_ours(connection, place):
         if connection.execute(statements.USED_SCHEMA).fetchone() == (None,):
-            raise no_schema(place)
+            raise NO_SCHEMA.at(place)
         raise StoreMissingError(
             f"there is no store at {place}",
             "Make it with `reconciler apply`, `serve` or `token create`.",

@@ -40,10 +40,10 @@ from reconciler.service.eventstore.errors import (
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.postgres_connection import Connection
 from reconciler.service.eventstore.postgres_errors import (
+    CONFLICT,
+    MAYBE_COMMITTED,
+    NOT_ON_STANDBY,
     first_cause,
-    lost_a_race,
-    lost_while_committing,
-    not_on_standby,
 )
 from reconciler.service.eventstore.postgres_statements import ChainEnd, batches
 from reconciler.service.eventstore.rows import (
@@ -303,7 +303,7 @@ class PostgresTransaction(Transaction):
         except psycopg.Error as error:
             is_lost = isinstance(error, psycopg.OperationalError) and self._connection.closed
             if is_committing and is_lost:
-                raise lost_while_committing(self._place) from error
+                raise MAYBE_COMMITTED.at(self._place) from error
             if isinstance(first_cause(error), psycopg.errors.DivisionByZero):
                 self._connection.rollback()
                 require_current(self._stored.meta(WRITERS), writers)
@@ -313,10 +313,10 @@ class PostgresTransaction(Transaction):
         finally:
             self._connection.remove_notice_handler(note)
         if UNREPLICATED in warnings:
-            raise not_on_standby(self._place)
+            raise NOT_ON_STANDBY.at(self._place)
         # In a transaction that failed, COMMIT is answered with ROLLBACK, and not with an error.
         if committed.statusmessage != "COMMIT":
-            raise lost_a_race(self._place)
+            raise CONFLICT.at(self._place)
 
     # Reading what this transaction may have changed. Other reads send what waits before them.
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from reconciler.resources.files import publish, read_start, temporary_file
 from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore.errors import (
+    Meaning,
     StoreBusyError,
     StoreError,
     StoreFullError,
@@ -302,54 +303,52 @@ def _is_full(folder: Path) -> bool:
     return disk.f_bavail * disk.f_frsize < _SHARED
 
 
-_Meaning = tuple[type[StoreError], str, str]
-
-_DAMAGED: _Meaning = (
+_DAMAGED = Meaning(
     StoreUnusableError,
-    "{path} is damaged",
+    "{place} is damaged",
     "Restore a backup with `store restore`. The file was left as it is.",
 )
-_UNREACHABLE: _Meaning = (
+_UNREACHABLE = Meaning(
     StoreUnusableError,
-    "{path} cannot be opened",
+    "{place} cannot be opened",
     "Check that it is a file, and that this user may read and write it and its folder.",
 )
-_BUSY: _Meaning = (
+_BUSY = Meaning(
     StoreBusyError,
-    "another program is writing to {path}",
+    "another program is writing to {place}",
     "Wait until it is done, then run the command again.",
 )
 # By primary error code, which is the lowest byte of the extended one.
-_MEANINGS: dict[int, _Meaning] = {
-    sqlite3.SQLITE_NOTADB: (
+_MEANINGS: dict[int, Meaning] = {
+    sqlite3.SQLITE_NOTADB: Meaning(
         StoreUnusableError,
-        "{path} is not a store of the identity service",
+        "{place} is not a store of the identity service",
         "Name another file. This one was left as it is.",
     ),
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
-    sqlite3.SQLITE_READONLY: (
+    sqlite3.SQLITE_READONLY: Meaning(
         StoreReadOnlyError,
-        "{path} cannot be written to",
+        "{place} cannot be written to",
         "Make the file and its folder writable for this user.",
     ),
     sqlite3.SQLITE_PERM: _UNREACHABLE,
     sqlite3.SQLITE_CANTOPEN: _UNREACHABLE,
-    sqlite3.SQLITE_FULL: (
+    sqlite3.SQLITE_FULL: Meaning(
         StoreFullError,
-        "there is no room left to write {path}",
+        "there is no room left to write {place}",
         "Free some space and run the command again. Nothing was lost.",
     ),
-    sqlite3.SQLITE_IOERR: (
+    sqlite3.SQLITE_IOERR: Meaning(
         StoreError,
-        "the disk failed while {path} was in use",
+        "the disk failed while {place} was in use",
         "Check the disk, then run `store verify`.",
     ),
     sqlite3.SQLITE_BUSY: _BUSY,
     sqlite3.SQLITE_LOCKED: _BUSY,
 }
-_UNKNOWN: _Meaning = (
+_UNKNOWN = Meaning(
     StoreError,
-    "{path} cannot be used",
+    "{place} cannot be used",
     "Run `store verify` to see whether it is sound.",
 )
 
@@ -377,5 +376,4 @@ def store_error(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreE
     code = sqlite3.SQLITE_CORRUPT if damaged else getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_IOERR and _is_full(path.parent):
         code = sqlite3.SQLITE_FULL
-    kind, problem, remedy = _MEANINGS.get(code, _UNKNOWN)
-    return kind(problem.format(path=path), remedy)
+    return _MEANINGS.get(code, _UNKNOWN).at(path)

@@ -17,8 +17,8 @@ from reconciler.service.eventstore.errors import (
 )
 from reconciler.service.eventstore.postgres_connection import REFUSED_CONNECTION
 from reconciler.service.eventstore.postgres_errors import (
+    MAYBE_COMMITTED,
     first_cause,
-    lost_while_committing,
     store_error,
     store_errors,
 )
@@ -126,7 +126,7 @@ def test_what_a_block_raises_is_told_and_its_cause_is_kept() -> None:
 
 
 def test_a_commit_that_lost_its_connection_may_have_been_carried_out() -> None:
-    told = lost_while_committing(PLACE)
+    told = MAYBE_COMMITTED.at(PLACE)
 
     assert isinstance(told, StoreUnreachableError)
     assert "may have been carried out" in told.problem
