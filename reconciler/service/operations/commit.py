@@ -58,10 +58,11 @@ class _Admitted(NamedTuple):
 class Commit:
     """A transaction under way. Its calls share what they look up and the secrets they make."""
 
-    def __init__(self, tx: Transaction, runtime: Runtime) -> None:
+    def __init__(self, tx: Transaction, runtime: Runtime, *, alone: bool = True) -> None:
+        """Begin; a call whose secret cannot be sealed fails ``alone``, or all fail with it."""
         self._tx = tx
         self._runtime = runtime
-        self._batch = Batch()
+        self._batch = Batch(alone=alone)
 
     def carry_out(self, request: Request) -> Answer | Refusal:
         """Carry out one call."""

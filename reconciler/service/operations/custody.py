@@ -77,11 +77,16 @@ def check_seal(call: Writing, answer: Answer) -> None:
     """Check that the secret of a call can be sealed; the log says why not, once for a commit.
 
     Raises:
-        Refusal: it cannot. Other calls of the commit are not concerned.
+        Refusal: it cannot, and the call fails alone.
+        StoreError: it cannot, and the calls of the commit fail together.
     """
-    failure = _seal_failure(call.runtime) if _is_sealed(call, answer) else None
+    if not _is_sealed(call, answer):
+        return
+    failure = _seal_failure(call.runtime)
     if failure is None:
         return
+    if not call.batch.alone:
+        raise failure
     if not call.batch.is_failure_logged:
         LOG.error("the store failed: %s. %s", failure.problem, failure.remedy)
         call.batch.is_failure_logged = True

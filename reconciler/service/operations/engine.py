@@ -76,7 +76,7 @@ class Engine:
         if any(request.operation == WRITE_BATCH for request in requests):
             return [self._run_one(request) for request in requests]
         if any(writes(request.operation) for request in requests):
-            return self.write(requests)
+            return self.write(requests, alone=False)
         with self._store.snapshot() as view:
             return self.read(view, requests)
 
@@ -97,18 +97,24 @@ class Engine:
         return [answered(view, request, self._runtime, Batch()) for request in requests]
 
     def write(
-        self, requests: Sequence[Request], *, is_shared: bool = False
+        self, requests: Sequence[Request], *, alone: bool = True, is_shared: bool = False
     ) -> list[Answer | Refusal]:
         """Carry out calls, any of which may write.
 
-        Those of many organizations are ``is_shared``; see ``Lookups``.
+        Calls of one caller fail together, with the cause, if a secret cannot be sealed. Those of
+        many callers fail ``alone``. Those of many organizations are ``is_shared``; see ``Lookups``.
 
         Raises:
             StoreBusyError: something keeps an organization waiting, or, where several share the
                 commit, other writers were always faster; nothing was written.
             StoreError: the store failed; nothing was written.
         """
-        done = self._committed(requests, lambda write: [*map(write, requests)], is_shared=is_shared)
+        done = self._committed(
+            requests,
+            lambda write: [*map(write, requests)],
+            alone=alone,
+            is_shared=is_shared,
+        )
         if is_shared and not done:
             raise StoreBusyError("other writers were always faster", "Try each of the calls alone.")
         return done or [in_the_way()] * len(requests)
@@ -130,7 +136,7 @@ class Engine:
                     break
             return done
 
-        return self._committed(requests, work) or [in_the_way()]
+        return self._committed(requests, work, alone=False) or [in_the_way()]
 
     def take_orders(self, request: Request) -> Orders:
         """Return the orders of a batch, to be carried out.
@@ -172,6 +178,7 @@ class Engine:
         requests: Sequence[Request],
         work: Callable[[Write], list[T]],
         *,
+        alone: bool = True,
         is_shared: bool = False,
     ) -> list[T]:
         """Do work in one transaction; return its results.
@@ -184,7 +191,7 @@ class Engine:
         unknown: dict[bytes, Refusal] = {}
         for _ in range(TRIES):
             with suppress(ConflictError):
-                return self._committed_once(asked, requests, work, unknown)
+                return self._committed_once(asked, requests, work, unknown, alone=alone)
         return []
 
     def _committed_once(
@@ -193,6 +200,8 @@ class Engine:
         requests: Sequence[Request],
         work: Callable[[Write], list[T]],
         unknown: dict[bytes, Refusal],
+        *,
+        alone: bool,
     ) -> list[T]:
         """Do work in one transaction, which refuses the calls of the tokens in ``unknown``.
 
@@ -201,7 +210,7 @@ class Engine:
                 stopped being valid. Nothing was written.
         """
         with self._store.transaction(asked) as tx:
-            commit = Commit(tx, self._runtime)
+            commit = Commit(tx, self._runtime, alone=alone)
             done = work(
                 lambda request: unknown.get(request.caller.token) or commit.carry_out(request)
             )

@@ -111,7 +111,8 @@ class Batch:
         custody: Secrets that are kept until their delivery is acknowledged.
         opened: Secrets of seals that were opened, by the id of the seal.
         reduced: Ids of seals that may hold secrets whose custody ended.
-        is_failure_logged: Whether the log says why no secret can be sealed.
+        alone: Whether a call fails alone if its secret cannot be sealed.
+        is_failure_logged: Whether the log says why none can be sealed.
     """
 
     owners: dict[str, ObjectRow] = field(default_factory=dict)
@@ -119,6 +120,7 @@ class Batch:
     custody: SealDraft = field(default_factory=SealDraft)
     opened: dict[str, Sequence[Secret | None]] = field(default_factory=dict)
     reduced: set[str] = field(default_factory=set)
+    alone: bool = True
     is_failure_logged: bool = False
 
 
