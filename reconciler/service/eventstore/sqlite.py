@@ -88,7 +88,8 @@ class SqliteEventStore(_OpenStore):
         self._now = now
         self._writers = writers
         self._lock = threading.Lock()
-        self._watched = self._watch()
+        with files.closed_on_failure(self._connection):
+            self._watched = WatchedFiles(path)
         self._readers: list[sqlite3.Connection] = []
 
     @contextmanager
@@ -152,14 +153,6 @@ class SqliteEventStore(_OpenStore):
                 else:
                     reader.close()
 
-    def _watch(self) -> WatchedFiles:
-        """Return the files that were opened just now; the store is closed if they are gone."""
-        try:
-            return WatchedFiles(self._path)
-        except BaseException:
-            self._connection.close()
-            raise
-
     def _reader(self) -> sqlite3.Connection:
         self._watched.check_to_view()
         try:
@@ -170,11 +163,8 @@ class SqliteEventStore(_OpenStore):
     def _new_reader(self) -> sqlite3.Connection:
         self._watched.check()
         reader = files.connect(self._path, files.READER_CACHE_KIB)
-        try:
+        with files.closed_on_failure(reader):
             self._watched.check()  # the path was opened again, and may name another file by now
-        except BaseException:
-            reader.close()
-            raise
         return reader
 
     def require_writable(self) -> None:

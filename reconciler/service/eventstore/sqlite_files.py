@@ -191,7 +191,7 @@ def connect(path: Path, cache_kib: int = CACHE_KIB) -> sqlite3.Connection:
     """
     with store_errors(path):
         connection = _recognised(path, "mode=rw")  # never makes a file
-        try:
+        with closed_on_failure(connection):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -199,9 +199,6 @@ def connect(path: Path, cache_kib: int = CACHE_KIB) -> sqlite3.Connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA temp_store = MEMORY")  # what a savepoint undoes by
             connection.execute(f"PRAGMA cache_size = -{cache_kib}")
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
 
@@ -244,13 +241,20 @@ def copy_into(target: Path, path: Path, connection: sqlite3.Connection) -> None:
 def _recognised(path: Path, how: str) -> sqlite3.Connection:
     """Open a store of this version's schema."""
     connection = _opened(path, how)
-    try:
+    with closed_on_failure(connection):
         # The log may have a later version than the header of the file, which was read first.
         _check_version(path, *connection.execute(VERSION).fetchone())
+    return connection
+
+
+@contextmanager
+def closed_on_failure(connection: sqlite3.Connection) -> Iterator[None]:
+    """Close a connection that the block does not find fit for use."""
+    try:
+        yield
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
 def _opened(path: Path, how: str, *, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
