@@ -354,12 +354,12 @@ def checked_address(address: str) -> str:
             parts.password is not None
             or bool(said & SECRETS)
             or _PASSWORD_WITH_SLASH.match(address) is not None
-            # Not every sign that ends the host for ``urlsplit`` ends the password for libpq.
-            or not SECRETS.isdisjoint(conninfo_to_dict(address))
         )
+        # Not every sign that ends the host for ``urlsplit`` ends the password for libpq.
+        known = {} if has_password else conninfo_to_dict(address)
     except (ValueError, psycopg.ProgrammingError):
         raise not_an_address from None
-    if has_password:
+    if has_password or not SECRETS.isdisjoint(known):
         raise StoreUnusableError(
             "the address of the database holds a password",
             "Leave it out, and put it into a password file (PGPASSFILE) or into PGPASSWORD:"
@@ -367,12 +367,8 @@ def checked_address(address: str) -> str:
         )
     if parts.scheme not in SCHEMES or "\0" in address:
         raise not_an_address
-    try:
-        known = conninfo_to_dict(address)
-        usual = {name: value for name, value in USUAL.items() if name not in known}
-        return make_conninfo(address, **usual, client_encoding="utf8")
-    except psycopg.ProgrammingError:
-        raise not_an_address from None
+    usual = {name: value for name, value in USUAL.items() if name not in known}
+    return make_conninfo(address, **usual, client_encoding="utf8")
 
 
 def place_of(address: str) -> str:
