@@ -163,8 +163,9 @@ def _is_ours(connection: Connection, place: str) -> bool:
         return False
     program = ""
     if frozenset(found["reconciler_meta"]) == COLUMNS["reconciler_meta"]:
-        _check_version(_meta(connection, "schema"), place)
-        program = _meta(connection, "program")
+        kept = statements.snapshot(connection)
+        _check_version(kept.meta("schema"), place)
+        program = kept.meta("program")
     if any(columns != COLUMNS[name] for name, columns in found.items() if columns):
         raise _not_ours(place)
     is_whole = all(found[name] for name in COLUMNS)
@@ -179,11 +180,6 @@ def _not_ours(place: str) -> StoreUnusableError:
         f"{place} has tables of the store's names that are not the store's",
         "Name another database, or another schema of it. This one was left as it is.",
     )
-
-
-def _meta(connection: Connection, name: str) -> str:
-    found = connection.execute(statements.META, (name,)).fetchone()
-    return str(found[0]) if found else ""
 
 
 def _check_version(version: str, place: str) -> None:

@@ -211,8 +211,7 @@ def row_of(connection: Connection, table: Table, key: Sequence[str]) -> Any:
     return tuple.__new__(table.row, found) if found else None
 
 
-META = in_postgres("SELECT value FROM meta WHERE name = ?")
-LOCK_META = META + " FOR UPDATE"
+LOCK_META = in_postgres("SELECT value FROM meta WHERE name = ? FOR UPDATE")
 # Changes, and locks, no row that has the version already, so that writers do not wait for it.
 SIGN = "UPDATE reconciler_meta SET value = %s WHERE name = %s AND value::int < %s"
 # Fails where a newer program has written, so that the COMMIT sent with it does nothing. It is the
