@@ -358,10 +358,8 @@ def exists(address: str) -> bool:
     Raises:
         StoreError: it cannot be looked at, or holds something else under our names.
     """
-    connections = Connections(address)
-    with connections.alone() as connection:
-        try:
-            schema.recognise(connection, connections.place)
-        except StoreMissingError:
-            return False
+    try:
+        PostgresReadOnlyStore(address).close()
+    except StoreMissingError:
+        return False
     return True
