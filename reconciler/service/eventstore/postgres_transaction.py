@@ -222,7 +222,6 @@ class PostgresTransaction(Transaction):
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Undo what is done in the block if an exception leaves it, and only that."""
         self._send_ahead()
         self._changes.begin()
         try:
@@ -321,15 +320,13 @@ class PostgresTransaction(Transaction):
     # Reading what this transaction may have changed. Other reads send what waits before them.
 
     def stream_version(self, stream: str) -> int:
-        """Return how many events a stream has."""
         known = self._changes.get((STREAMS, stream))
         return self._stored.stream_version(stream) if known is UNKNOWN else int(known)
 
     def read_all(self, *, after: int = 0, limit: int = PAGE) -> Sequence[StoredEvent]:
-        """Return events of every stream past a position, those of one organization in order.
+        """Lock every organization there is, so that a rebuild from the log knows all of it.
 
-        Every organization there is by then is locked, so that a rebuild from the log knows all of
-        it. One that is made meanwhile is no part of that.
+        One that is made meanwhile is no part of that.
         """
         if not after:
             self._lock_all()
@@ -337,7 +334,6 @@ class PostgresTransaction(Transaction):
         return self._all(StoredEvent, EVENTS, rest, after, self._locked(), limit)
 
     def head(self, organization: str) -> Head:
-        """Return where an organization's chain ends; of none yet, the first head."""
         end = self._changes.get((HEADS, organization))
         return end.head if isinstance(end, ChainEnd) else self._stored.head(organization)
 
@@ -357,7 +353,6 @@ class PostgresTransaction(Transaction):
         return row
 
     def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
-        """Return the object of a folded name."""
         holder = self._holder(parent, kind, folded)
         return self.get_object(holder) if holder else None
 
@@ -373,10 +368,9 @@ class PostgresTransaction(Transaction):
         return holder
 
     def record(self, caller: str, key: str) -> Record | None:
-        """Return the answer kept under a caller's idempotency key.
+        """Look again where it is asked again: another writer may have been done meanwhile.
 
-        Asked again, it looks again: another writer may have been done meanwhile. Then the objects
-        that were looked up before it may be older than the record.
+        Then the objects that were looked up before it may be older than the record.
         """
         name = (RECORDS, caller, key)
         before = self._changes.get(name)
@@ -389,12 +383,12 @@ class PostgresTransaction(Transaction):
         return record
 
     def tokens(self) -> Sequence[TokenRow]:
-        """Return every token, by name. Other transactions that ask this wait for the commit."""
+        """Let other transactions that ask this wait for the commit."""
         self._connection.execute(statements.LOCK_META, ("instance",))
         return super().tokens()
 
     def trusts(self) -> Sequence[TrustRow]:
-        """Return every rule, by name. Other transactions that ask this wait for the commit."""
+        """Let other transactions that ask this wait for the commit."""
         self._connection.execute(statements.LOCK_META, ("instance",))
         return super().trusts()
 
@@ -424,7 +418,6 @@ class PostgresTransaction(Transaction):
         return added
 
     def clear_objects(self) -> None:
-        """Remove every object, to make them anew from the events."""
         self._lock_all()
         self._send(writes=True)
         self._connection.execute(statements.CLEAR_OBJECTS, (self._locked(),))

@@ -296,7 +296,8 @@ class Snapshot:
             if name.match == "equals" and not name.folded:
                 texts.append("folded = ?")  # which has an index
                 values.append(fold(name.text))
-            if not _is_always_true(name):
+            # Every name begins with, contains and ends with an empty text.
+            if name.text or name.match == "equals":
                 texts.append(self._name_filter(name))
                 # Some conditions take the text twice, once for its length.
                 values += [name.text] * texts[-1].count("?")
@@ -417,8 +418,3 @@ class Snapshot:
     def meta(self, name: str) -> str:
         """Return a fact about the store itself: ``instance``, ``seal_key``; empty if not kept."""
         return str(self._value("SELECT value FROM meta WHERE name = ?", name) or "")
-
-
-def _is_always_true(name: NameFilter) -> bool:
-    """Return whether every name begins with, contains and ends with the text: it is empty."""
-    return not name.text and name.match != "equals"
