@@ -111,7 +111,6 @@ class MemoryEventStore(Transaction, EventStore):
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Undo what is done in the block if an exception leaves it, and only that."""
         start = len(self._undo)
         try:
             yield
@@ -145,34 +144,28 @@ class MemoryEventStore(Transaction, EventStore):
     def read_stream(
         self, stream: str, *, after: int = 0, limit: int = PAGE
     ) -> Sequence[StoredEvent]:
-        """Return a stream's events past a version, oldest first."""
         return self._streams.get(stream, [])[after : after + limit]
 
     def stream_version(self, stream: str) -> int:
-        """Return how many events a stream has."""
         return len(self._streams.get(stream, ()))
 
     def read_all(self, *, after: int = 0, limit: int = PAGE) -> Sequence[StoredEvent]:
-        """Return events of every stream past a position, oldest first."""
         start = bisect_right(self._events, after, key=lambda event: event.position)
         return self._events[start : start + limit]
 
     def event_keys(
         self, organization: str, *, after: int = 0, limit: int = PAGE
     ) -> Sequence[EventKey]:
-        """Return the keys of an organization's events past a sequence, oldest first."""
         own = (each for each in self._events if each.organization == organization)
         keys = (EventKey(each.sequence, each.stream, each.version, each.type) for each in own)
         return [key for key in keys if key.sequence > after][:limit]
 
     def last_event_keys(self, organization: str, before: int, limit: int) -> Sequence[EventKey]:
-        """Return the keys of an organization's events before a sequence, newest first."""
         own = (each for each in self._events if each.organization == organization)
         keys = [EventKey(each.sequence, each.stream, each.version, each.type) for each in own]
         return [key for key in keys if key.sequence < before][::-1][:limit]
 
     def event_notes(self, organization: str, sequences: Collection[int]) -> Sequence[EventNote]:
-        """Return the events of an organization at these sequences, in any order."""
         return [
             EventNote(
                 each.sequence, each.stream, each.version, each.type, each.context, each.writer
@@ -182,39 +175,31 @@ class MemoryEventStore(Transaction, EventStore):
         ]
 
     def traces_before(self, stream: str, version: int, limit: int = PAGE) -> Sequence[EventTrace]:
-        """Return traces of a stream's events before a version, newest first."""
         found = self._streams.get(stream, [])[: version - 1][::-1][:limit]
         return [EventTrace(each.version, each.type, each.context) for each in found]
 
     def heads(self) -> Sequence[Head]:
-        """Return where every organization's chain ends, by organization."""
         return [self._heads[name] for name in sorted(self._heads)]
 
     def heads_of(self, organizations: Collection[str]) -> Sequence[Head]:
-        """Return where the chains of these organizations end, in any order."""
         return [head for head in self._heads.values() if head.organization in organizations]
 
     def head(self, organization: str) -> Head:
-        """Return where an organization's chain ends; of none yet, the first head."""
         return self._heads.get(organization) or first_head(organization)
 
     def get_object(self, object_id: str) -> ObjectRow | None:
-        """Return the object of an id."""
         return self._objects.get(object_id)
 
     def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
-        """Return the objects of these ids, less those that are missing."""
         return [self._objects[name] for name in ids if name in self._objects]
 
     def object_names(self, ids: Collection[str]) -> Sequence[ObjectName]:
-        """Return the names of the objects of these ids, less those missing."""
         rows = self.get_objects(ids)
         return [ObjectName(each.id, *each[1:5]) for each in rows]
 
     def objects_page(
         self, organization: str, *, after: str = "", limit: int = PAGE
     ) -> Sequence[ObjectRow]:
-        """Return objects of an organization, less itself, with ids past one, by id."""
         found = [
             row
             for row in self._objects.values()
@@ -225,18 +210,15 @@ class MemoryEventStore(Transaction, EventStore):
     def page_keys(
         self, organization: str, *, after: str = "", limit: int = PAGE
     ) -> Sequence[ObjectKey]:
-        """Return the keys of what ``objects_page`` returns."""
         rows = self.objects_page(organization, after=after, limit=limit)
         return [(row.id, row.sequence) for row in rows]
 
     def page_marks(self, organization: str, limit: int = PAGE) -> Sequence[str]:
-        """Return the marks of the first objects of an organization, less itself."""
         return [row.marks for row in self.objects_page(organization, limit=limit)]
 
     def list_objects(
         self, query: ObjectQuery, total: int | None = None
     ) -> tuple[int, Sequence[ObjectKey]]:
-        """Return how many objects a query finds, and the keys of those of its page."""
         found = [row for row in self._objects.values() if _is_found(row, query)]
         found.sort(
             key=lambda row: (row.folded if query.by_name else "", row.id), reverse=query.descending
@@ -245,7 +227,6 @@ class MemoryEventStore(Transaction, EventStore):
         return len(found), [(row.id, row.sequence) for row in page]
 
     def all_objects(self) -> Sequence[ObjectRow]:
-        """Return every object there is, by id."""
         return sorted(self._objects.values())
 
     def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
@@ -253,70 +234,55 @@ class MemoryEventStore(Transaction, EventStore):
         return self._objects.get(self._names.get((parent, kind, folded), ""))
 
     def record(self, caller: str, key: str) -> Record | None:
-        """Return the answer kept under a caller's idempotency key."""
         return self._records.get((caller, key))
 
     def seal(self, seal_id: str) -> SealRow | None:
-        """Return a seal."""
         return self._seals.get(seal_id)
 
     def owed(self, ids: Collection[str]) -> Sequence[OwedRow]:
-        """Return the secrets that these applications owe."""
         return [self._owed[name] for name in ids if name in self._owed]
 
     def owed_page(
         self, organization: str, *, after: str = "", limit: int = PAGE
     ) -> Sequence[OwedRow]:
-        """Return secrets owed in an organization, of applications with ids past one, by id."""
         found = [row for row in self._owed.values() if row.organization == organization]
         return sorted(row for row in found if row.id > after)[:limit]
 
     def owed_counts(self, organizations: Collection[str], now: int) -> Mapping[str, int]:
-        """Return how many secrets these organizations owe that are still kept, where any are."""
         kept = (row for row in self._owed.values() if row.seal and row.expires_at > now)
         return Counter(row.organization for row in kept if row.organization in organizations)
 
     def owed_in(self, seal_id: str) -> Sequence[OwedRow]:
-        """Return the owed secrets that a seal holds."""
         return [row for row in self._owed.values() if row.seal == seal_id]
 
     def lease(self, organization: str) -> LeaseRow | None:
-        """Return the last lease of a folded organization name, whether or not it still counts."""
         return self._leases.get(organization)
 
     def tokens(self) -> Sequence[TokenRow]:
-        """Return every token, by name."""
         return sorted(self._tokens.values())
 
     def hold_tokens(self, hashes: Collection[bytes]) -> None:
         """Do nothing: a look costs no statement."""
 
     def token(self, sha256: bytes) -> TokenRow | None:
-        """Return the token of a hash."""
         return next((token for token in self._tokens.values() if token.sha256 == sha256), None)
 
     def trusts(self) -> Sequence[TrustRow]:
-        """Return every rule, by name."""
         return sorted(self._trusts.values())
 
     def trust(self, name: str) -> TrustRow | None:
-        """Return the rule of a name."""
         return self._trusts.get(name)
 
     def trusts_of(self, issuer: str) -> Sequence[TrustRow]:
-        """Return the rules for the tokens of an issuer, by name."""
         return [row for row in self.trusts() if row.issuer == issuer]
 
     def short_token(self, sha256: bytes) -> PassRow | None:
-        """Return the short token of a hash."""
         return self._passes.get(sha256)
 
     def is_used(self, digest: str) -> bool:
-        """Return whether a signed token was exchanged that is exchanged only once."""
         return any(row.used == digest for row in self._passes.values())
 
     def meta(self, name: str) -> str:
-        """Return a fact about the store itself: ``instance``."""
         return self._meta[name]
 
     def _head_for(self, stream: StreamAt) -> Head:
@@ -333,7 +299,6 @@ class MemoryEventStore(Transaction, EventStore):
         return event
 
     def clear_objects(self) -> None:
-        """Remove every object, to make them anew from the events."""
         for row in list(self._objects.values()):
             self.remove(row)
 
@@ -357,7 +322,6 @@ class MemoryEventStore(Transaction, EventStore):
                 self._drop(self._names, (known.parent, known.kind, known.folded))
 
     def expire(self, now: int) -> None:
-        """Drop records, seals and short tokens whose time has come."""
         for short in [row for row in self._passes.values() if row.kept_until <= now]:
             self._drop(self._passes, short.sha256)
         for row in list(self._owed.values()):
