@@ -427,12 +427,11 @@ class PostgresTransaction(Transaction):
     def _put(self, table: Table, row: Values) -> None:
         key = _key_of(table.name, row)
         if isinstance(row, ObjectRow):
+            self._send_ahead()
             self._take_name(row)
-        elif isinstance(row, (Record, LeaseRow)):
+        elif isinstance(row, (Record, LeaseRow)) and self._changes.get(key) is UNKNOWN:
             self._row(table, *key[1:])  # a first one that others make meanwhile is a conflict
         self._changes.leave(key, row)
-        if table.name == OBJECTS:
-            self._send_ahead()
 
     def _remove(self, table: Table, row: Values) -> None:
         key = _key_of(table.name, row)
