@@ -45,6 +45,9 @@ PARTS = {
         _in("service/operations", "callers", "dispatch", "session"),
         (
             "tests/contract/test_creates.py",
+            "tests/contract/test_custody.py",
+            "tests/contract/test_ownership.py",
+            "tests/contract/test_states.py",
             "tests/contract/test_updates.py",
             "tests/contract/test_malformed_requests.py",
             "tests/contract/test_idempotency.py",

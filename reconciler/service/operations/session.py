@@ -105,7 +105,7 @@ class Reading:
         request = self.request
         if request.as_text:
             return Encoded(self._whole(as_json(view), keys))
-        if request.encode and request.in_parts:
+        if request.encode:
             parts = self._whole(as_part(request.encode, member, view), keys)
             if is_too_long(longest_texts(parts)):  # maybe: the limit is of the page as text
                 self._whole(as_json(view), keys)

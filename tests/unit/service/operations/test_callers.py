@@ -137,6 +137,7 @@ def test_who_asks_is_told_as_of_now() -> None:
         pytest.param(b"long", NOW + 10, id="a token"),
         pytest.param(b"short", NOW + 5, id="a token of a rule"),
         pytest.param(b"", 0, id="a caller that needs none"),
+        pytest.param(b"gone", 0, id="a token that was removed meanwhile"),
     ],
 )
 def test_a_caller_is_told_when_its_token_ends(store: EventStore, token: bytes, end: int) -> None:

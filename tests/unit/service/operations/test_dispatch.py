@@ -143,10 +143,24 @@ def test_a_write_that_is_refused_leaves_the_others_and_the_store_alone(
 def test_a_list_is_text_for_a_transport_that_takes_it(
     service: IdentityService, known: Known
 ) -> None:
-    """And values for a caller that takes no body; they say the same."""
+    """And values for a caller that takes no body; they say the same.
+
+    A transport that encodes lists in parts has each object encoded as a list of its own.
+    """
+    action = {"name": "greet", "script": "function greet() {}"}
+    service.dispatcher.receive([incoming(known.tokens["editor"], "CreateAction", action)])
     call = incoming(known.tokens["editor"], "ListActions")
 
-    as_text, as_values = service.dispatcher.receive([replace(call, encode=answer_bytes), call])
+    as_text, as_values, in_parts = service.dispatcher.receive(
+        [
+            replace(call, encode=answer_bytes),
+            call,
+            replace(call, encode=lambda answer: b"%d" % len(answer["result"]), in_parts=True),
+        ]
+    )
+
+    assert isinstance(in_parts.answer, dict)
+    assert in_parts.answer["result"] == Encoded([b"1"])
 
     assert isinstance(as_values.answer, dict)
     assert as_text.body == answer_bytes(as_values.answer)
