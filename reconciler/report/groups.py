@@ -1,6 +1,6 @@
 """Grouping of items that are described in the same words, so that a long report stays short.
 
-Pure, and linear in the number of items. Which items are equal is for the caller to say.
+Which items are equal is for the caller to say.
 """
 
 from __future__ import annotations
@@ -27,20 +27,13 @@ def grouped(
     Items with the same key are one group where there are more than ``above`` of them. Every other
     item is a group of its own.
     """
-    keys = [key(item) for item in items]
-    members: dict[Hashable, list[Item]] = {}
-    for each, item in zip(keys, items, strict=True):
-        members.setdefault(each, []).append(item)
-    groups: list[tuple[Item, ...]] = []
-    for each, item in zip(keys, items, strict=True):
-        equal = members.get(each)
-        if equal is None:  # stands with its group already
-            continue
-        if len(equal) > above:
-            groups.append(tuple(members.pop(each)))
-        else:
-            groups.append((item,))
-    return groups
+    alike: dict[Hashable, list[int]] = {}
+    for place, item in enumerate(items):
+        alike.setdefault(key(item), []).append(place)
+    groups: list[list[int]] = []
+    for places in alike.values():
+        groups += [places] if len(places) > above else [[place] for place in places]
+    return [tuple(items[place] for place in places) for places in sorted(groups)]
 
 
 def in_short(names: Sequence[str]) -> str:
