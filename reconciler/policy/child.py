@@ -101,10 +101,6 @@ def _judge(
     return [verdict for verdict in found if verdict[2] is not None]
 
 
-def _keep(rules: Rules, subjects: Sequence[Seen]) -> None:
-    rules.keep(subjects)
-
-
 def _judge_plan(
     rules: Rules,
     cases: Iterable[tuple[int, Sequence[int]]],
@@ -124,6 +120,6 @@ def _judge_plan(
 _DO: Mapping[str, Callable[..., Any]] = {
     "compile": _compile,
     "judge": _judge,
-    "keep": _keep,
+    "keep": lambda rules, subjects: rules.keep(subjects),
     "judge_plan": _judge_plan,
 }

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, by_place, cut, error
 from reconciler.errors import PolicyError, UsageError
 from reconciler.kinds.fields import KINDS
 from reconciler.policy.child import MEMORY
-from reconciler.policy.model import Over, Policy, Setting, Subject, Verdict
+from reconciler.policy.model import CHANGES, Over, Policy, Setting, Subject, Verdict
 from reconciler.policy.process import Child, ChildEndedError
 from reconciler.resources.fields import Spec
 from reconciler.resources.installation import how_to_install, missing_modules
@@ -37,7 +38,6 @@ BATCH = 1_000
 _UNKNOWN_FIELD = re.compile(r"undefined field '([^']+)'")
 _MISSING = {"before": "create", "after": "delete"}  # what a change of that kind does not have
 
-_Judges: TypeAlias = Callable[[Policy, Subject], bool]
 _Rules: TypeAlias = dict[int, Policy]
 _Subjects: TypeAlias = Sequence[Subject]
 
@@ -114,13 +114,14 @@ class Engine:
         Policies over the plan judge ``whole``, where the changes are a part of it.
         """
         policies = [each for each in self._policies if each.holds_in(setting.environment)]
-        return tuple(self._verdicts(policies, Policy.judges, subjects, setting, whole))
+        return tuple(self._verdicts(policies, subjects, setting, whole))
 
     def judge_alone(
         self, policy: Policy, subjects: _Subjects, setting: Setting
     ) -> tuple[Verdict, ...]:
         """Return the verdicts of one policy on these changes, whatever it says it is for."""
-        return tuple(self._verdicts([policy], lambda *_: True, subjects, setting))
+        of_all = replace(policy, kinds=(), changes=CHANGES)
+        return tuple(self._verdicts([of_all], subjects, setting))
 
     # Checking
 
@@ -150,7 +151,6 @@ class Engine:
     def _verdicts(
         self,
         policies: Sequence[Policy],
-        judges: _Judges,
         subjects: _Subjects,
         setting: Setting,
         whole: _Subjects | None = None,
@@ -164,13 +164,13 @@ class Engine:
             else:
                 yield Verdict(policy.name, None, "the rule does not compile")
         if good[Over.CHANGE]:
-            yield from self._judge_changes(good[Over.CHANGE], judges, subjects, setting)
+            yield from self._judge_changes(good[Over.CHANGE], subjects, setting)
         if good[Over.PLAN]:
             plan = subjects if whole is None else whole
-            yield from self._judge_plan(good[Over.PLAN], judges, plan, setting)
+            yield from self._judge_plan(good[Over.PLAN], plan, setting)
 
     def _judge_changes(
-        self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
+        self, rules: _Rules, subjects: _Subjects, setting: Setting
     ) -> Iterator[Verdict]:
         read = _what_is_read(rules.values())
         starts: list[int] = []
@@ -178,7 +178,7 @@ class Engine:
         def requests() -> Iterator[Mapping[str, Any]]:
             for start in range(0, len(subjects), BATCH):
                 batch = subjects[start : start + BATCH]
-                groups = _groups(rules, judges, batch)
+                groups = _groups(rules, batch)
                 if groups:
                     starts.append(start)
                     sent = [_sent(subject, read) for subject in batch]
@@ -191,13 +191,13 @@ class Engine:
                     yield Verdict(rules[number].name, starts[position] + place, reason)
 
     def _judge_plan(
-        self, rules: _Rules, judges: _Judges, subjects: _Subjects, setting: Setting
+        self, rules: _Rules, subjects: _Subjects, setting: Setting
     ) -> Iterator[Verdict]:
         counts: dict[Kind, Counter[str]] = {kind: Counter() for kind in KINDS}
         for subject in subjects:
             counts[subject.ref.kind][subject.change] += 1
         cases = [
-            (number, [at for at, subject in enumerate(subjects) if judges(policy, subject)])
+            (number, [at for at, subject in enumerate(subjects) if policy.judges(subject)])
             for number, policy in rules.items()
         ]
         read = _what_is_read(rules.values())
@@ -237,13 +237,13 @@ def _refusing(rules: _Rules, *, starting: bool = False) -> Iterator[None]:
         ) from None
 
 
-def _groups(rules: _Rules, judges: _Judges, batch: _Subjects) -> list[tuple[list[int], list[int]]]:
+def _groups(rules: _Rules, batch: _Subjects) -> list[tuple[list[int], list[int]]]:
     """Return the numbers of rules, each time with the places of the changes that they judge."""
     alike: dict[tuple[str, Kind], list[int]] = {}  # a rule judges all of these, or none
     for place, subject in enumerate(batch):
         alike.setdefault((subject.change, subject.ref.kind), []).append(place)
     groups = [
-        ([number for number, policy in rules.items() if judges(policy, batch[places[0]])], places)
+        ([number for number, policy in rules.items() if policy.judges(batch[places[0]])], places)
         for places in alike.values()
     ]
     return [(numbers, places) for numbers, places in groups if numbers]

@@ -6,8 +6,8 @@ variant is a message with one message for each of its names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 from google.protobuf import any_pb2, duration_pb2
@@ -39,7 +39,8 @@ _FORMS = {
 }
 
 
-def make_pool(together: Sequence[Kind] = ()) -> Any:
+@cache
+def make_pool(together: tuple[Kind, ...] = ()) -> Any:
     """Return a pool with a message for each kind, ``Change`` and ``Counts``.
 
     In a ``Change``, ``before`` and ``after`` are messages of any kind. With kinds given they are of

@@ -17,6 +17,9 @@ from reconciler.resources.ref import Kind, ResourceRef
 DEFAULT_CHANGES = ("create", "update", "adopt")
 """The changes that a policy judges if it names none."""
 
+CHANGES = (*DEFAULT_CHANGES, "delete")
+"""The words of all changes."""
+
 
 class Over(StrEnum):
     """The scope of a rule: each change, or the whole plan once."""

@@ -56,7 +56,7 @@ class Rules:
     """The rules of a run, numbered from 0 in the order in which they are compiled."""
 
     def __init__(self) -> None:
-        self._messages = Messages(_pool())
+        self._messages = Messages(make_pool())
         self._texts: list[str] = []
         self._compiled: list[dict[Kind | None, Any]] = []
         self._changes: list[Any] = []
@@ -137,9 +137,6 @@ class Rules:
         return {**{name: seen[name] for name in CHANGE}, **messages}
 
 
-_pool = cache(make_pool)
-
-
 def _variables(kind: Kind) -> Mapping[str, str]:
     return {**_SETTING, **CHANGE, "before": kind.value, "after": kind.value}
 
@@ -147,12 +144,12 @@ def _variables(kind: Kind) -> Mapping[str, str]:
 @cache
 def _over_change(kind: Kind, without: str = "") -> Any:
     """Return the environment of rules over changes of a kind, if wished without one variable."""
-    return _environment(_pool(), _variables(kind), without)
+    return _environment(make_pool(), _variables(kind), without)
 
 
 @cache
 def _over_plan(together: tuple[Kind, ...] = (), without: str = "") -> Any:
-    return _environment(_pool(together), _OVER_PLAN, without)
+    return _environment(make_pool(together), _OVER_PLAN, without)
 
 
 def _environment(pool: Any, variables: Mapping[str, str], without: str) -> Any:
