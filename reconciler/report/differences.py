@@ -14,7 +14,13 @@ from typing import NamedTuple
 
 from reconciler.plan.diff import CREDENTIAL, FieldChange, ItemChange
 from reconciler.report.layout import BARE, Layout
-from reconciler.report.visible import Style, visible, with_escaped_forms
+from reconciler.report.visible import (
+    PLAIN,
+    Style,
+    visible,
+    with_escaped_forms,
+    without_colours,
+)
 from reconciler.resources.fields import SpecValue
 
 CONTEXT = 3
@@ -71,6 +77,12 @@ def note_on(field: FieldChange) -> str:
     """Return what an update does to a field beyond what its values say; mostly nothing."""
     notes = [_RESET] if field.reset else []
     return "; ".join([*notes, _KEPT] if field.kept else notes)
+
+
+def remark_on(field: FieldChange, style: Style = PLAIN) -> str:
+    """Return the same as it stands behind a name or a value."""
+    note = note_on(field)
+    return style(f"  # {note}", "dim") if note else ""
 
 
 def secret_words(field: FieldChange) -> tuple[str, str]:
@@ -178,21 +190,19 @@ def field_lines(field: FieldChange, style: Style, *, is_new: bool, width: int = 
 
     ``width`` is the columns above which a value stands on a line of its own; 0 for no limit.
     """
-    note = note_on(field)
-    reset = _as_remark(note, style)
+    remark = remark_on(field, style)
     if field.name == "script":
-        yield f"{field.name}:{reset}"
+        yield f"{field.name}:{remark}"
         yield from _script_lines(field.before or "", field.after or "", style)
     elif isinstance(field.after, list) and (field.after or field.before):
-        yield f"{field.name}:{reset}"
+        yield f"{field.name}:{remark}"
         yield from _item_lines(field, style)
     elif is_new:
         yield f"{field.name}: {value_as_text(field.after)}"
-    elif field.name == CREDENTIAL:
-        yield from _from_to(field.name, *secret_words(field), style, width, note)
     else:
-        before, after = map(value_as_text, (field.before, field.after))
-        yield from _from_to(field.name, before, after, style, width, note)
+        values = map(value_as_text, (field.before, field.after))
+        sides = secret_words(field) if field.name == CREDENTIAL else values
+        yield from _from_to(field.name, *sides, style, width, remark)
 
 
 def is_list(field: FieldChange) -> bool:
@@ -231,40 +241,35 @@ def items_by_place(field: FieldChange) -> Iterator[tuple[str, Mapping[bool, str]
 
 def item_lines(field: FieldChange, style: Style, width: int = 0) -> Iterator[str]:
     """Yield the items that a list lost and gained, each with its place in the list, from 0."""
-    note = note_on(field)
+    remark = remark_on(field, style)
     for name, values in items_by_place(field):
         if len(values) > 1:
-            yield from _from_to(name, values[False], values[True], style, width, note)
+            yield from _from_to(name, values[False], values[True], style, width, remark)
             continue
         ((added, value),) = values.items()
-        mark, look = ("+", "green") if added else ("-", "red")
-        yield f"{name}: {style(f'{mark} {value}', look)}{_as_remark(note, style)}"
+        yield f"{name}: {_item(value, style, added=added)}{remark}"
 
 
 def _from_to(
-    name: str, before: str, after: str, style: Style, width: int, note: str
+    name: str, before: str, after: str, style: Style, width: int, remark: str
 ) -> Iterator[str]:
     """Yield both values on one line, or the second one below the first where they do not fit."""
-    first, second = f"{name}: {style(before, 'red')}", f"-> {style(after, 'green')}"
-    remark = _as_remark(note, style)
-    plain = f"{name}: {before} -> {after}" + (f"  # {note}" if note else "")
-    if not width or len(plain) <= width:
-        yield f"{first} {second}{remark}"
-        return
-    yield first
-    yield f"  {second}{remark}"
-
-
-def _as_remark(note: str, style: Style) -> str:
-    return style(f"  # {note}", "dim") if note else ""
+    first, second = f"{name}: {style(before, 'red')}", f"-> {style(after, 'green')}{remark}"
+    line = f"{first} {second}"
+    is_short = not width or len(without_colours(line)) <= width
+    yield from (line,) if is_short else (first, f"  {second}")
 
 
 def _item_lines(field: FieldChange, style: Style) -> Iterator[str]:
     if not field.before:
         yield from (f"  {style('+', 'green')} {value_as_text(item)}" for item in field.after)
     for item in field.items if field.before else ():
-        mark, look = ("+", "green") if item.added else ("-", "red")
-        yield f"  {style(f'{mark} {value_as_text(item.value)}', look)}"
+        yield f"  {_item(value_as_text(item.value), style, added=item.added)}"
+
+
+def _item(value: str, style: Style, *, added: bool) -> str:
+    mark = "+" if added else "-"
+    return style(f"{mark} {value}", _LOOKS[mark])
 
 
 def _script_lines(before: str, after: str, style: Style) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.diff import FieldChange
@@ -19,7 +19,7 @@ from reconciler.report.differences import (
     Row,
     is_list,
     items_by_place,
-    note_on,
+    remark_on,
     rows_of,
     sides_of,
     unified,
@@ -91,7 +91,7 @@ def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
         left = _members(groups) - _members(seen)
         sections += _folded(f"{_members(groups)} {_group(plan, name)}", (lines, left))
         hidden += left
-        cut_short += _members([group for group in seen if _drawn(group).is_cut])
+        cut_short += _members([group for group in seen if _drawn(group)[1]])
     unmanaged = [left.name + left.remark for left in document.unmanaged]
     for title, lines in (
         (OWED, document.owed),
@@ -260,19 +260,16 @@ def _risk(shown: Shown) -> list[str]:
     return [_cut(f"{names_of(shown.risks)}: {shown.name}")]
 
 
-class _Drawn(NamedTuple):
-    """The lines of changes shown as one, and whether any of what they change is left out."""
-
-    lines: list[str]
-    is_cut: bool
-
-
 def _group_lines(group: Group) -> list[str]:
-    return _drawn(group).lines
+    lines, _ = _drawn(group)
+    return lines
 
 
-def _drawn(group: Group) -> _Drawn:
-    """Return changes shown as one, with marks in the first column, where a diff has its colours."""
+def _drawn(group: Group) -> tuple[list[str], bool]:
+    """Return changes shown as one, and whether any of what they change is left out.
+
+    Marks stand in the first column, where a diff has its colours.
+    """
     shown, is_single = group[0], len(group) == 1
     number = f"  (id {shown.id})" if is_single and shown.id else ""
     title = f"{_MARKS[shown.word]} {title_of(group)}{number}"
@@ -299,16 +296,14 @@ def _drawn(group: Group) -> _Drawn:
     is_cut = len(lines) > LINES or any(len(line) > LINE for line in of_change)
     if len(lines) > LINES:
         lines = [*lines[:LINES], f"# {len(lines) - LINES} more lines of this change"]
-    return _Drawn(lines, is_cut)
+    return lines, is_cut
 
 
 def _field_lines(field: FieldChange, *, is_new: bool) -> Iterator[str]:
     if is_new and not sides_of(field, is_new=True).by_line and not isinstance(field.after, list):
         yield f"+   {field.name}: {value_as_text(field.after)}"
         return
-    note = note_on(field)
-    reset = f"  # {note}" if note else ""
-    yield f"{'+' if is_new else ' '}   {field.name}:{reset}"
+    yield f"{'+' if is_new else ' '}   {field.name}:{remark_on(field)}"
     for mark, line in unified(map(_difference_alone, rows_of(field, is_new=is_new))):
         yield f"{mark}     {line}"
 
@@ -344,10 +339,8 @@ def _middle(line: str, start: int, end: int) -> str:
 
 def _item_lines(field: FieldChange) -> Iterator[str]:
     """Yield what a list lost and gained; what it has beside may differ within a group."""
-    note = note_on(field)
-    remark = f"  # {note}" if note else ""
     for name, values in items_by_place(field):
-        yield f"    {name}:{remark}"
+        yield f"    {name}:{remark_on(field)}"
         for added, value in values.items():
             yield f"{'+' if added else '-'}     {value}"
 
