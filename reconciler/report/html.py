@@ -61,7 +61,9 @@ def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIM
         "risks": _risks(document),
         "owed": _owed(document),
         "warnings": _folded(
-            f"Warnings and notes ({len(warnings)})", map(_finding, warnings[:LISTED])
+            f"Warnings and notes ({len(warnings)})",
+            map(_finding, warnings[:LISTED]),
+            len(warnings),
         ),
         "changes-there": _options(each for each in SIGNS if getattr(plan.summary, each)),
         "kinds-there": _options(kind.value for kind in Kind if kind in kinds),

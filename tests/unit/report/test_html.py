@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.diagnostics import warning
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Update
 from reconciler.plan.risk import MEANINGS
@@ -283,6 +284,15 @@ def test_more_changes_than_fit_are_cut_with_their_count_above_the_fold() -> None
     assert f"<b>{2_000 - shown} of 2000 changes are not on this page</b>" in page
     assert page.index("are not on this page") < page.index('id="changes"')
     assert len(page.encode()) < 2_000_000
+
+
+def test_findings_above_five_hundred_are_counted() -> None:
+    """A list that ends without a word looks whole."""
+    found = [warning("CODE", f"summary {at}", "Do that.") for at in range(502)]
+    page = plan_as_html(a_plan(), "sqlite:x.db", found)
+
+    assert page.count('<li class="warning">') == 500
+    assert "2 more are not listed here." in page
 
 
 def test_the_same_plan_gives_the_same_page() -> None:
