@@ -7,9 +7,10 @@ attribute holds one. The page's policy lets only its own style and script count,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
+from typing import TypeVar
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
@@ -41,6 +42,7 @@ FIRST = 12
 OPEN = 40
 SIGNS = {"create": "+", "update": "~", "adopt": "~", "delete": "-"}
 LINES = 400
+Item = TypeVar("Item")
 _SLOT = re.compile(r"<!--slot:([a-z-]+)-->")
 
 
@@ -60,20 +62,16 @@ def plan_as_html(document: PlanDocument, layout: Layout = BARE, limit: int = LIM
         "blocked": _blocked(plan.blocks),
         "risks": _risks(document),
         "owed": _owed(document),
-        "warnings": _folded(
-            f"Warnings and notes ({len(warnings)})",
-            map(_finding, warnings[:LISTED]),
-            len(warnings),
-        ),
+        "warnings": _folded("Warnings and notes", warnings, _finding),
         "changes-there": _options(each for each in SIGNS if getattr(plan.summary, each)),
         "kinds-there": _options(kind.value for kind in Kind if kind in kinds),
         "risks-there": _options(document.risk_counts),
         "changes": changes,
         "cut": cut,
-        "unmanaged": _unmanaged(document.unmanaged)
-        + _lines(LEFT_TO_OTHERS, document.ignored)
-        + _lines(LEFT_INACTIVE, document.inactive)
-        + _lines(WAIVED, document.waived),
+        "unmanaged": _folded("Held but declared nowhere, left alone", document.unmanaged, _left)
+        + _folded(LEFT_TO_OTHERS, document.ignored, _line)
+        + _folded(LEFT_INACTIVE, document.inactive, _line)
+        + _folded(WAIVED, document.waived, _line),
         "next": _next(document),
     }
     return _SLOT.sub(lambda slot: slots[slot.group(1)], template)
@@ -153,8 +151,7 @@ def _items(items: Iterable[str]) -> str:
 def _blocked(blocks: Sequence[Diagnostic]) -> str:
     if not blocks:
         return ""
-    listed = _items(map(_finding, blocks[:LISTED])) + _more(len(blocks))
-    return panel("blocked", "Blocked: apply refuses this plan", listed)
+    return panel("blocked", "Blocked: apply refuses this plan", _listed(blocks, _finding))
 
 
 def _finding(finding: Diagnostic) -> str:
@@ -172,8 +169,8 @@ def _owed(document: PlanDocument) -> str:
     if not (owed or document.owed_sentences):
         return ""
     said = "".join(f"<p>{escape(sentence)}</p>" for sentence in document.owed_sentences)
-    items = _items(f"<li><bdi>{words(line)}</bdi></li>" for line in owed[:LISTED])
-    return panel("owed", OWED, said + items + _more(len(owed)))
+    items = _listed(owed, lambda line: f"<li><bdi>{words(line)}</bdi></li>")
+    return panel("owed", OWED, said + items)
 
 
 def _risks(document: PlanDocument) -> str:
@@ -257,28 +254,24 @@ def _cut(left: int, total: int) -> str:
     )
 
 
-def _unmanaged(left: Sequence[Left]) -> str:
-    items = (
-        f"<li>{shown_text(found.name)} id {shown_text(found.id)}, "
-        f"<bdi>{words(found.why)}</bdi></li>"
-        for found in left[:LISTED]
-    )
-    return _folded(f"Held but declared nowhere, left alone ({len(left)})", items, len(left))
+def _left(found: Left) -> str:
+    name, number = shown_text(found.name), shown_text(found.id)
+    return f"<li>{name} id {number}, <bdi>{words(found.why)}</bdi></li>"
 
 
-def _lines(title: str, left: Sequence[str]) -> str:
-    items = (f"<li>{shown_text(line)}</li>" for line in left[:LISTED])
-    return _folded(f"{title} ({len(left)})", items, len(left))
+def _line(text: str) -> str:
+    return f"<li>{shown_text(text)}</li>"
 
 
-def _folded(title: str, items: Iterable[str], total: int = 0) -> str:
-    inside = "".join(items)
-    if not inside:
+def _listed(items: Sequence[Item], draw: Callable[[Item], str]) -> str:
+    return _items(map(draw, items[:LISTED])) + _more(len(items))
+
+
+def _folded(title: str, items: Sequence[Item], draw: Callable[[Item], str]) -> str:
+    if not items:
         return ""
-    return (
-        f'<details class="panel"><summary>{title}</summary><ul>{inside}</ul>'
-        f"{_more(total)}</details>"
-    )
+    summary = f"<summary>{title} ({len(items)})</summary>"
+    return f'<details class="panel">{summary}{_listed(items, draw)}</details>'
 
 
 def _options(values: Iterable[str]) -> str:
