@@ -345,12 +345,17 @@ class PlanDocument:
     @cached_property
     def headline(self) -> Sentence:
         """Return the counts in one sentence, or that the plan was refused."""
-        plan = self.plan
-        if plan.compared_with:
-            return _compared(plan)
-        if plan.is_refused:
+        plan, summary = self.plan, self.plan.summary
+        if plan.is_refused and not plan.compared_with:
             return Sentence(REFUSED)
-        return summary_sentence(plan.summary, self.no_change)
+        if not plan.changes:
+            what = "differences" if plan.compared_with else "changes"
+            return Sentence(f"No {what}.", f" {self.no_change}", ("bold", "green"))
+        if plan.compared_with:
+            return Sentence("Compared:", f" {_compared(plan)}, {summary.in_step} the same.")
+        adopt = f"{summary.adopt} to adopt, " if summary.adopt else ""
+        counts = f"{summary.create} to create, {summary.update} to update, {adopt}"
+        return Sentence("Plan:", f" {counts}{summary.delete} to delete.")
 
     @property
     def no_change(self) -> str:
@@ -497,20 +502,12 @@ def _after_comparison(plan: Plan) -> str:
     return f"No service was asked: `reconciler plan --env {plan.scope.environment}` asks."
 
 
-def _compared(plan: Plan) -> Sentence:
-    summary, one, other = plan.summary, plan.compared_with, plan.scope.environment
+def _compared(plan: Plan) -> str:
+    create, update, delete = plan.summary.create, plan.summary.update, plan.summary.delete
     if plan.is_of_moments:
-        if not plan.changes:
-            return Sentence("No differences.", f" {SAME_THEN}", ("bold", "green"))
-        counts = f" {summary.create} created, {summary.update} changed, {summary.delete} deleted"
-        return Sentence("Compared:", f"{counts}, {summary.in_step} the same.")
-    if not plan.changes:
-        return Sentence("No differences.", f" {THE_SAME}", ("bold", "green"))
-    return Sentence(
-        "Compared:",
-        f" {summary.create} only in {other}, {summary.update} different, {summary.delete} only in "
-        f"{one}, {summary.in_step} the same.",
-    )
+        return f"{create} created, {update} changed, {delete} deleted"
+    one, other = plan.compared_with, plan.scope.environment
+    return f"{create} only in {other}, {update} different, {delete} only in {one}"
 
 
 def blocks_in_words(blocks: Sequence[Diagnostic]) -> str:
@@ -521,18 +518,6 @@ def blocks_in_words(blocks: Sequence[Diagnostic]) -> str:
     if by_policies:
         counted.append(f"{by_policies} finding{'' if by_policies == 1 else 's'} of policies")
     return " and ".join(counted)
-
-
-def summary_sentence(summary: Summary, no_change: str = IN_STEP) -> Sentence:
-    """Return the counts of a plan in one sentence; of one without a change, what is so then."""
-    if not summary.changes:
-        return Sentence("No changes.", f" {no_change}", ("bold", "green"))
-    adopt = f"{summary.adopt} to adopt, " if summary.adopt else ""
-    return Sentence(
-        "Plan:",
-        f" {summary.create} to create, {summary.update} to update, {adopt}"
-        f"{summary.delete} to delete.",
-    )
 
 
 def _flag_in_words(found: Unmanaged) -> str:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from reconciler.diagnostics import error
 from reconciler.kinds.oidc_application.compliance import MESSAGES
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Adopt, Change, Create, Delete, Summary, Unmanaged, Update, ref_of
-from reconciler.report.plan_document import summary_sentence
+from reconciler.plan.model import Adopt, Change, Create, Delete, Unmanaged, Update, ref_of
+from reconciler.report.plan_document import PlanDocument
 from reconciler.report.visible import Style
 from reconciler.resources.ref import Kind
 from tests.builders import (
@@ -335,17 +335,21 @@ def test_an_empty_plan_says_of_what_and_that_it_is_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "sentence"),
+    ("changes", "sentence"),
     [
-        ((2, 1, 0, 0), "Plan: 2 to create, 1 to update, 0 to delete."),
-        ((0, 0, 3, 0), "Plan: 0 to create, 0 to update, 3 to adopt, 0 to delete."),
-        ((0, 0, 0, 1), "Plan: 0 to create, 0 to update, 1 to delete."),
-        ((0, 0, 0, 0), "No changes. The service holds what the manifests declare."),
+        ("ccu", "Plan: 2 to create, 1 to update, 0 to delete."),
+        ("aaa", "Plan: 0 to create, 0 to update, 3 to adopt, 0 to delete."),
+        ("d", "Plan: 0 to create, 0 to update, 1 to delete."),
+        ("", "No changes. The service holds what the manifests declare."),
     ],
 )
-def test_the_counts_are_one_sentence(counts: tuple[int, int, int, int], sentence: str) -> None:
+def test_the_counts_are_one_sentence(changes: str, sentence: str) -> None:
     """Adoptions are named where there are some; the other three always."""
-    assert str(summary_sentence(Summary(*counts, in_step=5, unmanaged=2, blocked=0))) == sentence
+    new, there = declared(), held()
+    made = {"c": Create(new), "u": Update(new, there), "a": Adopt(new, there), "d": Delete(there)}
+    plan = a_plan(*(made[each] for each in changes))
+
+    assert str(PlanDocument(plan, "sqlite:x.db").headline) == sentence
 
 
 HOSTILE = st.text(st.sampled_from("a\n\r\t ::##[]\x1b\u202e\u200b\u2028\x85é\\u{}"), max_size=12)
