@@ -17,13 +17,14 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from reconciler.kinds.fields import KINDS
-from reconciler.resources.fields import NANOSECONDS, Field, Form, Spec, parse_duration
+from reconciler.resources.fields import NANOSECONDS, Field, Form, parse_duration
 from reconciler.resources.normal import DURATIONS
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import KIND_NAMED, Kind
 
 CHANGE = {"change": "string", "ref": "string", "fields": "string*", "risks": "string*"}
 """Fields of a change of any kind, as rules see it, by their types; a star means a list."""
 
+SIDES = frozenset({"before", "after"})
 WORDS = ("create", "update", "adopt", "delete")
 _ANY = "google.protobuf.Any"
 _DURATION = "google.protobuf.Duration"
@@ -120,20 +121,23 @@ class Messages:
         self._change = GetMessageClass(named("Change"))
         self._counts = GetMessageClass(named("Counts"))
 
-    def fields(self, kind: Kind, spec: Spec) -> Any:
-        """Return the message of some fields in normal form."""
-        values = dict(spec)
-        for name in DURATIONS[kind]:
-            if name in values:
-                values[name] = _duration(values[name])
-        return self._of_kind[kind](**values)
+    def variables(self, seen: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a change as a rule over changes sees it, by name; its sides are in normal form."""
+        kind, found = KIND_NAMED[seen["kind"]], {name: seen[name] for name in CHANGE}
+        for side in SIDES & seen.keys():
+            values = dict(seen[side])
+            for name in DURATIONS[kind]:
+                if name in values:
+                    values[name] = _duration(values[name])
+            found[side] = self._of_kind[kind](**values)
+        return found
 
     def change(self, seen: Mapping[str, Any]) -> Any:
         """Return a change as a rule over the plan sees it."""
-        message = self._change(**{name: seen[name] for name in CHANGE})
-        for name in ("before", "after"):
-            if name in seen:
-                getattr(message, name).Pack(seen[name])
+        found = self.variables(seen)
+        message = self._change(**{name: found[name] for name in CHANGE})
+        for side in SIDES & found.keys():
+            getattr(message, side).Pack(found[side])
         return message
 
     def counts(self, counts: Mapping[str, Mapping[str, int]]) -> Any:

@@ -84,7 +84,7 @@ class Rules:
         """Return what ``judge`` evaluates rules with, one for each change."""
         return [
             _over_change(KIND_NAMED[each["kind"]]).Activation(
-                {**setting, **self._as_messages(each)}
+                {**setting, **self._messages.variables(each)}
             )
             for each in seen
         ]
@@ -113,7 +113,7 @@ class Rules:
 
     def keep(self, seen: Sequence[Seen]) -> None:
         """Add changes to the plan that ``judge_plan`` is about."""
-        self._changes += [self._messages.change(self._as_messages(each)) for each in seen]
+        self._changes += [self._messages.change(each) for each in seen]
 
     def forget(self) -> None:
         """Take all changes out of the plan that ``judge_plan`` is about."""
@@ -129,12 +129,6 @@ class Rules:
         changes = [self._changes[subject] for subject in subjects]
         values = {**setting, "changes": changes, "counts": self._messages.counts(counts)}
         return _evaluate(self._compiled[rule][None], _over_plan().Activation(values))
-
-    def _as_messages(self, seen: Seen) -> dict[str, Any]:
-        kind = KIND_NAMED[seen["kind"]]
-        sides = {name: seen[name] for name in ("before", "after") if name in seen}
-        messages = {name: self._messages.fields(kind, spec) for name, spec in sides.items()}
-        return {**{name: seen[name] for name in CHANGE}, **messages}
 
 
 def _variables(kind: Kind) -> Mapping[str, str]:
