@@ -65,9 +65,8 @@ def findings_as_summary(findings: Sequence[Diagnostic], manifests: int) -> str:
     head = f"## {'Valid' if valid else 'Not valid'}: {manifests} {noun}"
     if not findings:
         return f"{head}\n"
-    fence, left = fenced(findings, _lines, "text", Room(SUMMARY_LIMIT))
-    more = [f"{left} more are in the log of the step."] if left else []
-    return "\n\n".join([head, counts(findings), *fence, *more]) + "\n"
+    listed = _fenced(findings, SUMMARY_LIMIT, "step")
+    return "\n\n".join([head, counts(findings), *listed]) + "\n"
 
 
 def findings_as_comment(findings: Sequence[Diagnostic], marker: str, limit: int) -> str:
@@ -77,9 +76,14 @@ def findings_as_comment(findings: Sequence[Diagnostic], marker: str, limit: int)
     """
     head = f"{marker}\n## Not planned: the manifests are not valid\n\n- {counts(findings)}"
     after = "**Next:** Fix the manifests, then push again."
-    fence, left = fenced(findings, _lines, "text", Room(limit - len(head) - len(after)))
-    more = [f"{left} more are in the log of the job."] if left else []
-    return "\n\n".join([head, *fence, *more, after]) + "\n"
+    listed = _fenced(findings, limit - len(head) - len(after), "job")
+    return "\n\n".join([head, *listed, after]) + "\n"
+
+
+def _fenced(findings: Sequence[Diagnostic], limit: int, of: str) -> list[str]:
+    """Return the findings that fit, and that the log of a step or job has the others."""
+    fence, left = fenced(findings, _lines, "text", Room(limit))
+    return [*fence, f"{left} more are in the log of the {of}."] if left else fence
 
 
 def _lines(finding: Diagnostic) -> list[str]:
