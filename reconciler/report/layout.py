@@ -53,20 +53,12 @@ Forms: TypeAlias = Mapping[str, Drawing[Document]]
 
 def in_json(fields_of: Callable[[Document], object]) -> Drawing[Document]:
     """Return a drawing as one JSON document."""
-
-    def drawing(document: Document, layout: Layout) -> str:
-        return json_as_text(fields_of(document))
-
-    return drawing
+    return lambda document, _: json_as_text(fields_of(document))
 
 
 def in_lines(lines_of: Callable[[Document], Iterable[str]]) -> Drawing[Document]:
     """Return a drawing for a person of lines that have no colours."""
-
-    def drawing(document: Document, layout: Layout) -> str:
-        return fitted("\n".join(lines_of(document)), layout.width)
-
-    return drawing
+    return lambda document, layout: fitted("\n".join(lines_of(document)), layout.width)
 
 
 def json_as_text(fields: object) -> str:
