@@ -73,16 +73,6 @@ class ResultDocument:
         return [outcome for outcome in self.report.outcomes if outcome.status is Status.MADE]
 
     @property
-    def failures(self) -> Mapping[tuple[str, str], list[str]]:
-        """Return the names of what failed by problem and remedy, so that each is said once."""
-        alike: dict[tuple[str, str], list[str]] = {}
-        for outcome in self.report.outcomes:
-            if outcome.error is not None:
-                why = visible(outcome.error.problem), visible(outcome.error.remedy)
-                alike.setdefault(why, []).append(visible(str(ref_of(outcome.change))))
-        return alike
-
-    @property
     def sentence(self) -> Sentence:
         """Return what the whole run came to."""
         report, counts = self.report, self.counts
@@ -111,7 +101,7 @@ def report_as_text(document: ResultDocument, layout: Layout = BARE) -> str:
     layout is folded, what was made above ``WHOLE`` is counted too.
     """
     report, style, folded = document.report, layout.style, layout.folded
-    lines = list(_failures(document, style))
+    lines = list(_failures(report, style))
     lines += [delivered_as_text(each, style) for each in report.delivered if each.error]
     groups = finding_groups(report.notes) if folded else [(note,) for note in report.notes]
     lines += findings_in_short(groups, Layout(style), SHOW)
@@ -127,9 +117,15 @@ def report_as_text(document: ResultDocument, layout: Layout = BARE) -> str:
     return fitted("\n".join(text), layout.width)
 
 
-def _failures(document: ResultDocument, style: Style) -> Iterator[str]:
+def _failures(report: ApplyReport, style: Style) -> Iterator[str]:
+    """Yield the names of what failed, with each problem and remedy once."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for outcome in report.outcomes:
+        if outcome.error is not None:
+            why = visible(outcome.error.problem), visible(outcome.error.remedy)
+            alike.setdefault(why, []).append(visible(str(ref_of(outcome.change))))
     failed = style("failed", "red", "bold")
-    for (problem, remedy), names in document.failures.items():
+    for (problem, remedy), names in alike.items():
         yield from (f"{failed}  {name}" for name in names[:-1])
         yield f"{failed}  {names[-1]}: {problem}\n    {remedy}"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from reconciler.plan.diff import FieldChange
 from reconciler.plan.drift import Drift, DriftedObject
 from reconciler.plan.history import Step
 from reconciler.plan.model import Cause
@@ -224,7 +225,11 @@ def _drifted(drifted: DriftedObject, style: Style) -> Iterator[str]:
         yield f"    what this tree applied was deleted (id {visible(drifted.removed_id)})"
         done = "made again"
     yield f"    {done} {_author(drifted.cause)}"
-    for field in drifted.fields:
+    yield from _fields(drifted.fields, style)
+
+
+def _fields(fields: Sequence[FieldChange], style: Style) -> Iterator[str]:
+    for field in fields:
         shown = field_lines(field, style, is_new=field.before is None)
         yield from (f"    {line}" for line in shown)
 
@@ -257,8 +262,8 @@ _CONTEXT = {
 }
 """Keys of a context, and their words."""
 
-_REASON = "reason"  # with --break-glass, and of a pause
-_WAIVED = "waived"  # policies, with their waivers
+_SENTENCES = ("reason", "waived")
+"""The reason of --break-glass or of a pause, and policies with their waivers."""
 
 
 class HistoryDocument(NamedTuple):
@@ -346,7 +351,7 @@ def _event_as_json(event: Event, said: JsonObject) -> JsonObject:
         "at": event.at,
         "by": event.writer,
         "verified": dict(event.verified),
-        **{key: _text(said, key) or None for key in (*_CONTEXT, _REASON, _WAIVED)},
+        **{key: _text(said, key) or None for key in (*_CONTEXT, *_SENTENCES)},
     }
 
 
@@ -365,18 +370,15 @@ def _reasons(event: Event, said: JsonObject, style: Style) -> Iterator[str]:
     if event.verified:
         facts = ", ".join(f"{name} {visible(str(text))}" for name, text in event.verified.items())
         yield f"    {style(f'verified: {facts}', 'dim')}"
-    if reason := _text(said, _REASON):
-        yield f"    reason: {visible(reason)}"
-    if waived := _text(said, _WAIVED):
-        yield f"    waived: {visible(waived)}"
+    for key in _SENTENCES:
+        if text := _text(said, key):
+            yield f"    {key}: {visible(text)}"
 
 
 def _step(step: Step, style: Style) -> Iterator[str]:
     yield _head(step.event, style)
     yield from _reasons(step.event, _said(step), style)
-    for field in step.fields:
-        shown = field_lines(field, style, is_new=field.before is None)
-        yield from (f"    {line}" for line in shown)
+    yield from _fields(step.fields, style)
     if step.secret:
         yield "    a new client secret; the one before has ended"
     if step.removed:

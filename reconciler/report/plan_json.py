@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler import __version__
 from reconciler.plan.causes import cause_in_plan, cause_of_field
-from reconciler.plan.model import Cause, IgnoredField, Plan, Scope, Unmanaged, Waived, held_of
+from reconciler.plan.model import Cause, IgnoredField, Plan, Scope, Unmanaged, held_of
 from reconciler.report.differences import fields_as_json
 from reconciler.report.findings import FORMAT_VERSION, finding_as_json
 from reconciler.report.place import place_as_json
@@ -36,14 +36,13 @@ def plan_as_json(document: PlanDocument) -> JsonObject:
         "ignored": [ignored_as_json(field) for field in plan.ignored],
         "inactive": [ref_as_json(ref) for ref in plan.inactive],
         **({"policies": [each._asdict() for each in plan.policies]} if plan.policies else {}),
-        **({"waived": [_waived(each) for each in plan.waived]} if plan.waived else {}),
+        **(
+            {"waived": [{**each._asdict(), "ref": each.ref or None} for each in plan.waived]}
+            if plan.waived
+            else {}
+        ),
         "diagnostics": [finding_as_json(finding) for finding in (*document.warnings, *plan.blocks)],
     }
-
-
-def _waived(waived: Waived) -> JsonObject:
-    """Return what a waiver takes back; ``ref`` is null for the whole plan."""
-    return {**waived._asdict(), "ref": waived.ref or None}
 
 
 def selection_as_json(plan: Plan) -> JsonObject | None:

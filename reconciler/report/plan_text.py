@@ -175,8 +175,9 @@ def group_as_text(group: Group, layout: Layout = BARE) -> str:
             fields += field_lines(field, style, is_new=first.is_new, width=_room(layout))
     if not is_single:
         lines[0] += ":"
-        if len(fields) == 1 and _fits(f"{lines[0]} {fields[0]}", layout):
-            lines[0] += f" {fields.pop()}"
+        line = f"{lines[0]} {fields[0]}" if len(fields) == 1 else ""
+        if line and (not layout.width or len(without_colours(line)) <= layout.width):
+            lines, fields = [line], []
     if is_explained:
         for why in first.causes if is_single else first.undated:
             lines += _fitted(f"# {why}", layout, "dim")
@@ -202,10 +203,6 @@ def _heading(group: Group, style: Style, *, is_explained: bool) -> str:
 def _room(layout: Layout) -> int:
     """Return the columns below a heading; 0 for no limit."""
     return max(layout.width - len(MARGIN), 1) if layout.width else 0
-
-
-def _fits(line: str, layout: Layout) -> bool:
-    return not layout.width or len(without_colours(line)) <= layout.width
 
 
 def _fitted(text: str, layout: Layout, *looks: str) -> Iterator[str]:
