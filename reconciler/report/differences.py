@@ -57,7 +57,7 @@ class Sides(NamedTuple):
     by_line: bool
 
 
-def sides_of(field: FieldChange, *, is_new: bool) -> Sides:
+def sides_of(field: FieldChange) -> Sides:
     """Return the lines of a field: of a script, the items of a list, or the value itself.
 
     A line break at the end of both is not shown; one that only one of them has is.
@@ -65,7 +65,7 @@ def sides_of(field: FieldChange, *, is_new: bool) -> Sides:
     if field.name == CREDENTIAL:
         before_word, after_word = secret_words(field)
         return Sides([before_word], [after_word], by_line=False)
-    values = [None if is_new else field.before, field.after]
+    values = [field.before, field.after]
     texts = [value for value in values if isinstance(value, str)]
     by_line = field.name == "script" or any("\n" in text for text in texts)
     strip = all(text.endswith("\n") for text in texts)
@@ -109,12 +109,12 @@ def _drawn(line: str) -> str:
     return visible(with_escaped_forms(line))
 
 
-def rows_of(field: FieldChange, *, is_new: bool) -> list[Row]:
+def rows_of(field: FieldChange) -> list[Row]:
     """Return the rows of a field, with a few that are alike around those that are not.
 
     The items of a list are paired as in the plan, the lines of a script as difflib does.
     """
-    before, after, _ = sides_of(field, is_new=is_new)
+    before, after, _ = sides_of(field)
     if not before or not after:
         return list(_paired(0, before, 0, after))
     if is_list(field):

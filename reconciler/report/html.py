@@ -351,8 +351,8 @@ def _each_note(shown: Shown) -> Iterator[str]:
 
 def drawn_field(field: FieldChange, *, is_new: bool) -> str:
     """Return a field, before and after; of a new object, its value alone."""
-    by_line = sides_of(field, is_new=is_new).by_line
-    rows = rows_of(field, is_new=is_new)
+    by_line = sides_of(field).by_line
+    rows = rows_of(field)
     show = _one_side if is_new else _two_sides
     cells = "".join(f"<tr{look}>{row}</tr>" for look, row in show(rows[:LINES], numbered=by_line))
     more = f'<p class="plain">{len(rows) - LINES} more lines</p>' if len(rows) > LINES else ""

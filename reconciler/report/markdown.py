@@ -300,11 +300,11 @@ def _drawn(group: Group) -> tuple[list[str], bool]:
 
 
 def _field_lines(field: FieldChange, *, is_new: bool) -> Iterator[str]:
-    if is_new and not sides_of(field, is_new=True).by_line and not isinstance(field.after, list):
+    if is_new and not sides_of(field).by_line and not isinstance(field.after, list):
         yield f"+   {field.name}: {value_as_text(field.after)}"
         return
     yield f"{'+' if is_new else ' '}   {field.name}:{remark_on(field)}"
-    for mark, line in unified(map(_difference_alone, rows_of(field, is_new=is_new))):
+    for mark, line in unified(map(_difference_alone, rows_of(field))):
         yield f"{mark}     {line}"
 
 

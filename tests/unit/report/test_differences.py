@@ -37,11 +37,11 @@ def test_an_exchanged_item_is_the_same_in_every_form() -> None:
         f'  - "{lost}"',
         f'  + "{gained}"',
     ]
-    assert [row for row in rows_of(FIELD, is_new=False) if not row.alike] == [
+    assert [row for row in rows_of(FIELD) if not row.alike] == [
         Row(skipped=4),
         Row((8, f'"{lost}"'), (8, f'"{gained}"')),
     ]
-    marks = [(mark, line) for mark, line in unified(rows_of(FIELD, is_new=False)) if mark != " "]
+    marks = [(mark, line) for mark, line in unified(rows_of(FIELD)) if mark != " "]
     assert marks == [("@", "4 more alike"), ("-", f'"{lost}"'), ("+", f'"{gained}"')]
     assert fields_as_json([FIELD])[0]["items"] == [
         {"position": 7, "value": lost, "added": False},
@@ -80,7 +80,7 @@ def test_rows_are_numbered_on_both_sides(
 
     found = [
         (row.before[0] if row.before else 0, row.after[0] if row.after else 0, row.skipped)
-        for row in rows_of(field, is_new=False)
+        for row in rows_of(field)
     ]
 
     assert found == rows
@@ -148,7 +148,7 @@ def test_two_values_that_are_not_the_same_do_not_look_so(
     field = FieldChange(name, before, after)
 
     assert [*field_lines(field, PLAIN, is_new=False)] == lines
-    shown = [line for mark, line in unified(rows_of(field, is_new=False)) if mark in "-+"]
+    shown = [line for mark, line in unified(rows_of(field)) if mark in "-+"]
     assert all(unicodedata.is_normalized("NFC", line) for line in shown)
     assert len({*shown}) == 2
 
@@ -161,7 +161,7 @@ def test_a_character_differs_from_its_escape_in_a_script() -> None:
     assert [*field_lines(field, PLAIN, is_new=False)] == [
         "script:", "  @@ -1,2 +1,2 @@", f"  {lost}", f"  {gained}", "    x",
     ]  # fmt: skip
-    shown = [f"{mark} {line}" for mark, line in unified(rows_of(field, is_new=False))]
+    shown = [f"{mark} {line}" for mark, line in unified(rows_of(field))]
     assert shown == [lost, gained, "  x"]
 
 
