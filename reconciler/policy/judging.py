@@ -174,7 +174,7 @@ def judged(plan: Plan, judges: Judges, engine: Engine, setting: Setting, today: 
         policies=tuple(
             JudgedBy(each.name, each.severity.value, digest_of(each)) for each in counted
         ),
-        waived=tuple(record for record, _ in waived),
+        waived=tuple(waived),
     )
 
 
@@ -197,19 +197,19 @@ def _subject(change: Change, reads: Collection[str]) -> Subject:
 
 def _told(
     verdicts: Iterable[Verdict], judges: Judges, changes: Sequence[Change], today: date
-) -> tuple[list[Diagnostic], list[tuple[Waived, Waiver]]]:
+) -> tuple[list[Diagnostic], list[Waived]]:
     """Return what the verdicts find, and what waivers take back of it."""
     policies = {policy.name: policy for policy in judges.policies}
     waivers = _by_policy(judges.waivers, today)
     findings: list[Diagnostic] = []
-    waived: list[tuple[Waived, Waiver]] = []
+    waived: list[Waived] = []
     for verdict in verdicts:
         policy = policies[verdict.policy]
         change = None if verdict.subject is None else changes[verdict.subject]
         ref = ref_of(change) if change else None
         found = next((each for each in waivers.get(policy.name, ()) if each.covers(ref)), None)
         if found is not None and not verdict.reason:
-            waived.append((_waived(found, ref), found))
+            waived.append(_waived(found, ref))
         else:
             place = place_of(change) if change else policy.source.place("metadata", "name")
             findings.append(_finding(policy, verdict, ref, place))
@@ -261,7 +261,7 @@ def _finding(
 def _idle(
     policies: Sequence[Policy],
     waivers: Sequence[Waiver],
-    waived: Sequence[tuple[Waived, Waiver]],
+    waived: Sequence[Waived],
     plan: Plan,
     today: date,
 ) -> Iterator[Diagnostic]:
@@ -270,11 +270,11 @@ def _idle(
     What is in step was not judged, so a waiver that covers some of it may be needed; so may one of
     a policy of another environment.
     """
-    used = {id(waiver) for _, waiver in waived}
+    used = {record.waiver for record in waived}
     named = {policy.name: policy for policy in policies}
     for waiver in waivers:
         policy = named.get(waiver.policy)
-        if policy is None or id(waiver) in used or not waiver.counts(today):
+        if policy is None or waiver.name in used or not waiver.counts(today):
             continue
         unjudged = (ref for ref in plan.in_step if not policy.kinds or ref.kind in policy.kinds)
         if not any(map(waiver.covers, unjudged)):
