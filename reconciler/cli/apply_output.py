@@ -23,7 +23,6 @@ from reconciler.cli.signals import handle_with
 from reconciler.errors import InterruptedRunError, ReconcilerError
 from reconciler.plan.model import Change
 from reconciler.report.apply_report import (
-    Record,
     ResultDocument,
     end_record,
     error_record,
@@ -39,6 +38,7 @@ from reconciler.report.apply_report import (
 from reconciler.report.layout import in_json
 from reconciler.report.plan_document import PlanDocument
 from reconciler.report.plan_text import plan_as_text, plan_in_short
+from reconciler.resources.call import JsonObject
 
 TERMINAL_SECONDS = 0.1
 LOG_SECONDS = 5.0
@@ -181,7 +181,7 @@ class _RecordingWatch(TerminalWatch):
         super().progress(progress)
 
 
-def _write(records: Iterable[Record]) -> None:
+def _write(records: Iterable[JsonObject]) -> None:
     for record in records:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         sys.stdout.write(json.dumps({**record, "@timestamp": now}) + "\n")

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 from reconciler import __version__
 from reconciler.apply.changes import ApplyReport, Delivered, Outcome, Status
@@ -224,9 +223,6 @@ def _rate(done: int, total: int, seconds: float) -> str:
 
 VERSION = "1.0"
 
-Record: TypeAlias = JsonObject
-"""One line of the stream."""
-
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warn", Severity.NOTE: "info"}
 
 _ENDS = {
@@ -237,18 +233,18 @@ _ENDS = {
 }
 
 
-def version_record() -> Record:
+def version_record() -> JsonObject:
     """Return the record every stream begins with."""
-    said = {"version": VERSION, "tool_version": __version__}
-    return _record("version", "info", f"reconciler {__version__}", **said)
+    said = f"reconciler {__version__}"
+    return _record("version", "info", said, version=VERSION, tool_version=__version__)
 
 
-def place_record(place: Place) -> Record:
+def place_record(place: Place) -> JsonObject:
     """Return which service and tree a run is about; the report repeats it with the id it has."""
     return _record("service", "info", place_as_text(place), **place_as_json(place))
 
 
-def plan_records(document: PlanDocument) -> Iterator[Record]:
+def plan_records(document: PlanDocument) -> Iterator[JsonObject]:
     """Yield what is planned, and what there is to say about it."""
     plan = document.plan
     yield from map(diagnostic_record, (*document.warnings, *plan.blocks))
@@ -266,21 +262,21 @@ def plan_records(document: PlanDocument) -> Iterator[Record]:
     )
 
 
-def start_record(change: Change) -> Record:
+def start_record(change: Change) -> JsonObject:
     """Return that a change is about to be sent."""
     ref = ref_of(change)
     message = f"{visible(str(ref))}: {word(change)} begins"
     return _record("apply_start", "info", message, ref=ref_as_json(ref), change=word(change))
 
 
-def end_record(outcome: Outcome) -> Record:
+def end_record(outcome: Outcome) -> JsonObject:
     """Return what became of a change."""
     kind, level, said = _ENDS[outcome.status]
     message = f"{visible(str(ref_of(outcome.change)))}: {word(outcome.change)} {said}"
     return _record(kind, level, message, **outcome_as_json(outcome))
 
 
-def report_records(document: ResultDocument) -> Iterator[Record]:
+def report_records(document: ResultDocument) -> Iterator[JsonObject]:
     """Yield what the whole run came to."""
     yield from map(diagnostic_record, document.report.notes)
     yield from map(delivered_record, document.report.delivered)
@@ -299,25 +295,25 @@ def report_records(document: ResultDocument) -> Iterator[Record]:
     )
 
 
-def delivered_record(delivered: Delivered) -> Record:
+def delivered_record(delivered: Delivered) -> JsonObject:
     """Return what became of a secret that was owed; the secret itself is not known here."""
     level, said = ("error", "still owed") if delivered.error else ("info", "delivered")
     message = f"{visible(str(delivered.ref))}: client secret {said}"
     return _record("secret_delivered", level, message, **delivered_as_json(delivered))
 
 
-def diagnostic_record(finding: Diagnostic) -> Record:
+def diagnostic_record(finding: Diagnostic) -> JsonObject:
     """Return a finding."""
     level = _LEVELS[finding.severity]
     message = f"{finding.code}: {visible(finding.summary)}"
     return _record("diagnostic", level, message, diagnostic=finding_as_json(finding))
 
 
-def error_record(failure: ReconcilerError) -> Record:
+def error_record(failure: ReconcilerError) -> JsonObject:
     """Return why a run ended early."""
     finding = Diagnostic(Severity.ERROR, "RUN-FAILED", failure.problem, failure.remedy)
     return diagnostic_record(finding)
 
 
-def _record(kind: str, level: str, message: str, **fields: object) -> Record:
+def _record(kind: str, level: str, message: str, **fields: object) -> JsonObject:
     return {"@level": level, "@message": message, "type": kind, **fields}

@@ -212,7 +212,9 @@ def _tokens(shown: _Shown) -> str:
         [
             name_of(each["name"]),
             words(each["role"]),
-            "all" if each["allOrganizations"] else _list(map(_linked, each["organizations"])),
+            "all"
+            if each["allOrganizations"]
+            else _list(link(_of(one), shown_text(one)) for one in each["organizations"]),
             time(each["created"]),
             _end_of(each),
         ]
@@ -227,10 +229,6 @@ def _end_of(token: _Shown) -> str:
     if token["revoked"]:
         return f"revoked {time(token['revoked'])}"
     return time(token["expires"]) or "never"
-
-
-def _linked(organization: str) -> str:
-    return link(_of(organization), shown_text(organization))
 
 
 def _history(shown: _Shown) -> str:
