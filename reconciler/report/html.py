@@ -109,14 +109,15 @@ def _meter(document: PlanDocument) -> str:
 
 
 def _facts(document: PlanDocument) -> str:
-    place, button = document.place, '<button type="button" id="copy" hidden>Copy</button>'
+    part, place = document.part, document.place
+    button = '<button type="button" id="copy" hidden>Copy</button>'
     digest = f'<code id="digest">{document.digest}</code> {button}' if document.digest else ""
     about = {name: f"<code>{escape(value)}</code>" for name, value in document.about.facts.items()}
     known = {
         "Environment": shown_text(place.environment) if place.environment else "",
         **_service(place),
         "Shard": document.shard,
-        "Part of the tree": _part(document),
+        "Part of the tree": f"{shown_text(part.selected)}{escape(part.counts)}" if part else "",
         **about,
         "Digest": digest,
         "Untouched": document.untouched,
@@ -124,11 +125,6 @@ def _facts(document: PlanDocument) -> str:
         "Made by": f"reconciler {__version__}",
     }
     return facts(known)
-
-
-def _part(document: PlanDocument) -> str:
-    part = document.part
-    return f"{shown_text(part.selected)}{escape(part.counts)}" if part else ""
 
 
 def _service(place: Place) -> dict[str, str]:
@@ -340,7 +336,7 @@ def _each_note(shown: Shown) -> Iterator[str]:
         yield f"{tag(risk.name)}{field} {escape(risk.sentence)}"
     for key, message in shown.problems:
         yield f"the service will report <code>{key}</code>: {escape(message)}"
-    for cause in shown.causes:
+    for cause in shown.causes():
         yield f'<bdi class="plain">{words(cause)}</bdi>'
     if shown.lost:
         yield f"lost for good: client id {shown_text(shown.lost)} and any client secret"

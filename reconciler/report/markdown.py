@@ -276,7 +276,7 @@ def _drawn(group: Group) -> tuple[list[str], bool]:
     lines = [_cut(title)]
     if not is_single:
         lines.append(_cut(f"# {members_in_words(group)}"))
-    lines += [f"# {cause}" for cause in (shown.causes if is_single else shown.undated)]
+    lines += [f"# {cause}" for cause in shown.causes(dated=is_single)]
     lines += [f"# {block.code}: {visible(block.summary)}" for block in shown.blocks]
     lines += [f"# {risk.name}: {risk.sentence}" for risk in shown.risks]
     lines += [f"# {key}: {message}" for key, message in shown.problems]

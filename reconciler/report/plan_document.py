@@ -95,16 +95,9 @@ class Shown(NamedTuple):
         """Return whether it makes an object, so that its fields have no side before."""
         return self.word == "create"
 
-    @property
-    def causes(self) -> list[str]:
-        """Return why it is there, in words."""
-        return [visible(cause) for cause in causes_in_words(self.plan, self.change)]
-
-    @property
-    def undated(self) -> tuple[str, ...]:
-        """Return the same without times and sequences, which no two changes share."""
-        causes = causes_in_words(self.plan, self.change, dated=False)
-        return tuple(visible(cause) for cause in causes)
+    def causes(self, *, dated: bool = True) -> tuple[str, ...]:
+        """Return why it is there, perhaps without times and sequences, which no two share."""
+        return tuple(map(visible, causes_in_words(self.plan, self.change, dated=dated)))
 
     @property
     def needs_review(self) -> bool:
@@ -143,7 +136,7 @@ class Shown(NamedTuple):
             ),
             self.risks,
             tuple((block.code, block.summary) for block in self.blocks),
-            self.undated,
+            self.causes(dated=False),
             self.carried,
             self.problems,
         )
@@ -445,7 +438,7 @@ class PlanDocument:
     @property
     def owed(self) -> list[str]:
         """Return a line for each secret that is owed."""
-        return [owed_line(secret) for secret in self.plan.owed]
+        return [_owed_line(secret) for secret in self.plan.owed]
 
     @property
     def unmanaged(self) -> list[Left]:
@@ -588,8 +581,7 @@ def owed_sentences(owed: int, elsewhere: int, left: int = 0) -> Iterator[str]:
         yield f"{_count(elsewhere)} owed to other trees: their own apply delivers what is theirs."
 
 
-def owed_line(secret: OwedSecret) -> str:
-    """Return whose secret is owed, since when and made by which token; made visible."""
+def _owed_line(secret: OwedSecret) -> str:
     lost = "lost: no longer kept, " if secret.lost else ""
     made = f"made by {secret.by} at {secret.since}" if secret.by else f"made at {secret.since}"
     return visible(f"{secret.ref}  (client id {secret.client_id}, {lost}{made})")

@@ -179,7 +179,7 @@ def group_as_text(group: Group, layout: Layout = BARE) -> str:
         if line and (not layout.width or len(without_colours(line)) <= layout.width):
             lines, fields = [line], []
     if is_explained:
-        for why in first.causes if is_single else first.undated:
+        for why in first.causes(dated=is_single):
             lines += _fitted(f"# {why}", layout, "dim")
     lines += fields
     lines += _notes(first, layout)
