@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.diff import FieldChange
-from reconciler.plan.model import Plan
 from reconciler.plan.risk import MEANINGS, names_of
 from reconciler.report.differences import (
     Row,
@@ -55,13 +54,8 @@ AROUND = 40
 _TITLES = 140  # of sections that have room for nothing else
 _TOGETHER = "- Equal changes stand together: `reconciler plan --full` shows each."
 _MARGIN = 10  # of the mark and the blanks before a line of a field
-_MARKS = {"create": "+", "update": "!", "adopt": "!", "delete": "-"}
-_GROUPS = {
-    "delete": "to delete",
-    "update": "to update",
-    "adopt": "to adopt: updates of what this tree never applied",
-    "create": "to create",
-}
+_MARKS = {"delete": "-", "update": "!", "adopt": "!", "create": "+"}
+_REMARKS = {"adopt": ": updates of what this tree never applied"}
 
 
 def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
@@ -80,7 +74,7 @@ def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
         sections += _folded(counts(warnings), _findings(warnings, part))
     operations = {
         name: groups
-        for name in _GROUPS
+        for name in _MARKS
         if (groups := [group for group in together if group[0].word == name])
     }
     hidden = cut_short = 0
@@ -89,7 +83,8 @@ def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
             lines, unseen = fenced(groups, _group_lines, "diff", part)
         seen = groups[: len(groups) - unseen]
         left = _members(groups) - _members(seen)
-        sections += _folded(f"{_members(groups)} {_group(plan, name)}", (lines, left))
+        title = f"{_members(groups)} {document.operations[name]}{_REMARKS.get(name, '')}"
+        sections += _folded(title, (lines, left))
         hidden += left
         cut_short += _members([group for group in seen if _drawn(group)[1]])
     unmanaged = [left.name + left.remark for left in document.unmanaged]
@@ -103,16 +98,6 @@ def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
         sections += _folded(title, fenced(lines, _line, "text", room))
     above = "\n".join([*head, *_hidden(hidden, cut_short, len(shown)), digest])
     return "\n\n".join([above, *sections, after]) + "\n"
-
-
-def _group(plan: Plan, name: str) -> str:
-    """Return what the changes of one word are, in a plan or in a comparison."""
-    if not plan.compared_with:
-        return _GROUPS[name]
-    if plan.is_of_moments:
-        return {"create": "created", "update": "changed", "delete": "deleted"}[name]
-    one, other = map(visible, (plan.compared_with, plan.scope.environment))
-    return {"delete": f"only in {one}", "create": f"only in {other}"}.get(name, "different")
 
 
 def _next(document: PlanDocument) -> str:

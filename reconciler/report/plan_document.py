@@ -20,6 +20,7 @@ from reconciler.plan.causes import causes_in_words
 from reconciler.plan.diff import FieldChange, carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import (
+    WORDS,
     Change,
     Delete,
     DeletedBy,
@@ -344,11 +345,24 @@ class PlanDocument:
         if not plan.changes:
             what = "differences" if plan.compared_with else "changes"
             return Sentence(f"No {what}.", f" {self.no_change}", ("bold", "green"))
+        counts = ", ".join(
+            f"{count} {what}"
+            for name, what in self.operations.items()
+            if (count := getattr(summary, name)) or name != "adopt"
+        )
         if plan.compared_with:
-            return Sentence("Compared:", f" {_compared(plan)}, {summary.in_step} the same.")
-        adopt = f"{summary.adopt} to adopt, " if summary.adopt else ""
-        counts = f"{summary.create} to create, {summary.update} to update, {adopt}"
-        return Sentence("Plan:", f" {counts}{summary.delete} to delete.")
+            return Sentence("Compared:", f" {counts}, {summary.in_step} the same.")
+        return Sentence("Plan:", f" {counts}.")
+
+    @property
+    def operations(self) -> Mapping[str, str]:
+        """Return what is so of the changes of each word; a comparison has no adoptions."""
+        one, other = map(visible, (self.plan.compared_with, self.plan.scope.environment))
+        if self.plan.is_of_moments:
+            return {"create": "created", "update": "changed", "delete": "deleted"}
+        if one:
+            return {"create": f"only in {other}", "update": "different", "delete": f"only in {one}"}
+        return {name: f"to {name}" for name in WORDS.values()}
 
     @property
     def no_change(self) -> str:
@@ -493,14 +507,6 @@ def _after_comparison(plan: Plan) -> str:
     if plan.is_of_moments:
         return "`reconciler export --at` writes manifests of what was held then."
     return f"No service was asked: `reconciler plan --env {plan.scope.environment}` asks."
-
-
-def _compared(plan: Plan) -> str:
-    create, update, delete = plan.summary.create, plan.summary.update, plan.summary.delete
-    if plan.is_of_moments:
-        return f"{create} created, {update} changed, {delete} deleted"
-    one, other = plan.compared_with, plan.scope.environment
-    return f"{create} only in {other}, {update} different, {delete} only in {one}"
 
 
 def blocks_in_words(blocks: Sequence[Diagnostic]) -> str:
