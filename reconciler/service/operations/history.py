@@ -117,27 +117,8 @@ def list_changes(call: Reading, fields: Fields) -> Answer:
     are newest first, and ``cursor`` is the sequence before which they begin, or 0 for the end of
     the log. What an event says of its object is in the history of the object.
     """
-    if fields.choice("order", ORDERS) == "newest":
-        return _newest(call, fields)
-    return _listed(call, fields, "changes", PAGE, _Changes(call))
-
-
-def _newest(call: Reading, fields: Fields) -> Answer:
-    organization = call.organization(fields.text("organizationId"))
-    before, limit = fields.number("cursor") or LARGEST, fields.limit(PAGE)
-    fields.end()
-    listing, is_last = _Changes(call), False
-    page, last = Page(limit, as_text=call.request.as_text), 0
-    keys = call.view.last_event_keys(organization.id, before, limit + 1)
-    for key, view in _viewed(call, organization.id, iter(keys[:limit]), listing):
-        if view is None or not page.takes(view):
-            break
-        last = key.sequence
-        if listing.replayed >= AT_ONCE:  # to name removed objects
-            break
-    else:
-        is_last = len(keys) <= limit
-    return {"changes": page.members(), "next": "" if is_last else str(last)}
+    newest = fields.choice("order", ORDERS) == "newest"
+    return _listed(call, fields, "changes", PAGE, _Changes(call), newest=newest)
 
 
 def list_removals(call: Reading, fields: Fields) -> Answer:
@@ -155,16 +136,16 @@ class _Changes:
     An object is named as it is now, or as it was when it was removed.
 
     Attributes:
+        ends: What the types of the events end in that are viewed.
         replayed: How many events were read to name removed objects.
     """
+
+    ends = ""
 
     def __init__(self, call: Reading) -> None:
         self.replayed = 0
         self._call = call
         self._gone: dict[str, Answer] = {}
-
-    def wants(self, event_type: str) -> bool:
-        return True
 
     def views(self, notes: Sequence[EventNote]) -> Iterator[Answer]:
         ids = {main_stream(note.stream) for note in notes}
@@ -189,19 +170,10 @@ class _Changes:
         return self._gone[object_id]
 
 
-class _Removals:
-    """Views of the events that removed an object, each with the trees that wrote it.
+class _Removals(_Changes):
+    """Views of the events that removed an object, each with the trees that wrote it."""
 
-    Attributes:
-        replayed: How many events were read for that.
-    """
-
-    def __init__(self, call: Reading) -> None:
-        self.replayed = 0
-        self._call = call
-
-    def wants(self, event_type: str) -> bool:
-        return event_type.endswith(_REMOVED)
+    ends = _REMOVED
 
     def views(self, notes: Sequence[EventNote]) -> Iterator[Answer]:
         for note in notes:
@@ -211,16 +183,26 @@ class _Removals:
 
 
 def _listed(
-    call: Reading, fields: Fields, member: str, most: int, listing: _Changes | _Removals
+    call: Reading,
+    fields: Fields,
+    member: str,
+    most: int,
+    listing: _Changes,
+    *,
+    newest: bool = False,
 ) -> Answer:
     """Answer a part of an organization's log, of at most ``most`` events, some of them listed."""
-    organization = call.organization(fields.text("organizationId"))
+    organization = call.organization(fields.text("organizationId")).id
     sequence, limit = fields.number("cursor"), fields.limit(most)
     fields.end()
     page = Page(most, as_text=call.request.as_text)
+    if newest:
+        found = call.view.last_event_keys(organization, sequence or LARGEST, limit + 1)
+        keys, is_all = iter(found[:limit]), len(found) <= limit
+    else:
+        keys, is_all = _keys(call, organization, sequence, limit), False
     passed = 0
-    keys = _keys(call, organization.id, sequence, limit)
-    for key, view in _viewed(call, organization.id, keys, listing):
+    for key, view in _viewed(call, organization, keys, listing):
         if view is not None and not page.takes(view):
             break
         sequence, passed = key.sequence, passed + 1
@@ -228,21 +210,21 @@ def _listed(
             break
     else:
         # Fewer than asked for: this is the end of the log.
-        sequence = sequence if passed == limit else 0
+        sequence = 0 if is_all or passed < limit else sequence
     return {member: page.members(), "next": str(sequence or "")}
 
 
 def _viewed(
-    call: Reading, organization: str, keys: Iterator[EventKey], listing: _Changes | _Removals
+    call: Reading, organization: str, keys: Iterator[EventKey], listing: _Changes
 ) -> Iterator[tuple[EventKey, Answer | None]]:
     """Yield keys of an organization's events, with a view of those listed."""
     while part := [*islice(keys, NOTES_AT_ONCE)]:
-        asked = [key.sequence for key in part if listing.wants(key.type)]
+        asked = [key.sequence for key in part if key.type.endswith(listing.ends)]
         notes = call.view.event_notes(organization, asked) if asked else ()
         found = {note.sequence: note for note in notes}
         views = listing.views([found[sequence] for sequence in asked])
         for key in part:
-            yield key, next(views) if listing.wants(key.type) else None
+            yield key, next(views) if key.type.endswith(listing.ends) else None
 
 
 def _keys(call: Reading, organization: str, sequence: int, limit: int) -> Iterator[EventKey]:
