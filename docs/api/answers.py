@@ -27,8 +27,8 @@ from reconciler.service.domain.trust import EDITOR, ISSUER, MACHINE, VIEWER
 from reconciler.service.operations.form import Form
 from reconciler.service.operations.lists import Listing
 from reconciler.service.operations.models import model_of
-from reconciler.service.operations.objects import Add, Get, Remove, Switch, Update
-from reconciler.service.operations.operation import Operation
+from reconciler.service.operations.objects import Add, Get
+from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.trees import OUTCOMES
 
 _NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{1,19}$"}
@@ -56,12 +56,9 @@ _LOCALIZED: Schema = closed({"key": _TEXT, "localizedMessage": _TEXT})
 def answer_schema(operation: Operation) -> Schema:
     """Return the schema of an operation's answer."""
     written = _ANSWERS.get(operation.name)
-    return written() if written else _of_handler(operation.handler)
-
-
-def _of_handler(handler: object) -> Schema:
-    """Return the schema of what a handler answers that the kinds have in common."""
-    match handler:
+    if written:
+        return written()
+    match handler := operation.handler:
         case Add():
             (name,) = (each for each in handler.answers if each != "details")
             return closed({name: _ID, "details": ref("DetailsRead")})
@@ -71,12 +68,10 @@ def _of_handler(handler: object) -> Schema:
             column = {"sortingColumn": _TEXT} if handler.sortable else {}
             found = many(ref(_COMPONENTS[handler.view]))
             return closed({"details": ref("ListDetails"), **column, "result": found})
-        case Remove(answers_details=False):
-            return _nothing()
-        case Update() | Switch() | Remove():
+        case _ if operation.effect in {Effect.CHANGES, Effect.REMOVES}:
             return _changed()
         case _:
-            raise LookupError(f"what does {handler} answer? Say it in the table below")
+            raise LookupError(f"what does {operation.name} answer? Say it in the table below")
 
 
 _COMPONENTS = {
@@ -447,14 +442,13 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     ),
     "AddOrg": lambda: closed({"id": _ID, "details": ref("DetailsRead")}),
     "GetMyOrg": _one("org", "Organization"),
-    "UpdateOrgIDPJWTConfig": _changed,
     "AddProjectRole": lambda: closed({"details": ref("DetailsRead")}),
     "AddOIDCApp": _app_made,
-    "UpdateOIDCAppConfig": _changed,
     "RegenerateOIDCClientSecret": lambda: closed(
         {"clientSecret": _SECRET, "details": ref("DetailsChanged")}
     ),
     "DeleteAction": _nothing,
+    "RemoveOrgIDP": _nothing,
     "GetFlow": _one("flow", "Flow"),
     "SetTriggerActions": _flow_written,
     "ClearFlow": _flow_written,
@@ -514,7 +508,6 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
             )
         }
     ),
-    "RecordContext": _changed,
     "WriteBatch": _batch,
     "ListOwedSecrets": _page("owedSecrets", "OwedSecret"),
     "ClaimSecrets": _claimed,

@@ -6,7 +6,7 @@ The room of a kind has a row for each; what is different there it writes by hand
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reconciler.kinds.fields import KINDS
@@ -143,17 +143,15 @@ def get(name: str, permission: str, named: ById, member: str, view: View) -> Ope
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Update what a request says: the name, the whole spec, or both."""
+def _updating(named: ById) -> Callable[[Writing, Asked], Answer]:
+    """Return what updates what a request says: the name, the whole spec, or both."""
 
-    named: ById
-
-    def __call__(self, call: Writing, asked: Asked) -> Answer:
-        """Return the details of the object afterwards."""
-        row = self.named.target(call, asked)
+    def work(call: Writing, asked: Asked) -> Answer:
+        row = named.target(call, asked)
         events = change(state_of(row), name=asked.fields.get("name"), spec=asked.spec or None)
         return call.update(row, events)
+
+    return work
 
 
 def update(
@@ -162,7 +160,7 @@ def update(
     """Return the operation that updates a whole object; ``others`` are all its further fields."""
     form = Form(named.kind, others or (NAME, *named.fields))
     return operation(
-        name, permission, Effect.CHANGES, Update(named), form,
+        name, permission, Effect.CHANGES, _updating(named), form,
         about=about
         or f"Update a whole {KINDS[named.kind].noun}; "
         "what is left out is at its default afterwards.",
@@ -171,29 +169,27 @@ def update(
 
 def rename(name: str, permission: str, named: ById, *more: FormField) -> Operation:
     """Return the operation that gives an object another name; its request has ``more`` after it."""
+    form = Form(None, (*named.fields, NAME, *more))
     return operation(
-        name, permission, Effect.CHANGES, Update(named), Form(None, (*named.fields, NAME, *more)),
+        name, permission, Effect.CHANGES, _updating(named), form,
         about=f"Give {KINDS[named.kind].one} another name.",
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """Switch an object off or on; one that is so already is refused."""
+def _switching(named: ById, *, active: bool) -> Callable[[Writing, Asked], Answer]:
+    """Return what switches an object on or off; one that is so already is refused."""
 
-    named: ById
-    active: bool
+    def work(call: Writing, asked: Asked) -> Answer:
+        row = named.target(call, asked)
+        return call.update(row, switch(state_of(row), active=active))
 
-    def __call__(self, call: Writing, asked: Asked) -> Answer:
-        """Return the details of the object afterwards."""
-        row = self.named.target(call, asked)
-        return call.update(row, switch(state_of(row), active=self.active))
+    return work
 
 
 def switches(noun: str, permission: str, named: ById) -> tuple[Operation, Operation]:
     """Return the operations that switch an object off and on; ``noun`` ends their names."""
     form = named.form
-    off, on = Switch(named, active=False), Switch(named, active=True)
+    off, on = _switching(named, active=False), _switching(named, active=True)
     one = KINDS[named.kind].one
     return (
         operation(
@@ -207,26 +203,6 @@ def switches(noun: str, permission: str, named: ById) -> tuple[Operation, Operat
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
-    """Remove an object.
-
-    Attributes:
-        answers_details: Whether the answer has the details of the removal; otherwise it is empty.
-    """
-
-    named: ById
-    answers_details: bool
-
-    def __call__(self, call: Writing, asked: Asked) -> Answer:
-        """Return the details of the removal, or nothing."""
-        row = self.named.target(call, asked)
-        stored = call.remove(row, Removed(self.named.kind))
-        if not self.answers_details:
-            return {}
-        return {"details": details_at(row.organization, stored.sequence)}
-
-
 def remove(
     name: str,
     permission: str,
@@ -235,9 +211,15 @@ def remove(
     answers_details: bool = True,
     about: str = "",
 ) -> Operation:
-    """Return the operation that removes an object."""
+    """Return the operation that removes an object, and answers its details or nothing."""
+
+    def work(call: Writing, asked: Asked) -> Answer:
+        row = named.target(call, asked)
+        stored = call.remove(row, Removed(named.kind))
+        details = details_at(row.organization, stored.sequence)
+        return {"details": details} if answers_details else {}
+
     return operation(
-        name, permission, Effect.REMOVES, Remove(named, answers_details),
-        named.form,
+        name, permission, Effect.REMOVES, work, named.form,
         about=about or f"Remove {KINDS[named.kind].one}.",
     )  # fmt: skip
