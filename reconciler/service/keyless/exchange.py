@@ -38,10 +38,10 @@ from reconciler.service.keyless.signatures import (
     SKEW,
     SignedToken,
     SignedTokenError,
-    check_service,
     check_signature,
-    check_times,
     read_signed,
+    wrong_service,
+    wrong_times,
 )
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import (
@@ -219,35 +219,31 @@ def problems(token: SignedToken, rule: TrustRow, origin: str, now: int) -> Seque
     if has_ended(rule, now * MICROSECONDS):
         return ["the rule has ended"]
     names = {"exp", "iat"} if is_machine else {"exp", "iat", "nbf"}
-    found = []
-    for check in (
-        partial(check_times, token, now, names=names),
-        partial(check_service, token, origin),
-        partial(_check_life, token, now, is_machine=is_machine),
-    ):
-        try:
-            check()
-        except SignedTokenError as failure:
-            found.append(str(failure))
+    found = [
+        wrong_times(token, now, names=names),
+        wrong_service(token, origin),
+        _wrong_life(token, now, is_machine=is_machine),
+    ]
     accepted = claims_of(rule)
     for name in differing(accepted, token.claims):
         has = json.dumps(token.claims[name])[:200] if name in token.claims else "missing"
         wanted = " or ".join(map(json.dumps, accepted[name]))
         found.append(f"{name} is {has}, and the rule accepts {wanted}")
-    return found
+    return [*filter(None, found)]
 
 
-def _check_life(token: SignedToken, now: int, *, is_machine: bool) -> None:
-    """Refuse a statement of a machine that is not a login, and a token without time left."""
+def _wrong_life(token: SignedToken, now: int, *, is_machine: bool) -> str:
+    """Return why a statement of a machine is not a login, or that a token has no time left."""
     ends, begins = token.claims.get("exp"), token.claims.get("iat")
     if type(ends) is not int or type(begins) is not int:
-        return  # which is refused already
+        return ""  # which is refused already
     if is_machine and token.claims.get("sub") != token.issuer:
-        raise SignedTokenError("its subject is not its issuer")
+        return "its subject is not its issuer"
     if is_machine and ends - begins > LONGEST_ASSERTION + SKEW:
-        raise SignedTokenError("it counts for longer than an hour")
+        return "it counts for longer than an hour"
     if not is_machine and now - SKEW < ends <= now:  # the short token may not outlive it
-        raise SignedTokenError(f"it has ended (exp {ends}, now {now})")
+        return f"it has ended (exp {ends}, now {now})"
+    return ""
 
 
 def new_pass(token: SignedToken, rule: TrustRow, made: Secret, now: int) -> PassRow:

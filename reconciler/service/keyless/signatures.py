@@ -114,30 +114,26 @@ def check_signature(token: SignedToken, keys: Mapping[str, Mapping[str, Any]]) -
         raise SignedTokenError("its signature is wrong") from None
 
 
-def check_times(token: SignedToken, now: int, *, names: Collection[str]) -> None:
-    """Accept the times of a token at a time in seconds; ``names`` are those that it must have.
+def wrong_times(token: SignedToken, now: int, *, names: Collection[str]) -> str:
+    """Return why the times of a token do not fit a time in seconds; empty where they fit.
 
-    Raises:
-        SignedTokenError: a time is missing or invalid, or it has ended or not begun.
+    ``names`` are those that it must have.
     """
     for name in ("exp", "iat", "nbf"):
         value = token.claims.get(name)
         if value is None and name not in names:
             continue
         if type(value) is not int or not 0 <= value < LATEST:
-            raise SignedTokenError(f"its {name} is missing or invalid")
+            return f"its {name} is missing or invalid"
         if name == "exp" and value <= now - SKEW:
-            raise SignedTokenError(f"it has ended (exp {value}, now {now})")
+            return f"it has ended (exp {value}, now {now})"
         if name != "exp" and value > now + SKEW:
-            raise SignedTokenError(f"it has not begun ({name} {value}, now {now})")
+            return f"it has not begun ({name} {value}, now {now})"
+    return ""
 
 
-def check_service(token: SignedToken, origin: str) -> None:
-    """Accept a token that is for one service only.
-
-    Raises:
-        SignedTokenError: it is for another service, or for several: each of them could use it here.
-    """
+def wrong_service(token: SignedToken, origin: str) -> str:
+    """Return why a token is not for one service alone: any other could use it there; or nothing."""
     meant_for = token.claims.get("aud")
-    if meant_for not in (origin, [origin]):
-        raise SignedTokenError(f"its aud {meant_for!r:.200} is not {origin} alone")
+    is_right = meant_for in (origin, [origin])
+    return "" if is_right else f"its aud {meant_for!r:.200} is not {origin} alone"
