@@ -47,10 +47,9 @@ from reconciler.report.layout import Forms, Layout, in_json, in_lines
 from reconciler.report.place import Place
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
-from reconciler.resources.call import JsonObject
+from reconciler.resources.call import JsonObject, is_id
 from reconciler.resources.ref import KIND_NAMED, PROJECT, Kind, ResourceRef, fold
 from reconciler.service_client.port import ReadOnlyService
-from reconciler.service_client.wire import is_id
 from reconciler.state import FeedEvent, ObservedObject, ObservedState
 
 

@@ -7,6 +7,7 @@ neither side may import the other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -105,6 +106,14 @@ MAX_TEXTS: Mapping[str, int] = {
     "undone": 6000,
 }
 """Code points of fields of a context, which rows and caches keep."""
+
+# Not only digits: a ZITADEL may have ids of another form. No separator of paths or headers.
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
+
+
+def is_id(text: object) -> bool:
+    """Return whether a text can be the id of an object: it goes into addresses and headers."""
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

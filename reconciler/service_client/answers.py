@@ -14,13 +14,13 @@ from typing import NamedTuple, TypeVar
 from reconciler.errors import ServiceError
 from reconciler.kinds.calls import CALLS
 from reconciler.kinds.fields import KINDS
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import Call, JsonObject, is_id
 from reconciler.resources.capabilities import BEYOND
 from reconciler.resources.fields import Field, Form, Spec, normal_duration
 from reconciler.resources.normal import DURATIONS, TYPES
 from reconciler.resources.ref import Kind
 from reconciler.resources.strict_json import MAX_SEQUENCE
-from reconciler.service_client.wire import Wire, answers_in, is_id
+from reconciler.service_client.wire import Wire, answers_in
 from reconciler.state import Event
 
 E = TypeVar("E", bound=Event)

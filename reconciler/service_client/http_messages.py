@@ -22,6 +22,7 @@ from reconciler.resources.call import (
     Call,
     Code,
     JsonObject,
+    is_id,
 )
 from reconciler.resources.paths import stays_in_place
 from reconciler.resources.strict_json import JsonError, check_count, read_object
@@ -33,7 +34,6 @@ from reconciler.service_client.wire import (
     Answer,
     Reply,
     WireRefusal,
-    is_id,
     is_read,
     lost,
     refusal_in,

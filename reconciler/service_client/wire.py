@@ -77,15 +77,6 @@ class Wire(Protocol):
         ...
 
 
-# Not only digits: a ZITADEL may have ids of another form. No separator of paths or headers.
-_ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
-
-
-def is_id(text: object) -> bool:
-    """Return whether a text can be the id of an object: it goes into addresses and headers."""
-    return isinstance(text, str) and _ID.fullmatch(text) is not None
-
-
 def lost(message: str, remedy: str = "") -> WireRefusal:
     """Return the reply of a call whose answer never came, or means nothing."""
     return WireRefusal(NO_ANSWER, message, unsure=True, remedy=remedy)

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from reconciler.resources.call import HEADERS, ORDER_KEYS, JsonObject
+from reconciler.resources.call import HEADERS, ORDER_KEYS, JsonObject, is_id
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.answers import Answer, error_body, made_id
 from reconciler.service.operations.callers import Caller
 from reconciler.service.operations.operation import Effect, Operation
-from reconciler.service.operations.request import Fields, Request, is_id, shown
+from reconciler.service.operations.request import Fields, Request, shown
 from reconciler.service.projections.objects import canonical
 
 MAX_ORDERS = 500

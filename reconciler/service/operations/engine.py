@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from reconciler.kinds.addresses import ADDRESSES
 from reconciler.kinds.fields import KINDS
-from reconciler.resources.call import WRITE_BATCH
+from reconciler.resources.call import WRITE_BATCH, is_id
 from reconciler.resources.ref import EXACT, fold
 from reconciler.service.domain.refusal import Refusal, in_the_way
 from reconciler.service.eventstore.errors import (
@@ -37,7 +37,7 @@ from reconciler.service.operations.batch import (
 )
 from reconciler.service.operations.callers import caller_of_hash
 from reconciler.service.operations.commit import TRIES, Commit, answered, permitted
-from reconciler.service.operations.request import Request, is_encodable, is_id
+from reconciler.service.operations.request import Request, is_encodable
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.table import load_models, operation_of, writes
 

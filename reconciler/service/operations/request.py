@@ -14,7 +14,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from reconciler.resources.call import HEADERS, MAX_TEXTS, ORGANIZATION_OF_ZITADEL, Call
+from reconciler.resources.call import HEADERS, MAX_TEXTS, ORGANIZATION_OF_ZITADEL, Call, is_id
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.answers import VERIFIED
@@ -66,7 +66,6 @@ _SEQUENCE = re.compile(r'"(0|[1-9][0-9]{0,18})"', re.ASCII)
 MAX_CONTEXT = 8192
 _READ_HEADERS = frozenset((*HEADERS.values(), ORGANIZATION_OF_ZITADEL))
 _RUN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
 
 Headers = Mapping[str, Sequence[str]]
 
@@ -146,11 +145,6 @@ def _expected(value: str) -> int | None:
             HEADERS["expected_sequence"], 'must be a sequence in quotes, such as "1700000000000000"'
         )
     return int(found.group(1))
-
-
-def is_id(text: str) -> bool:
-    """Return whether a text has the form of an id."""
-    return _ID.fullmatch(text) is not None
 
 
 def check_headers(request: Request) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from reconciler.errors import NotListedError, ServiceError
 from reconciler.kinds.zitadel import ZITADEL
-from reconciler.resources.call import Call, Code
+from reconciler.resources.call import Call, Code, is_id
 from reconciler.resources.capabilities import SOURCE, capabilities_of
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
@@ -39,7 +39,6 @@ from reconciler.service_client.wire import (
     Wire,
     WireRefusal,
     error_id,
-    is_id,
     no_custody,
     service_error,
 )

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import AccessDeniedError
-from reconciler.resources.call import Call, Code, JsonObject
+from reconciler.resources.call import Call, Code, JsonObject, is_id
 from reconciler.resources.ref import fold
 from reconciler.service_client.answers import text_of
-from reconciler.service_client.wire import Answer, Wire, WireRefusal, error_id, is_id, service_error
+from reconciler.service_client.wire import Answer, Wire, WireRefusal, error_id, service_error
 from reconciler.service_client.zitadel.kinds import OF_INSTANCE, PRESENT, by_name
 from reconciler.service_client.zitadel.objects import all_items, items_of, organization, total_of
 from reconciler.service_client.zitadel.reading import Seen

@@ -17,7 +17,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, is_id
 from reconciler.resources.strict_json import check_count
 from reconciler.service_client.endpoint import parse_endpoint
 from reconciler.service_client.http_messages import (
@@ -33,7 +33,6 @@ from reconciler.service_client.wire import (
     Answer,
     WireRefusal,
     error_id,
-    is_id,
     service_error,
 )
 from tests.examples import Clock

@@ -15,11 +15,10 @@ from reconciler.errors import (
     UnauthenticatedError,
 )
 from reconciler.kinds.addresses import ADDRESSES
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, is_id
 from reconciler.service_client.wire import (
     WireRefusal,
     error_id,
-    is_id,
     is_read,
     pause,
     service_error,
