@@ -258,14 +258,15 @@ def _is_usable(key: Mapping[str, Any]) -> bool:
     if not isinstance(kid, str) or not kid or key.get("use", "sig") != "sig":
         return False
     if key.get("kty") == "RSA":
-        exponent = int.from_bytes(_octets(key.get("e")), "big")
-        modulus = int.from_bytes(_octets(key.get("n")), "big")
+        exponent = int.from_bytes(octets(key.get("e")), "big")
+        modulus = int.from_bytes(octets(key.get("n")), "big")
         return modulus.bit_length() >= MIN_RSA_BITS and exponent > 1 and exponent % 2 == 1
     size = _CURVES.get(str(key.get("crv"))) if key.get("kty") == "EC" else None
-    return size is not None and all(len(_octets(key.get(name))) == size for name in ("x", "y"))
+    return size is not None and all(len(octets(key.get(name))) == size for name in ("x", "y"))
 
 
-def _octets(text: object) -> bytes:
+def octets(text: object) -> bytes:
+    """Return the bytes that base64 of JSON Web Tokens and Keys says; none where it is not that."""
     if not isinstance(text, str):
         return b""
     try:

@@ -7,8 +7,6 @@ key, so that no key is ever used for something else than it was made for.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +17,8 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import import_key
 
-from reconciler.resources.strict_json import JsonError, read_object
+from reconciler.resources.strict_json import read_object
+from reconciler.service.domain.trust import octets
 
 MAX_TOKEN = 16 * 1024  # characters
 SKEW = 60  # seconds by which the clocks of issuer and service may differ
@@ -88,9 +87,8 @@ def read_signed(text: str, algorithms: Collection[str] = ALGORITHMS) -> SignedTo
 
 def _read(part: str, name: str) -> Mapping[str, Any]:
     try:
-        content = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
-        return read_object(content, fractions=True)
-    except (binascii.Error, ValueError, JsonError):
+        return read_object(octets(part), fractions=True)
+    except ValueError:
         raise SignedTokenError(f"its {name} cannot be read") from None
 
 
