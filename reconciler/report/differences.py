@@ -201,8 +201,8 @@ def field_lines(field: FieldChange, style: Style, *, is_new: bool, width: int = 
         yield f"{field.name}: {value_as_text(field.after)}"
     else:
         values = map(value_as_text, (field.before, field.after))
-        sides = secret_words(field) if field.name == CREDENTIAL else values
-        yield from _from_to(field.name, *sides, style, width, remark)
+        before, after = secret_words(field) if field.name == CREDENTIAL else values
+        yield from _from_to(field.name, before, after, style, width, remark)
 
 
 def is_list(field: FieldChange) -> bool:
