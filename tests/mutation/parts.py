@@ -82,7 +82,7 @@ PARTS = {
             *_in("rules", "alike", "risks"),
             *_in("kinds", "action_flow/rules", "idp_jwt_config/rules", "oidc_application/rules"),
         ),
-        ("tests/unit/plan", "tests/unit/rules", "tests/unit/kinds"),
+        ("tests/unit/plan", "tests/unit/rules", "tests/unit/kinds", "tests/unit/test_loop.py"),
         ("-m", "not slow"),  # one of 13 s would run for each of thousands of changes
     ),
 }

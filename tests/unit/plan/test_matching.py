@@ -13,7 +13,7 @@ from reconciler.plan.diff import field_changes
 from reconciler.plan.digest import declared_digest, plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.matching import match
-from reconciler.plan.model import Update
+from reconciler.plan.model import Scope, Update
 from reconciler.plan.planner import build_plan
 from reconciler.plan.risk import risks_of
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, project_ref
@@ -243,6 +243,9 @@ def test_an_id_of_another_environment_is_told_where_it_belongs() -> None:
         "has ids of its own: write that of this one into its overlay, or as a variable. Leave "
         "metadata.id out only to make a new object."
     )
+    with pytest.raises(InvalidManifestsError) as refused:
+        build_plan(desired(*OWNERS, resource), observed(*HOUSE), Scope(environment="production"))
+    assert refused.value.diagnostics == (told,)
 
 
 @pytest.mark.parametrize("is_held", [True, False], ids=["held", "declared"])

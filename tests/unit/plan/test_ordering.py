@@ -105,6 +105,11 @@ def removed(name: str) -> Delete:
             [Create(declared(TOKEN)), removed("a"), renamed("b", "a")],
             id="a flow whose actions are there does not wait for the names of others",
         ),
+        pytest.param(
+            [renamed("b", "a"), removed("a"), Create(declared(ACME))],
+            [Create(declared(ACME)), removed("a"), renamed("b", "a")],
+            id="what needs nothing comes first",
+        ),
     ],
 )
 def test_changes_are_put_in_the_order_they_can_be_made_in(

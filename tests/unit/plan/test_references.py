@@ -254,6 +254,15 @@ def test_a_flow_that_no_manifest_declares_loses_pruned_actions() -> None:
     ]
 
 
+def test_a_flow_that_no_tree_owns_loses_pruned_actions() -> None:
+    objects = [held(GREET), held(LOG), a_held_flow("log", "greet", trees=())]
+
+    plan = plan_of([declared(LOG)], objects, PRUNES)
+
+    (told,) = (each for each in plan.warnings if each.code == "PLAN-ACTION-IN-USE")
+    assert told.remedy.startswith(f"This run reads no manifest of {TOKEN}, which runs greet: ")
+
+
 def test_an_action_that_a_flow_of_another_tree_runs_is_not_deleted_unawares() -> None:
     """That tree declares the flow, and sign-ins of its users would change without a plan of it."""
     objects = [held(GREET), held(LOG), a_held_flow("log", "greet", owner="other")]

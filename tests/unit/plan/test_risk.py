@@ -12,9 +12,17 @@ import pytest
 
 from reconciler.kinds.fields import KINDS
 from reconciler.kinds.rules import RULES
-from reconciler.plan.diff import IGNORE
+from reconciler.plan.diff import IGNORE, FieldChange
 from reconciler.plan.model import Adopt, Create, Delete, Update
-from reconciler.plan.risk import MEANINGS, OF_EVERY_KIND, Risk, by_danger, is_severe, risks_of
+from reconciler.plan.risk import (
+    MEANINGS,
+    OF_EVERY_KIND,
+    Risk,
+    by_danger,
+    is_severe,
+    risks_of,
+    risks_of_fields,
+)
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.rules.risks import SEVERE, Rule
 from reconciler.state import completed
@@ -298,6 +306,23 @@ def test_a_method_that_this_version_does_not_know_proves_nothing(
     change = Update(replace(wanted, spec=specs[1]), replace(was, spec=specs[0]))
 
     assert [risk.name for risk in risks_of(change)] == expected
+
+
+def test_fields_that_changed_on_the_service_have_the_risks_of_an_update() -> None:
+    """Of a drift only the fields are known."""
+    fields = [
+        FieldChange("devMode", before=False, after=True),
+        FieldChange("clockSkew", before="0s", after="1s"),
+        FieldChange("metadata.active", before=True, after=False),
+    ]
+
+    found = [each.name for each in risks_of_fields(Kind.OIDC_APPLICATION, fields)]
+
+    assert found == ["deactivated", *names(Kind.OIDC_APPLICATION, {}, {"devMode": True})]
+    active = FieldChange("metadata.active", before=False, after=True)
+    assert [each.name for each in risks_of_fields(Kind.ACTION, [active])] == ["reactivated"]
+    same = FieldChange("devMode", before=True, after=False)
+    assert risks_of_fields(Kind.OIDC_APPLICATION, [same]) == ()
 
 
 def test_an_origin_that_was_there_is_not_added() -> None:
