@@ -316,14 +316,10 @@ class LogDocument(NamedTuple):
 def log_as_text(document: LogDocument, layout: Layout = BARE) -> str:
     """Return what happened in organizations, an event to a paragraph."""
     style = layout.style
-    blocks = ["\n".join(_logged(name, event, style)) for _, name, event in document.events]
+    blocks = [
+        "\n".join(_event(event, event.context, style, name)) for _, name, event in document.events
+    ]
     return _happened(", ".join(document.organizations), blocks, layout)
-
-
-def _logged(name: str, event: FeedEvent, style: Style) -> Iterator[str]:
-    yield _head(event, style)
-    yield f"    {visible(name)}"
-    yield from _reasons(event, event.context, style)
 
 
 def log_as_json(document: LogDocument) -> JsonObject:
@@ -355,13 +351,11 @@ def _event_as_json(event: Event, said: JsonObject) -> JsonObject:
     }
 
 
-def _head(event: Event, style: Style) -> str:
+def _event(event: Event, said: JsonObject, style: Style, *about: str) -> Iterator[str]:
+    """Yield an event, what its writer said, what the service verified of the writer, and why."""
     head = f"{event.at}  {style(visible(event.type), 'cyan')}  by {visible(event.writer)}"
-    return f"{head}  {style(f'(sequence {event.sequence})', 'dim')}"
-
-
-def _reasons(event: Event, said: JsonObject, style: Style) -> Iterator[str]:
-    """Yield what a writer said of an event, what the service verified of the writer, and why."""
+    yield f"{head}  {style(f'(sequence {event.sequence})', 'dim')}"
+    yield from (f"    {visible(name)}" for name in about)
     parts = [
         f"{words} {visible(text)}" for key, words in _CONTEXT.items() if (text := _text(said, key))
     ]
@@ -376,8 +370,7 @@ def _reasons(event: Event, said: JsonObject, style: Style) -> Iterator[str]:
 
 
 def _step(step: Step, style: Style) -> Iterator[str]:
-    yield _head(step.event, style)
-    yield from _reasons(step.event, _said(step), style)
+    yield from _event(step.event, _said(step), style)
     yield from _fields(step.fields, style)
     if step.secret:
         yield "    a new client secret; the one before has ended"
