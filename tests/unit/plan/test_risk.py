@@ -321,8 +321,9 @@ def test_fields_that_changed_on_the_service_have_the_risks_of_an_update() -> Non
     assert found == ["deactivated", *names(Kind.OIDC_APPLICATION, {}, {"devMode": True})]
     active = FieldChange("metadata.active", before=False, after=True)
     assert [each.name for each in risks_of_fields(Kind.ACTION, [active])] == ["reactivated"]
-    same = FieldChange("devMode", before=True, after=False)
-    assert risks_of_fields(Kind.OIDC_APPLICATION, [same]) == ()
+    one_more = FieldChange("redirectUris", before=[HOME], after=[HOME, f"{HOME}/2"])
+    known = FieldChange("devMode", before=True, after=False)
+    assert risks_of_fields(Kind.OIDC_APPLICATION, [one_more, known]) == ()
 
 
 def test_an_origin_that_was_there_is_not_added() -> None:
