@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, JsonObject
-from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.domain.refusal import Code, Refusal, always
 from reconciler.service.operations.answers import error_body
 from reconciler.service.operations.request import Headers
 from reconciler.service.operations.texts import answer_bytes, json_bytes
@@ -141,6 +141,9 @@ def allowed(refusal: Refusal) -> RawHeaders:
     if isinstance(refusal, HttpRefusal) and refusal.allow:
         return [(b"allow", refusal.allow.encode())]
     return []
+
+
+unknown_address = always(Code.NOT_FOUND, "address.unknown", "there is nothing at this address")
 
 
 def wrong_verb(verbs: Iterable[str]) -> Refusal:

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from reconciler.kinds.addresses import ADDRESSES, REST
 from reconciler.resources.call import JsonObject
-from reconciler.service.domain.refusal import Code, Refusal, invalid
+from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.operation import Operation, deprecation
 from reconciler.service.operations.request import Headers, bearer_token, shown
@@ -30,6 +30,7 @@ from reconciler.service.transport.http_messages import (
     read_headers,
     read_pairs,
     send_answer,
+    unknown_address,
     wrong_verb,
 )
 from reconciler.service.transport.intake import Body, CallerLeftError, Intake, connection_of
@@ -220,7 +221,7 @@ class Addresses:
         verb = "GET" if verb == "HEAD" else verb
         ends = _walk(self._root, verb, path.split("/")[1:], ())
         if ends is None:
-            return Refusal(Code.NOT_FOUND, "there is nothing at this address", "address.unknown")
+            return unknown_address()
         verbs, values = ends
         meant = verbs.get(verb)
         if meant is None:

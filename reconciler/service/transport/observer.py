@@ -32,6 +32,7 @@ from reconciler.service.transport.http_messages import (
     answer_of,
     json_answer,
     send_answer,
+    unknown_address,
     wrong_verb,
 )
 
@@ -252,8 +253,7 @@ def metrics_app(
 
     async def show(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] != "/metrics":
-            nothing = "there is nothing at this address"
-            answer = json_answer(Refusal(Code.NOT_FOUND, nothing, "address.unknown"))
+            answer = json_answer(unknown_address())
         elif scope["method"] not in {"GET", "HEAD"}:
             answer = json_answer(wrong_verb({"GET"}))
         else:
