@@ -59,7 +59,7 @@ def holds_anything(service: str) -> bool:
 
     Raises:
         ServiceError: it cannot be looked at; or a database holds something else under our names.
-        UsageError: the address is none.
+        UsageError: the text is not the address of a service.
     """
     if is_remote(service):
         return True

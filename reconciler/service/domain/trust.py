@@ -100,7 +100,7 @@ def check_issuer(issuer: str, *, is_fetched: bool) -> None:
     """Accept the issuer of a rule; one whose keys are fetched is an https address.
 
     Raises:
-        Refusal: it is none.
+        Refusal: the text cannot be the issuer of a rule.
     """
     if not 0 < len(issuer) <= MAX_VALUE or not (issuer.isascii() and issuer.isprintable()):
         raise invalid("issuer", f"must be 1 to {MAX_VALUE} printable characters of ASCII")

@@ -112,7 +112,7 @@ def message_of_call(body: bytes | None, headers: Headers) -> bytes:
     """Return the one message of a call; a body of None is too long.
 
     Raises:
-        Refusal: there is none, as ``read_message`` says.
+        Refusal: the body is too long, or ``read_message`` refuses it.
     """
     if body is None:
         raise too_large()

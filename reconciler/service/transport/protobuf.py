@@ -138,10 +138,10 @@ def request_fields(method: Method, data: bytes) -> JsonObject:
 
 
 def parsed(kind: type[Message], data: bytes) -> Any:
-    """Return a message.
+    """Return the message that bytes encode.
 
     Raises:
-        Refusal: it is none.
+        Refusal: they encode no message of this kind.
     """
     try:
         return kind.FromString(data)
