@@ -45,8 +45,8 @@ def pause_command(
 def resume_command(connection: Connection, tree: str, organization: tuple[str, ...]) -> None:
     """End the pause of a tree before its time."""
     with _opened(connection) as (client, control):
-        asked = _seen(client, organization) or _heads(client).organizations
-        names = paused_now(client, tree, asked)
+        asked, heads = _seen(client, organization), _heads(client)
+        names = [name for name, _ in heads.pauses(tree, asked or heads.organizations)]
         control.resume(tree, names)
     for name in names:
         say(f"resumed  tree {visible(tree)} in {visible(name)}")
