@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -15,7 +14,6 @@ from reconciler.cli.output import say, stdout_style
 from reconciler.configuration.model import Configuration, Environment, Variable
 from reconciler.errors import InvalidConfigurationError
 from reconciler.kinds.fields import KINDS
-from reconciler.manifests.extent import CONFIGURATION
 from reconciler.manifests.placeholders import VariableValue
 from reconciler.report.visible import Style, visible
 from reconciler.resources.fields import NO_NUL
@@ -24,25 +22,18 @@ from reconciler.resources.kinds import OVERLAID
 from reconciler.resources.nearest import nearest
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import (
+    CONFIGURATION,
     DEFAULTS,
-    POLICY,
     POLICY_KINDS,
-    WAIVER,
     Schema,
     Stage,
     field_schema,
-    schema_file,
     schema_for,
     spellings,
 )
 
 # Documents that declare no resource.
-_DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
-    CONFIGURATION: partial(schema_file, CONFIGURATION),
-    DEFAULTS: partial(schema_for, DEFAULTS, Stage.RESOLVED),
-    POLICY: partial(schema_file, POLICY),
-    WAIVER: partial(schema_file, WAIVER),
-}
+_DOCUMENTS = (CONFIGURATION, DEFAULTS, *POLICY_KINDS)
 # Documents that are not manifests of one kind, by the names of their schemas.
 _OTHERS = (*_DOCUMENTS, "Manifest", "Patch")
 _KINDS = {kind.value.lower(): kind for kind in Kind}
@@ -103,11 +94,12 @@ def explain_command(path: str | None) -> None:
         say("\n\n".join(filter(None, (kinds, values))))
         return
     kind, *steps = path.split(".")
-    others = {name.lower(): schema for name, schema in _DOCUMENTS.items()}
+    others = {name.lower(): name for name in _DOCUMENTS}
     lines: Iterable[str] = _code(path, style)
-    if schema_of := others.get(kind.lower()):  # a code has the name of a document, Policy
-        shown = _resource if kind.capitalize() in POLICY_KINDS else _document
-        lines = (*lines, *([""] if lines else []), *shown(path, schema_of(), steps, style))
+    if document := others.get(kind.lower()):  # a code has the name of a document, Policy
+        shown = _resource if document in POLICY_KINDS else _document
+        schema = schema_for(document, Stage.RESOLVED)
+        lines = (*lines, *([""] if lines else []), *shown(path, schema, steps, style))
     elif not lines:
         lines = _resource(path, _schema(_kind_named(kind)), steps, style)
     say("\n".join(lines))
@@ -119,8 +111,8 @@ def _kinds(style: Style) -> Iterator[str]:
     for kind in Kind:
         yield from _meaning(kind.value, _schema(kind), style)
     yield style("Other documents:", "bold")
-    for name, schema_of in _DOCUMENTS.items():
-        yield from _meaning(name, schema_of(), style)
+    for name in _DOCUMENTS:
+        yield from _meaning(name, schema_for(name, Stage.RESOLVED), style)
     yield "`reconciler explain KIND` lists the fields of a kind, `explain KIND.FIELD` explains one."
     yield "`reconciler explain CODE` explains the code of a finding, such as YAML-SYNTAX."
 

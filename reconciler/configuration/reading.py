@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,16 +14,14 @@ from reconciler.configuration.model import (
     VariableType,
 )
 from reconciler.configuration.semantics import semantic_findings
-from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, cut, error, name_as_text
+from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, error, name_as_text
 from reconciler.manifests.discovery import MAX_FILE, opening_finding
-from reconciler.manifests.extent import CONFIGURATION
 from reconciler.manifests.files import OpeningError, git_root, read_path
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
 from reconciler.manifests.placeholders import VariableValue
 from reconciler.manifests.text import TextError, decode
-from reconciler.resources.nearest import nearest, one_of
-from reconciler.resources.schemas import schema_file
-from reconciler.validation.schema import SchemaFault, faults_in
+from reconciler.resources.schemas import CONFIGURATION
+from reconciler.validation.schema import accepts, faults
 
 _SHAPE = "Write one document with apiVersion: reconciler/v1 and kind: Configuration."
 
@@ -41,10 +39,11 @@ def read_configuration(path: str) -> Reading:
     document, findings = _document(path, shown)
     if document is None:
         return Reading(None, tuple(findings))
-    faults = faults_in(schema_file(CONFIGURATION), document.document)
-    if faults:
-        found = [each for fault in faults for each in _schema_findings(document, fault)]
-        return Reading(None, by_place(found))
+    if not accepts(CONFIGURATION, document.document):
+        from reconciler.validation.explain import schema_findings
+
+        wrong = faults(CONFIGURATION, document.document)
+        return Reading(None, by_place(schema_findings(CONFIGURATION, document, wrong)))
     folder = Path(path).parent.resolve()
     configuration = _configuration(document, shown, folder)
     found = list(semantic_findings(configuration, document))
@@ -118,71 +117,3 @@ def _environment(document: Manifest, name: str, own: Mapping[str, Any]) -> Envir
     }
     partial = fields.pop("allowPartial", True)
     return Environment(name, document.place_of_key(*path), allow_partial=partial, **fields)
-
-
-def _schema_findings(document: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:
-    """Yield in words why a document does not fit the schema of a configuration."""
-    # Loaded here, since nearly every configuration is right.
-    from reconciler.validation.explain import name_of, plain
-
-    name = name_of(fault, "the configuration")
-    if fault.keyword == "additionalProperties":
-        known = fault.schema["properties"]
-        left = [each for each in known if each not in fault.value]
-        for field in fault.names:
-            yield _unknown(field, left).at(document.place_of_key(*fault.path, field))
-    elif fault.keyword == "required":
-        for field in fault.names:
-            place = document.place_of_key(*fault.path)
-            summary = f"{name} has no {field}"
-            yield error("SCHEMA-MISSING-FIELD", summary, f"Write {field}.", place)
-    elif isinstance(fault.value, str) and fault.schema.keys() == {"pattern"}:
-        yield _wrong_name(fault).at(document.place_of_key(*fault.path, fault.value))
-    else:
-        found = _wrong_value(fault, name) or plain(fault)
-        yield found.at(document.place(*fault.path))
-
-
-def _unknown(name: str, known: list[str]) -> Diagnostic:
-    meant = nearest(name, known)
-    hint = f"Did you mean {meant}?" if meant else f"Remove it. Fields are {', '.join(known)}."
-    return error("SCHEMA-UNKNOWN-FIELD", f"unknown field {cut(name)}", hint)
-
-
-def _wrong_name(fault: SchemaFault) -> Diagnostic:
-    what, rule = "a variable", "a letter, then at most 63 letters, digits and underscores"
-    if fault.path == ("environments",):
-        what = "an environment"
-        rule = "a small letter, then at most 39 small letters, digits and hyphens"
-    return error("CONFIG-NAME", f"{cut(fault.value)} cannot name {what}", f"Write {rule}.")
-
-
-_TYPES = {
-    "string": "a text",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "fields beneath it",
-}
-
-
-def _wrong_value(fault: SchemaFault, name: str) -> Diagnostic | None:
-    """Return what is wrong with a value by the rules that a configuration words its own way."""
-    expected = fault.expected
-    match fault.keyword:
-        case "type":
-            wanted = expected if isinstance(expected, list) else [expected]
-            types = one_of(_TYPES[each] for each in wanted)
-            return error("SCHEMA-TYPE", f"{name} has a value of a wrong type", f"Write {types}.")
-        case "enum" | "const":
-            allowed = [expected] if fault.keyword == "const" else expected
-            summary = f"{name} cannot be {cut(fault.value)}"
-            return error("SCHEMA-VALUE", summary, f"Write {one_of(allowed)}.")
-        case "maxLength":
-            summary = f"{name} is longer than {expected} characters"
-            return error("SCHEMA-TOO-LONG", summary, "Shorten it.")
-        case "maxProperties" | "maxItems":
-            summary = f"{name} has more than {expected} entries"
-            return error("SCHEMA-TOO-LONG", summary, f"Keep at most {expected}.")
-        case _:
-            return None

@@ -22,6 +22,7 @@ from reconciler.manifests.discovery import (
 from reconciler.manifests.files import OpeningError, git_root, open_folder, read_file
 from reconciler.manifests.text import TextError, YamlValue, decode, holds_text
 from reconciler.manifests.yaml_source import read_documents
+from reconciler.resources.schemas import CONFIGURATION
 
 _MARK = "apiVersion: reconciler/"
 
@@ -126,10 +127,6 @@ def _is_configuration_file(data: bytes) -> bool:
     except TextError:
         return False
     return documents is not None and all(map(is_configuration, documents))
-
-
-CONFIGURATION = "Configuration"
-"""The kind of ``reconciler.yaml``, which is no manifest."""
 
 
 def is_configuration(document: YamlValue) -> bool:

@@ -29,6 +29,9 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DEFAULTS: Literal["Defaults"] = "Defaults"
 """The kind of a document with values for the manifests of its folder and below."""
 
+CONFIGURATION: Literal["Configuration"] = "Configuration"
+"""The kind of ``reconciler.yaml``, which is no manifest."""
+
 POLICY: Literal["Policy"] = "Policy"
 """The kind of a document with a rule of a team's own over plans."""
 
@@ -62,15 +65,15 @@ class Patch(NamedTuple):
     kind: Kind
 
 
-Judged: TypeAlias = Kind | Patch | Literal["Defaults", "Policy", "Waiver"]
-"""What a schema is of: manifests of a kind, patches of them, Defaults, policies or waivers."""
+Judged: TypeAlias = Kind | Patch | Literal["Configuration", "Defaults", "Policy", "Waiver"]
+"""What a schema is of: manifests of a kind, patches of them, or documents of other kinds."""
 
 
 def schema_for(judged: Judged, stage: Stage) -> Schema:
     """Return the JSON Schema of a document, complete in itself."""
     if isinstance(judged, Patch):
         return _patch_schema(judged.kind, stage)
-    if judged in POLICY_KINDS:
+    if judged in (CONFIGURATION, *POLICY_KINDS):
         # Neither variables nor Defaults change these, so that the public schema judges as well.
         return schema_file(judged)
     return _defaults_schema(stage) if judged == DEFAULTS else _manifest_schema(Kind(judged), stage)

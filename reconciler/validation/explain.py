@@ -23,7 +23,7 @@ from reconciler.resources.fields import (
 from reconciler.resources.nearest import letters, nearest, one_of
 from reconciler.resources.normal import LIMITS
 from reconciler.resources.ref import Kind
-from reconciler.resources.schemas import DEFAULTS, Judged, spellings
+from reconciler.resources.schemas import CONFIGURATION, DEFAULTS, Judged, spellings
 from reconciler.validation.schema import (
     MAX_FAULTS,
     SchemaFault,
@@ -85,11 +85,13 @@ def _findings(judged: Judged, manifest: Manifest, fault: SchemaFault) -> Iterato
             yield _unknown(judged, fault, name).at(manifest.place_of_key(*path))
     elif fault.keyword == "required":
         for name in fault.names:
-            yield _missing(fault, name).at(manifest.place_of_key(*fault.path))
+            yield _missing(judged, fault, name).at(manifest.place_of_key(*fault.path))
     elif fault.keyword in {"oneOf", "not"}:
         yield _one_of_two(judged, fault).at(manifest.place_of_key(*fault.path))
+    elif fault.schema.keys() == {"pattern"}:
+        yield _wrong_name(fault).at(manifest.place_of_key(*fault.path, fault.value))
     else:
-        words = _WORDS.get(fault.keyword, plain)
+        words = _WORDS.get(fault.keyword, _plain)
         yield words(fault).at(manifest.place(*fault.path))
 
 
@@ -103,12 +105,12 @@ def _unknown(judged: Judged, fault: SchemaFault, name: str) -> Diagnostic:
     meant = nearest(name, (other for other in known if is_kind or other not in fault.value))
     section = _section_of(judged, name)
     if section is not None and section != fault.path[:1]:
-        where = section[0] if section else "the top of the manifest"
+        where = section[0] if section else "the top of the document"
         return error(code, summary, f"Move {cut(name)} to {where}.")
     if meant is not None:
         return error(code, summary, f"Did you mean {meant}?")
     if not known:
-        return error(code, summary, f"{name_of(fault)} of this kind has no fields: remove it.")
+        return error(code, summary, f"{_name_of(fault)} of this kind has no fields: remove it.")
     return error(code, summary, f"Remove it. Known fields are {', '.join(known)}.")
 
 
@@ -117,19 +119,19 @@ def _section_of(judged: Judged, name: str) -> tuple[str, ...] | None:
     properties = schema_of(judged)["properties"]
     if name in properties:
         return ()
-    return next(
-        ((part,) for part in ("metadata", "spec") if name in properties[part]["properties"]), None
-    )
+    parts = (part for part in ("metadata", "spec") if part in properties)
+    return next(((part,) for part in parts if name in properties[part]["properties"]), None)
 
 
-def _missing(fault: SchemaFault, name: str) -> Diagnostic:
+def _missing(judged: Judged, fault: SchemaFault, name: str) -> Diagnostic:
     known = fault.schema["properties"]
     misspelt = nearest(name, (other for other in fault.value if other not in known))
     hint = f"Is {cut(misspelt)} meant to be {name}?" if misspelt else f"Write {name}."
     described = known[name].get("description", "")
+    whole = "the configuration" if judged == CONFIGURATION else "the manifest"
     return error(
         "SCHEMA-MISSING-FIELD",
-        f"{name_of(fault)} has no {name}",
+        f"{_name_of(fault) if fault.path else whole} has no {name}",
         f"{hint} {described}".rstrip(),
     )
 
@@ -150,14 +152,26 @@ def _one_of_two(judged: Judged, fault: SchemaFault) -> Diagnostic:
     )
 
 
+def _wrong_name(fault: SchemaFault) -> Diagnostic:
+    """Return why a key of a configuration cannot name what it stands for."""
+    what, rule = "a variable", "a letter, then at most 63 letters, digits and underscores"
+    if fault.path == ("environments",):
+        what = "an environment"
+        rule = "a small letter, then at most 39 small letters, digits and hyphens"
+    return error("CONFIG-NAME", f"{cut(fault.value)} cannot name {what}", f"Write {rule}.")
+
+
 def _mistyped(fault: SchemaFault) -> Diagnostic:
-    wanted = fault.expected if isinstance(fault.expected, str) else fault.expected[0]
+    expected = [fault.expected] if isinstance(fault.expected, str) else fault.expected
+    wanted = [each for each in expected if each != "null"]
     value = fault.value
     longest = _LONGEST.get(fault.schema.get("pattern", ""))
     if longest is not None and _type(value) == "number":
-        return duration_problem(name_of(fault), value, longest)
-    summary = f"{name_of(fault)} is {_ARTICLES[_type(value)]}, not {_ARTICLES[wanted]}"
-    return error("SCHEMA-TYPE", summary, _typing_hint(wanted, value))
+        return duration_problem(_name_of(fault), value, longest)
+    types = one_of(_ARTICLES[each] for each in wanted)
+    summary = f"{_name_of(fault)} is {_ARTICLES[_type(value)]}, not {types}"
+    hint = _typing_hint(wanted[0], value) if len(wanted) == 1 else f"Write {types}."
+    return error("SCHEMA-TYPE", summary, hint)
 
 
 def _typing_hint(wanted: str, value: Any) -> str:
@@ -205,7 +219,7 @@ def _not_in_enum(fault: SchemaFault) -> Diagnostic:
     code = "MANIFEST-API-VERSION" if fault.path == ("apiVersion",) else "SCHEMA-VALUE"
     return error(
         code,
-        f"{name_of(fault)} cannot be {cut(fault.value)}",
+        f"{_name_of(fault)} cannot be {cut(fault.value)}",
         f"{hint}Write {one_of(allowed)}.",
     )
 
@@ -220,7 +234,7 @@ def _in_one_spelling(words: list[str], meant: str | None) -> list[str]:
 
 def _wrong_pattern(fault: SchemaFault) -> Diagnostic:
     if fault.expected in _LONGEST:
-        return duration_problem(name_of(fault), fault.value, _LONGEST[fault.expected])
+        return duration_problem(_name_of(fault), fault.value, _LONGEST[fault.expected])
     if fault.path == ("metadata", "id"):
         return error(
             "SCHEMA-ID",
@@ -233,7 +247,7 @@ def _wrong_pattern(fault: SchemaFault) -> Diagnostic:
             f"name cannot be {cut(fault.value)}",
             "Write 1 to 63 small letters, digits and hyphens, such as no-dev-mode.",
         )
-    return plain(fault)
+    return _plain(fault)
 
 
 # Code, problem and remedy by keyword, where the keyword and what it says are all that counts.
@@ -242,6 +256,7 @@ _PLAIN = {
     "minLength": _EMPTY,
     "minItems": _EMPTY,
     "maxItems": ("SCHEMA-TOO-LONG", "has {length} items", "Keep at most {expected}."),
+    "maxProperties": ("SCHEMA-TOO-LONG", "has {length} entries", "Keep at most {expected}."),
     "maxLength": (
         "SCHEMA-TOO-LONG",
         "is longer than {expected} characters",
@@ -252,29 +267,29 @@ _NUL = ("SCHEMA-NUL", "contains NUL", "Remove the NUL character.")
 _RULE = ("SCHEMA-VALUE", "breaks the rule {keyword} of the schema", "The rule says {expected}.")
 
 
-def plain(fault: SchemaFault) -> Diagnostic:
+def _plain(fault: SchemaFault) -> Diagnostic:
     """Return the problem of a value whose fault needs no more than a row of words."""
     value, keyword = fault.value, fault.keyword
     has_nul = keyword == "pattern" and isinstance(value, str) and "\0" in value
     code, problem, remedy = _NUL if has_nul else _PLAIN.get(keyword, _RULE)
     length = len(value) if isinstance(value, str | list | dict) else 0
     facts = {"length": length, "expected": cut(fault.expected), "keyword": keyword}
-    return error(code, f"{name_of(fault)} {problem.format(**facts)}", remedy.format(**facts))
+    return error(code, f"{_name_of(fault)} {problem.format(**facts)}", remedy.format(**facts))
 
 
-def name_of(fault: SchemaFault, whole: str = "the manifest") -> str:
-    """Return the name of the value a fault is about, for a sentence; of all, that of the whole."""
-    if not fault.path:
-        return whole
+def _name_of(fault: SchemaFault) -> str:
+    """Return the name of the value a fault is about, for a sentence."""
     *_, last = fault.path
     return f"item {last + 1} of {fault.path[-2]}" if isinstance(last, int) else last
 
 
 def _not_one(fault: SchemaFault) -> Diagnostic:
+    if "properties" not in fault.schema:  # names of one's own, and too many of them
+        return _plain(fault)
     names = one_of([*fault.schema["properties"]])
     count = len(fault.value) or "none"
     return error(
-        "SCHEMA-VALUE", f"{name_of(fault)} has {count} of its fields, not one", f"Write {names}."
+        "SCHEMA-VALUE", f"{_name_of(fault)} has {count} of its fields, not one", f"Write {names}."
     )
 
 

@@ -113,6 +113,29 @@ def test_a_name_that_was_probably_meant_is_told(tmp_path: Path) -> None:
     )
 
 
+def test_a_wrong_value_has_the_words_that_it_has_in_a_manifest(tmp_path: Path) -> None:
+    """A field of the wrong part is sent to its own, and a value may be of one type of several."""
+    too_many = ", ".join(f"v{number}: a" for number in range(101))
+    found = reading_of(
+        tmp_path,
+        f"environments:\n  a: {{manifests: x}}\n  b: {{variables: {{{too_many}}}}}\n"
+        "  c: {variables: {v: {}}}\n",
+    ).findings
+
+    assert [(each.summary, each.remedy) for each in found] == [
+        ("unknown field manifests", "Move manifests to the top of the document."),
+        ("variables has 101 entries", "Keep at most 100."),
+        (
+            "v is a mapping, not a text, a number, true or false or a list",
+            "Write a text, a number, true or false or a list.",
+        ),
+    ]
+    outside = tmp_path / "empty.yaml"
+    outside.write_text("kind: Configuration\n", encoding="utf-8")
+    (missing,) = read_configuration(str(outside)).findings
+    assert missing.summary == "the configuration has no apiVersion"
+
+
 def test_a_file_that_cannot_be_opened_safely_is_not_read(tmp_path: Path) -> None:
     """No link is followed, and no pipe is waited for."""
     outside = tmp_path / "outside"

@@ -12,7 +12,6 @@ from docs.kinds.make import any_manifest, public_schemas
 from reconciler.configuration.model import VariableType
 from reconciler.diagnostics import Severity
 from reconciler.kinds.fields import KINDS
-from reconciler.manifests.extent import CONFIGURATION
 from reconciler.plan.model import WORDS
 from reconciler.policy.engine import MAX_LENGTH
 from reconciler.policy.model import DEFAULT_CHANGES, Over
@@ -21,6 +20,7 @@ from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.fields import flag
 from reconciler.resources.ref import DEFAULT_TREE, Kind
 from reconciler.resources.schemas import (
+    CONFIGURATION,
     DEFAULTS,
     POLICY,
     POLICY_KINDS,
