@@ -26,9 +26,6 @@ from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD, TYPES
 from reconciler.resources.ref import KIND_NAMED, Kind
 
 MAX_RULES = 200
-MAX_LENGTH = 4_000
-"""Characters of a rule."""
-
 SECONDS = 10
 """Time to compile all rules, and again to judge each batch of changes."""
 
@@ -55,7 +52,7 @@ class Engine:
         self._policies = tuple(policies)
         if len({policy.name for policy in policies}) < len(policies):
             raise AssertionError("two policies of one name: one of them would not be judged")
-        self._sent_rules = [each for each in policies[:MAX_RULES] if len(each.rule) <= MAX_LENGTH]
+        self._sent_rules = self._policies[:MAX_RULES]
         self._child: Child | None = None
         self._findings: tuple[Diagnostic, ...] | None = None
         self._reads: dict[str, frozenset[str]] = {}
@@ -79,16 +76,15 @@ class Engine:
             self._child = Child()
         except OSError as failure:
             raise _cannot_start(failure.strerror or "unknown reason") from failure
-        if self._sent_rules:
-            texts = [
-                {
-                    "text": policy.rule,
-                    "kinds": policy.kinds or [*KINDS],
-                    "over_plan": policy.over is Over.PLAN,
-                }
-                for policy in self._sent_rules
-            ]
-            self._child.send("compile", SECONDS, texts=texts)
+        texts = [
+            {
+                "text": policy.rule,
+                "kinds": policy.kinds or [*KINDS],
+                "over_plan": policy.over is Over.PLAN,
+            }
+            for policy in self._sent_rules
+        ]
+        self._child.send("compile", SECONDS, texts=texts)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -126,15 +122,12 @@ class Engine:
     # Checking
 
     def _check(self) -> Iterator[Diagnostic]:
+        if not self._policies:
+            return
         if len(self._policies) > MAX_RULES:
             yield _too_many(self._policies[MAX_RULES])
-        for policy in self._policies[:MAX_RULES]:
-            if len(policy.rule) > MAX_LENGTH:
-                yield _too_long(policy)
-        answers = []
-        if self._sent_rules:
-            with _refusing(dict(enumerate(self._sent_rules)), starting=True):
-                answers = self._running().receive(SECONDS)
+        with _refusing(dict(enumerate(self._sent_rules)), starting=True):
+            answers = self._running().receive(SECONDS)
         for number, (policy, (errors, kind, reads)) in enumerate(
             zip(self._sent_rules, answers, strict=True)
         ):
@@ -331,16 +324,6 @@ def _null(policy: Policy, name: str, line: int, column: int) -> Diagnostic:
         f"rule of policy {cut(policy.name)} reads {name}, which a {change} does not have",
         f"Take {change} out of `changes`, or write a policy of its own for it.",
         policy.source.place_within(line, column, "spec", "rule"),
-    )
-
-
-def _too_long(policy: Policy) -> Diagnostic:
-    return error(
-        "POLICY-LIMIT",
-        f"rule of policy {cut(policy.name)} has {len(policy.rule):,} characters, more than "
-        f"{MAX_LENGTH:,}",
-        "Write several policies.",
-        policy.source.place("spec", "rule"),
     )
 
 

@@ -17,6 +17,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from reconciler.kinds.fields import KINDS
+from reconciler.policy.model import CHANGES
 from reconciler.resources.fields import NANOSECONDS, Field, Form, parse_duration
 from reconciler.resources.normal import DURATIONS
 from reconciler.resources.ref import KIND_NAMED, Kind
@@ -25,7 +26,6 @@ CHANGE = {"change": "string", "ref": "string", "fields": "string*", "risks": "st
 """Fields of a change of any kind, as rules see it, by their types; a star means a list."""
 
 SIDES = frozenset({"before", "after"})
-WORDS = ("create", "update", "adopt", "delete")
 _ANY = "google.protobuf.Any"
 _DURATION = "google.protobuf.Duration"
 _STANDARD = (any_pb2.DESCRIPTOR, duration_pb2.DESCRIPTOR)
@@ -62,7 +62,7 @@ def make_pool(together: tuple[Kind, ...] = ()) -> Any:
         )
     one = "Fields" if together else _ANY
     _add(file, "Change", {**CHANGE, "before": one, "after": one})
-    _add(file, "Count", dict.fromkeys(WORDS, "int64"))
+    _add(file, "Count", dict.fromkeys(CHANGES, "int64"))
     _add(file, "Counts", {kind.value: "Count" for kind in KINDS})
     pool.AddSerializedFile(file.SerializeToString())
     return pool

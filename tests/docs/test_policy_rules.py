@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from reconciler.policy.child import MEMORY
-from reconciler.policy.engine import BATCH, MAX_LENGTH, MAX_RULES, SECONDS
+from reconciler.policy.engine import BATCH, MAX_RULES, SECONDS
 from reconciler.policy.model import Over, Policy
+from reconciler.resources.schemas import POLICY, schema_file
 from tests.policies import a_change, a_policy, checked, judged, outcome_of
 from tests.program import ROOT
 
@@ -61,9 +62,10 @@ def test_what_is_said_of_errors_is_so() -> None:
 
 
 def test_the_limits_are_those_of_the_program() -> None:
+    rule = schema_file(POLICY)["properties"]["spec"]["properties"]["rule"]
     for row in (
         f"| rules in a run | {MAX_RULES} |",
-        f"| characters of a rule | {MAX_LENGTH:,} |",
+        f"| characters of a rule | {rule['maxLength']:,} |",
         f"| memory of all rules together | {MEMORY >> 30} GiB |",
         f"| time | {SECONDS} s to compile all rules, {SECONDS} s for each {BATCH:,} changes |",
     ):

@@ -12,7 +12,7 @@ from reconciler.diagnostics import Diagnostic
 from reconciler.errors import UsageError
 from reconciler.kinds.fields import KINDS
 from reconciler.policy import engine as engine_module
-from reconciler.policy.engine import BATCH, MAX_LENGTH, MAX_RULES, Engine
+from reconciler.policy.engine import BATCH, MAX_RULES, Engine
 from reconciler.policy.model import Over, Policy, Setting, Subject, Verdict
 from reconciler.resources.normal import TYPES
 from reconciler.resources.ref import Kind
@@ -480,13 +480,6 @@ def test_a_rule_over_the_plan_reads_changes_or_counts() -> None:
     policy = a_policy("size(changes) == counts.Action.create", over=Over.PLAN)
     with Engine([policy]) as engine:
         assert engine.reads(policy) == {"changes", "counts"}
-
-
-def test_a_rule_has_a_greatest_length() -> None:
-    (finding,) = checked(a_policy("true" + " " * (MAX_LENGTH - 3)))
-
-    assert finding.code == "POLICY-LIMIT"
-    assert checked(a_policy("true" + " " * (MAX_LENGTH - 4))) == ()
 
 
 def test_there_is_a_greatest_number_of_rules(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ from reconciler.configuration.model import VariableType
 from reconciler.diagnostics import Severity
 from reconciler.kinds.fields import KINDS
 from reconciler.plan.model import WORDS
-from reconciler.policy.engine import MAX_LENGTH
 from reconciler.policy.model import DEFAULT_CHANGES, Over
 from reconciler.resources.call import MAX_TEXTS
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
@@ -126,7 +125,6 @@ def test_the_words_in_the_schema_of_policies_are_those_of_the_program() -> None:
     assert spec["severity"]["enum"] == [*Severity]
     assert spec["over"]["enum"] == [*Over]
     assert spec["changes"]["default"] == [*DEFAULT_CHANGES]
-    assert spec["rule"]["maxLength"] == MAX_LENGTH
     for kinds in (spec["kinds"]["items"], example["kind"]):
         assert kinds["enum"] == [*Kind]
     for changes in (spec["changes"]["items"], example["change"]):
