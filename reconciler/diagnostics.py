@@ -117,6 +117,14 @@ class Diagnostic:
         return replace(self, location=location, ref=ref)
 
 
+class FindingError(Exception):
+    """What a finding says keeps something from being read or written."""
+
+    def __init__(self, finding: Diagnostic) -> None:
+        super().__init__(finding.summary)
+        self.finding = finding
+
+
 class Source(Protocol):
     """The file that values come from. It has the place of every value."""
 

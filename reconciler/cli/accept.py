@@ -22,11 +22,11 @@ from reconciler.cli.manifests import read_desired
 from reconciler.cli.output import draw, hint, say, show_warnings
 from reconciler.cli.parameter_types import ref_named
 from reconciler.cli.process import ExitCode
-from reconciler.diagnostics import Diagnostic, cut, error
+from reconciler.diagnostics import Diagnostic, FindingError, cut, error
 from reconciler.errors import InvalidManifestsError, ServiceError, UsageError
 from reconciler.kinds.fields import KINDS
 from reconciler.loop import look_for_drift
-from reconciler.manifests.accept import Acceptance, FileEdit, RefusedError, with_field
+from reconciler.manifests.accept import Acceptance, FileEdit, with_field
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import SCRIPTS, Loaded, Manifest, declared_ref
 from reconciler.manifests.placeholders import escaped
@@ -251,7 +251,7 @@ def _work(found: Sequence[Accepted], look: _Look, request: Request, chosen: Conf
         for edit in edits(acceptance, each, manifests[key], patches.get(key)):
             try:
                 work.edits.append(edit())
-            except RefusedError as refusal:
+            except FindingError as refusal:
                 work.refused.append(refusal.finding)
     return work
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.cli.git import CRLF, LF, checked_out_ends, uncommitted
-from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.diagnostics import Diagnostic, FindingError, SourceLocation, error
 from reconciler.errors import LocalFileError, cannot_write
-from reconciler.manifests.accept import FileEdit, RefusedError, Target
+from reconciler.manifests.accept import FileEdit, Target
 from reconciler.manifests.discovery import MAX_FILE
 from reconciler.manifests.files import (
     OpeningError,
@@ -29,7 +29,7 @@ from reconciler.manifests.files import (
 )
 from reconciler.manifests.resolve import MAX_SCRIPT_FILE
 from reconciler.manifests.rewrite import RewriteError, rewritten
-from reconciler.manifests.text import TextError, decode, with_whole_escapes
+from reconciler.manifests.text import decode, with_whole_escapes
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.report.differences import FileChange
 from reconciler.resources.files import remove_in, replace_in
@@ -80,7 +80,7 @@ def files_of(work: Work) -> Sequence[File]:
     for target, edits in sorted(by_target.items()):
         try:
             found = _opened(target, edits, work)
-        except RefusedError as refusal:
+        except FindingError as refusal:
             work.refused.append(refusal.finding)
         else:
             files += [found] if found.before != found.after else []
@@ -132,7 +132,7 @@ def _as_read(target: Target, data: bytes, edit: FileEdit) -> str | None:
         if edit.text is not None:
             return data.decode("utf-8")
         return with_whole_escapes(decode(data)) if target.is_json else decode(data)
-    except (TextError, UnicodeDecodeError):
+    except (FindingError, UnicodeDecodeError):
         return None
 
 
@@ -218,8 +218,8 @@ def _same_after_checkout(files: Sequence[File], work: Work) -> Iterator[File]:
         )
 
 
-def _refused(target: Target, code: str, problem: str, remedy: str) -> RefusedError:
-    return RefusedError(error(code, problem, remedy, SourceLocation(target.name)))
+def _refused(target: Target, code: str, problem: str, remedy: str) -> FindingError:
+    return FindingError(error(code, problem, remedy, SourceLocation(target.name)))
 
 
 _COMMIT = "Commit it first: Git is the way back from what is written into it."

@@ -14,12 +14,19 @@ from reconciler.configuration.model import (
     VariableType,
 )
 from reconciler.configuration.semantics import semantic_findings
-from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, error, name_as_text
+from reconciler.diagnostics import (
+    Diagnostic,
+    FindingError,
+    SourceLocation,
+    by_place,
+    error,
+    name_as_text,
+)
 from reconciler.manifests.discovery import MAX_FILE, opening_finding
 from reconciler.manifests.files import OpeningError, git_root, read_path
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
 from reconciler.manifests.placeholders import VariableValue
-from reconciler.manifests.text import TextError, decode
+from reconciler.manifests.text import decode
 from reconciler.resources.schemas import CONFIGURATION
 from reconciler.validation.schema import accepts, faults
 
@@ -58,7 +65,7 @@ def _document(path: str, shown: str) -> tuple[Manifest | None, list[Diagnostic]]
         text = decode(read_path(path, MAX_FILE), shown)
     except OpeningError as fault:
         return None, [opening_finding(path, fault)]
-    except TextError as fault:
+    except FindingError as fault:
         return None, [fault.finding]
     file = SourceFile(shown, text, Root(os.path.split(path)[0]), ())
     documents, findings = file.read()

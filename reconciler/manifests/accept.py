@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from reconciler.diagnostics import Diagnostic, SourceLocation, cut, error
+from reconciler.diagnostics import FindingError, SourceLocation, cut, error
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.defaults import is_defaults
 from reconciler.manifests.discovery import JSON
@@ -81,14 +81,6 @@ class FileEdit(NamedTuple):
     before: str = ""
 
 
-class RefusedError(Exception):
-    """A held value is not written; ``finding`` says why and what to do."""
-
-    def __init__(self, finding: Diagnostic) -> None:
-        super().__init__(finding.summary)
-        self.finding = finding
-
-
 class Acceptance:
     """Turns held values into edits of one reading of the manifests."""
 
@@ -101,7 +93,7 @@ class Acceptance:
         """Return the edit that writes a field as it is held, where the field comes from.
 
         Raises:
-            RefusedError: it cannot be written there.
+            FindingError: it cannot be written there.
         """
         path, place = path_of(name), manifest.place(*path_of(name))
         _check_characters(name, held, place, ref)
@@ -120,7 +112,7 @@ class Acceptance:
         if origin.script in self._shared:
             problem = f"the script file {origin.script} is shared by other manifests"
             remedy = f"Give this one a file of its own, {INTO_OVERLAY}."
-            raise RefusedError(error("ACCEPT-SHARED", problem, remedy, place, ref))
+            raise FindingError(error("ACCEPT-SHARED", problem, remedy, place, ref))
         parts = tuple(origin.script.removeprefix(origin.file.root.shown).split("/"))
         target, before = Target(origin.file.root.path, parts), origin.text or resolved
         place = SourceLocation(origin.script)
@@ -130,7 +122,7 @@ class Acceptance:
         """Return the edit that takes a document out.
 
         Raises:
-            RefusedError: other environments or a document of the overlay need it.
+            FindingError: other environments or a document of the overlay need it.
         """
         place = manifest.place()
         self._check_place(manifest.origin(), "the document", place, ref)
@@ -156,7 +148,7 @@ class Acceptance:
         ``has_variables`` is false for a script that is not templated.
 
         Raises:
-            RefusedError: it cannot be written there.
+            FindingError: it cannot be written there.
         """
         path, place = path_of(name), patch.place(*path_of(name))
         _check_characters(name, held, place, ref)
@@ -176,7 +168,7 @@ class Acceptance:
         """Refuse to take an object out that a document of the overlay changes.
 
         Raises:
-            RefusedError: always.
+            FindingError: always.
         """
         raise _overlaid("absent: true", "the overlay changes the object", patch.place(), ref)
 
@@ -188,7 +180,7 @@ class Acceptance:
         Without fields the document takes the object out. ``place`` is that of its manifest.
 
         Raises:
-            RefusedError: a value cannot be written in a manifest.
+            FindingError: a value cannot be written in a manifest.
         """
         values: dict[str, YamlMapping] = {"metadata": {}, "spec": {}}
         for name, held in (fields or {}).items():
@@ -229,7 +221,7 @@ class Acceptance:
             remedy = "Give this environment an overlay of its own, or change the file by hand."
         else:
             return
-        raise RefusedError(
+        raise FindingError(
             error("ACCEPT-SHARED", f"{what} comes from {problem}", remedy, place, ref)
         )
 
@@ -238,7 +230,7 @@ def _unwritten(manifest: Manifest, path: Path, place: SourceLocation, ref: Resou
     """Return where a field is to be added that no document writes.
 
     Raises:
-        RefusedError: the overlay takes it out, so that adding it would change nothing.
+        FindingError: the overlay takes it out, so that adding it would change nothing.
     """
     origin = Origin(manifest.file, manifest.index, path)
     if _at(_document_of(origin), path)[0]:
@@ -356,7 +348,7 @@ def _check_characters(name: str, held: SpecValue, place: SourceLocation, ref: Re
     found = next(filter(None, (re.search(pattern, text) for text in _texts(held))), None)
     if found is not None:
         problem = f"the service holds the invisible character U+{ord(found[0]):04X} in {name}"
-        raise RefusedError(error("ACCEPT-CHARACTER", problem, _ON_SERVICE, place, ref))
+        raise FindingError(error("ACCEPT-CHARACTER", problem, _ON_SERVICE, place, ref))
 
 
 def _check_texts(
@@ -371,10 +363,10 @@ def _check_texts(
     if lost := _lost_variables(written, value):
         problem = f"the value comes from the variable {lost[0]}"
         remedy = f"Change the value of the variable in reconciler.yaml, {INTO_OVERLAY}."
-        raise RefusedError(error("ACCEPT-VARIABLE", problem, remedy, place, ref))
+        raise FindingError(error("ACCEPT-VARIABLE", problem, remedy, place, ref))
     if not in_script and (token := _placeholder(value, written)):
         problem = f"the service holds {cut(token)}, which no manifest can say"
-        raise RefusedError(error("ACCEPT-PLACEHOLDER", problem, _ON_SERVICE, place, ref))
+        raise FindingError(error("ACCEPT-PLACEHOLDER", problem, _ON_SERVICE, place, ref))
 
 
 def _order(kind: Kind, section: str | int) -> Sequence[str]:
@@ -404,8 +396,8 @@ def _script_of(manifest: Manifest) -> str:
 _ON_SERVICE = "Remove it on the service, or take the change back with apply."
 
 
-def _overlaid(what: str, why: str, place: SourceLocation, ref: ResourceRef) -> RefusedError:
+def _overlaid(what: str, why: str, place: SourceLocation, ref: ResourceRef) -> FindingError:
     remedy = "Change the base and the overlay by hand, so that they say what the service holds."
-    return RefusedError(
+    return FindingError(
         error("ACCEPT-OVERLAY", f"{what} cannot be written: {why}", remedy, place, ref)
     )

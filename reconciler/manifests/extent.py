@@ -11,6 +11,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from reconciler.diagnostics import FindingError
 from reconciler.manifests.discovery import (
     EXTENSIONS,
     JSON,
@@ -20,7 +21,7 @@ from reconciler.manifests.discovery import (
     is_json_manifest,
 )
 from reconciler.manifests.files import OpeningError, git_root, open_folder, read_file
-from reconciler.manifests.text import TextError, YamlValue, decode, holds_text
+from reconciler.manifests.text import YamlValue, decode, holds_text
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.resources.schemas import CONFIGURATION
 
@@ -124,7 +125,7 @@ def _is_configuration_file(data: bytes) -> bool:
         return False
     try:
         documents = read_documents(decode(data))
-    except TextError:
+    except FindingError:
         return False
     return documents is not None and all(map(is_configuration, documents))
 

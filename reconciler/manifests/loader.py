@@ -8,7 +8,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text, warning
+from reconciler.diagnostics import (
+    Diagnostic,
+    FindingError,
+    SourceLocation,
+    error,
+    name_as_text,
+    warning,
+)
 from reconciler.manifests.defaults import FolderDefaults, is_defaults
 from reconciler.manifests.discovery import JSON, Discovery, FoundFile
 from reconciler.manifests.extent import enclosing, is_configuration, is_whole, is_within
@@ -17,7 +24,6 @@ from reconciler.manifests.placeholders import NO_LAYERS, Layers
 from reconciler.manifests.read_ahead import read_all
 from reconciler.manifests.resolve import Resolver
 from reconciler.manifests.text import (
-    TextError,
     YamlValue,
     decode,
     holds_text,
@@ -201,7 +207,7 @@ class Reader:
     def _decoded(self, found: FoundFile) -> SourceFile | None:
         try:
             text = decode(found.data, found.name)
-        except TextError as fault:
+        except FindingError as fault:
             self.findings.append(fault.finding)
             return None
         if found.name.endswith(JSON):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from reconciler.diagnostics import Diagnostic, error
+from reconciler.diagnostics import Diagnostic, FindingError, error
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.files import OpeningError, Reason, folder_beneath, read_file
 from reconciler.manifests.manifest import Manifest, Origin, Path, kind_of
@@ -64,8 +64,8 @@ class Resolver:
         try:
             parts = parts_beneath(file.folder, path)
             script = self._script(file.root.path, parts)
-        except ScriptFileError as fault:
-            self.findings.append(error(*fault.words, manifest.place("spec", field.name)))
+        except FindingError as fault:
+            self.findings.append(fault.finding.at(manifest.place("spec", field.name)))
             return manifest
         rest = {key: value for key, value in spec.items() if key != field.name}
         origin = written._replace(script=file.root.shown + "/".join(parts))
@@ -127,35 +127,22 @@ REMEDIES = {
 }
 
 
-class ScriptFileError(Exception):
-    """A script file cannot be used: code, summary and remedy of the finding."""
-
-    def __init__(self, code: str, summary: str, remedy: str) -> None:
-        super().__init__(summary)
-        self.words = (code, summary, remedy)
-
-
 def parts_beneath(folder: Sequence[str], path: str) -> tuple[str, ...]:
     """Return the way from the root to a path that is written in a manifest of a folder.
 
     Raises:
-        ScriptFileError: the path leads out of the root, or nowhere.
+        FindingError: the path leads out of the root, or nowhere.
     """
     if path.startswith("/"):
-        raise ScriptFileError(
-            "SCRIPT-ABSOLUTE",
-            "an absolute path",
-            "Write the path from the folder of the manifest, such as scripts/greet.js.",
-        )
+        remedy = "Write the path from the folder of the manifest, such as scripts/greet.js."
+        raise FindingError(error("SCRIPT-ABSOLUTE", "an absolute path", remedy))
     parts = list(folder)
     for part in path.split("/"):
         if part == "..":
             if not parts:
-                raise ScriptFileError(
-                    "SCRIPT-OUTSIDE",
-                    "a path that leads out of the folder of the manifests",
-                    "Keep scripts beneath the folder that is given on the command line.",
-                )
+                summary = "a path that leads out of the folder of the manifests"
+                remedy = "Keep scripts beneath the folder that is given on the command line."
+                raise FindingError(error("SCRIPT-OUTSIDE", summary, remedy))
             parts.pop()
         elif part not in {"", "."}:
             parts.append(part)
@@ -168,7 +155,7 @@ def read_script(root: str, parts: Sequence[str]) -> str:
     """Return the text of a script file beneath a folder, unchanged.
 
     Raises:
-        ScriptFileError: it cannot be read, or is not UTF-8.
+        FindingError: it cannot be read, or is not UTF-8.
     """
     try:
         with folder_beneath(root, parts[:-1]) as folder:
@@ -179,13 +166,11 @@ def read_script(root: str, parts: Sequence[str]) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as fault:
         line = data.count(b"\n", 0, fault.start) + 1
-        raise ScriptFileError(
-            "SCRIPT-ENCODING",
-            f"the script is not UTF-8 (byte 0x{data[fault.start]:02x} in its line {line})",
-            "Save the script as UTF-8.",
-        ) from None
+        summary = f"the script is not UTF-8 (byte 0x{data[fault.start]:02x} in its line {line})"
+        remedy = "Save the script as UTF-8."
+        raise FindingError(error("SCRIPT-ENCODING", summary, remedy)) from None
 
 
-def _refusal(fault: OpeningError) -> ScriptFileError:
+def _refusal(fault: OpeningError) -> FindingError:
     code = f"SCRIPT-{fault.reason.name.replace('_', '-')}"
-    return ScriptFileError(code, f"the script file {fault}", REMEDIES[fault.reason])
+    return FindingError(error(code, f"the script file {fault}", REMEDIES[fault.reason]))

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, TypeAlias
 
-from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.diagnostics import Diagnostic, FindingError, SourceLocation, error
 
 YamlValue: TypeAlias = Any
 """A text, a number, true, false, None, a list of values, or a mapping of texts to values."""
@@ -52,23 +52,15 @@ def is_same(one: YamlValue, other: YamlValue) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-class TextError(Exception):
-    """The bytes are no text we read; ``finding`` says why and what to do."""
-
-    def __init__(self, finding: Diagnostic) -> None:
-        super().__init__(finding.summary)
-        self.finding = finding
-
-
 def decode(data: bytes, file: str = "") -> str:
     """Return the text of a file, without a leading byte order mark. Findings name the file.
 
     Raises:
-        TextError: it is not UTF-8, or has a character that must be written as an escape.
+        FindingError: it is not UTF-8, or has a character that must be written as an escape.
     """
     for encoding, marks in _WIDE_BOMS.items():
         if data.startswith(marks):
-            raise TextError(_wide(encoding, file))
+            raise FindingError(_wide(encoding, file))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -76,12 +68,12 @@ def decode(data: bytes, file: str = "") -> str:
         summary = f"byte 0x{data[fault.start]:02x} is not UTF-8"
         remedy = "Save the file as UTF-8."
         place = place_at_end(before, file)
-        raise TextError(error("YAML-ENCODING", summary, remedy, place)) from None
+        raise FindingError(error("YAML-ENCODING", summary, remedy, place)) from None
     if text.isascii():
         return text
     text = text.removeprefix(_BOM)
     if re.search(_HIDDEN, text):
-        raise TextError(unreadable_character(text, file))
+        raise FindingError(unreadable_character(text, file))
     return text
 
 

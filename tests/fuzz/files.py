@@ -11,12 +11,12 @@ import yaml
 from yaml.constructor import SafeConstructor
 
 from reconciler.apply.journal import Intent, Journal
-from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.diagnostics import Diagnostic, FindingError, SourceLocation
 from reconciler.errors import LocalFileError
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.export import emit
 from reconciler.manifests.loader import load
-from reconciler.manifests.text import TextError, decode
+from reconciler.manifests.text import decode
 from reconciler.manifests.yaml_source import read_documents, trace_documents
 from reconciler.plan.integrity import SEAL, SavedFileError, check_spec, sealed
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Unmanaged, Update
@@ -47,7 +47,7 @@ def yaml_text(data: bytes) -> bool:
     """Read YAML: both passes agree, and other readers see the same values."""
     try:
         text = decode(data)
-    except TextError as refusal:
+    except FindingError as refusal:
         _check_place(refusal.finding.location, data.decode("utf-8", "replace"))
         return False
     documents, trace = read_documents(text), trace_documents(text, "a.yaml")

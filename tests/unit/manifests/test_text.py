@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.diagnostics import SourceLocation
-from reconciler.manifests.text import TextError, decode, place_at_end, syntax_fault
+from reconciler.diagnostics import FindingError, SourceLocation
+from reconciler.manifests.text import decode, place_at_end, syntax_fault
 from tests.rows import each_row
 
 
@@ -35,7 +35,7 @@ def test_utf_8_is_read_without_its_mark(data: bytes, text: str) -> None:
 def test_anything_else_is_refused_with_its_place(
     data: bytes, code: str, place: tuple[int, int]
 ) -> None:
-    with pytest.raises(TextError) as refused:
+    with pytest.raises(FindingError) as refused:
         decode(data, "a.yaml")
 
     found = refused.value.finding

@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifests.text import TextError, decode
+from reconciler.diagnostics import FindingError
+from reconciler.manifests.text import decode
 from reconciler.manifests.yaml_source import (
     MAX_DEPTH,
     MAX_DOCUMENTS,
@@ -34,7 +35,7 @@ def traced(data: bytes | str) -> Trace:
     """Read as the loader does: decode, then trace."""
     try:
         text = decode(data.encode() if isinstance(data, str) else data, "x.yaml")
-    except TextError as fault:
+    except FindingError as fault:
         return Trace([], [fault.finding])
     return trace_documents(text, "x.yaml")
 
