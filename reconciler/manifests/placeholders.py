@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
@@ -96,10 +95,6 @@ _LEFT_OVER = re.compile(
 _LINE_END = re.compile("\r\n|[\n\r\u2028\u2029]")  # as JavaScript counts lines
 
 
-class TooLongError(Exception):
-    """A text is too long once its variables are replaced."""
-
-
 class Token(NamedTuple):
     """A variable in a text, or the escape of two characters.
 
@@ -122,10 +117,14 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Yield the variables and escapes of a text in their order."""
-    for found in TOKEN.finditer(text):
-        name = found[1] if found[2] and _NAME.fullmatch(found[1]) else ""
-        yield Token(found.start(), found.end(), name, found[0])
+    """Return the variables and escapes of a text in their order."""
+    return map(token_of, TOKEN.finditer(text))
+
+
+def token_of(found: re.Match[str]) -> Token:
+    """Return the variable or escape of a match of ``TOKEN``."""
+    name = found[1] if found[2] and _NAME.fullmatch(found[1]) else ""
+    return Token(found.start(), found.end(), name, found[0])
 
 
 def names_in(text: str) -> list[str]:
@@ -141,24 +140,10 @@ def _replaced(text: str, variables: Values) -> Iterator[tuple[Token, str]]:
         yield token, token.name if value is None else value
 
 
-def expanded(text: str, variables: Values, longest: int) -> str:
-    """Return a text with its variables replaced and its escapes resolved.
-
-    Raises:
-        TooLongError: it becomes longer than so many characters, which is noticed on the way.
-    """
-    parts: list[str] = []
-    end = length = 0
-    for token, value in _replaced(text, variables):
-        parts += (text[end : token.start], value)
-        length += token.start - end + len(value)
-        if length > longest:
-            raise TooLongError
-        end = token.end
-    parts.append(text[end:])
-    if length + len(text) - end > longest:
-        raise TooLongError
-    return "".join(parts)
+def expanded(text: str, variables: Values) -> str:
+    """Return a text with its variables replaced and its escapes resolved."""
+    values = (value for _, value in _replaced(text, variables))
+    return TOKEN.sub(lambda _: next(values), text)
 
 
 def written_position(text: str, variables: Values, line: int, column: int) -> tuple[int, int, str]:
@@ -167,7 +152,7 @@ def written_position(text: str, variables: Values, line: int, column: int) -> tu
     Lines and columns count from 1. The name is that of the variable whose value is there, if any;
     then the place is that of its ``${``.
     """
-    starts = _line_starts(expanded(text, variables, sys.maxsize))
+    starts = _line_starts(expanded(text, variables))
     offset = starts[min(line, len(starts)) - 1] + column - 1
     before = end = 0  # characters before the end of the last token: of the expanded text, of this
     for token, value in _replaced(text, variables):

@@ -23,13 +23,12 @@ from reconciler.manifests.placeholders import (
     TOKEN,
     Layers,
     Token,
-    TooLongError,
     as_text,
-    expanded,
     left_over,
     may_have_left_over,
     position,
     size_of,
+    token_of,
     tokens,
 )
 from reconciler.manifests.text import YamlMapping, YamlValue
@@ -66,7 +65,6 @@ class Variables:
         texts = {token: as_text(value) for token, (_, value, _) in self._whole.items()}
         self._texts = {LITERAL: OPENING}
         self._texts |= {token: text for token, text in texts.items() if text is not None}
-        self._longest = max(map(len, self._texts.values()))
 
     def replace(self, manifest: Manifest) -> None:
         """Replace the variables in the metadata and spec of a document, where it stands."""
@@ -146,45 +144,38 @@ class Variables:
         return put_in if self._growth.has_room(size, self._manifest, path) else name
 
     def _text(self, text: str, path: Path) -> str:
-        """Return a text with its variables replaced."""
-        value = self._quickly(text)
-        if value is None:
-            value = self._closely(text, path)
-        more = max(len(value) - len(text), 0)
-        return value if self._growth.has_room(more, self._manifest, path) else text
-
-    def _quickly(self, text: str) -> str | None:
-        """Return a text with its variables replaced; None where a closer look is needed."""
-        if text.count(OPENING) * self._longest + len(text) > MAX_SCALAR:
-            return None
-        try:
-            return TOKEN.sub(self._known, text)
-        except KeyError:
-            return None
-
-    def _known(self, found: re.Match[str]) -> str:
-        text = self._texts[found[0]]
-        if found[0] != LITERAL:
-            self.used.add(found[1])
+        """Return a text with its variables replaced; report what is wrong with them."""
+        parts: list[str] = []
+        end = 0
+        for found in TOKEN.finditer(text):
+            parts += (text[end : found.start()], self._put_in(found, text, path))
+            end = found.end()
+        parts.append(text[end:])
+        length = sum(map(len, parts))
+        if length <= MAX_SCALAR:  # asked first: a few characters can stand for a gigabyte
+            more = max(length - len(text), 0)
+            return "".join(parts) if self._growth.has_room(more, self._manifest, path) else text
+        summary = f"the text is longer than {MAX_SCALAR} characters with its variables replaced"
+        remedy = "Write shorter values, or use them less often."
+        place = self._manifest.place(*path)
+        self.findings.append(error("VARIABLE-SIZE", summary, remedy, place))
         return text
 
-    def _closely(self, text: str, path: Path) -> str:
-        """Return a text with its variables replaced, and report what is wrong with them."""
-        for token in tokens(text):
-            fault = None if token.is_literal else self._fault(token)
-            if fault and self._is_told(_VARIABLE):
-                self.findings.append(fault.at(self._place_in(text, token, path)))
-        try:
-            return expanded(text, self._layers.variables, MAX_SCALAR)
-        except TooLongError:
-            summary = f"the text is longer than {MAX_SCALAR} characters with its variables replaced"
-            remedy = "Write shorter values, or use them less often."
-            place = self._manifest.place(*path)
-            self.findings.append(error("VARIABLE-SIZE", summary, remedy, place))
-            return text
+    def _put_in(self, found: re.Match[str], text: str, path: Path) -> str:
+        """Return what stands for a variable or an escape; for one without a value, its name."""
+        value = self._texts.get(found[0])
+        if value is None:
+            token = token_of(found)
+            if self._is_told(_VARIABLE):
+                place = self._place_in(text, token, path)
+                self.findings.append(self._fault(token).at(place))
+            return token.name
+        if found[0] != LITERAL:
+            self.used.add(found[1])
+        return value
 
-    def _fault(self, token: Token) -> Diagnostic | None:
-        """Return why a variable cannot stand inside of a text, or None; note that it is used."""
+    def _fault(self, token: Token) -> Diagnostic:
+        """Return why a variable cannot stand inside of a text; note that it is used."""
         name = token.name
         if not name:
             remedy = f"Write ${{name}}, with letters, digits and _ in the name. {_ESCAPE}"
@@ -195,8 +186,6 @@ class Variables:
         found = self._layers.variables[name]
         if found is None:
             return self._without_value(name)
-        if as_text(found.value) is not None:
-            return None
         what = "a list" if isinstance(found.value, list) else "a mapping"
         return error(
             "VARIABLE-IN-TEXT",

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import random
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.diagnostics import SourceLocation
 from reconciler.manifests import loader
 from reconciler.manifests import variables as module
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Growth, Loaded, Manifest, Root, SourceFile
-from reconciler.manifests.placeholders import Layers, VariableValue
+from reconciler.manifests.placeholders import Layers, VariableValue, expanded
 from reconciler.manifests.variables import MAX_FAULTS, Variables
+from reconciler.manifests.yaml_source import MAX_SCALAR
 from reconciler.validation.desired import judge
 from tests.rows import each_row
 from tests.unit.manifests.trees import codes, write_tree
@@ -292,6 +295,9 @@ def test_a_text_that_grows_is_refused() -> None:
     found = loaded(text, layers(**{**VALUES, "host": "h" * 60_000}))
 
     assert spots(found) == [("VARIABLE-SIZE", 5, 18)]
+    longest = "h" * (MAX_SCALAR - len("https:///callback"))
+    for host, told in ((longest, []), (f"{longest}h", ["VARIABLE-SIZE"])):
+        assert codes(loaded(SHOP, layers(**{**VALUES, "host": host})).diagnostics) == told
 
 
 def test_what_all_variables_put_in_is_limited() -> None:
@@ -410,57 +416,15 @@ ODD_LAYERS = Layers(
 )
 
 
-def a_random_manifest(seed: int) -> Manifest:
-    """Return a document of random texts, keys included, as JSON, which is YAML."""
-    dice = random.Random(seed)
+@given(st.lists(st.sampled_from(PIECES)).map("".join))
+def test_a_value_of_a_manifest_is_an_expanded_text(text: str) -> None:
+    """What has no value in a text leaves its name, as the places in a script count on."""
+    document = {"spec": {"field": f"{text} "}}
+    file = SourceFile("a.yaml", json.dumps(document), Root(""), (), ODD_LAYERS.variables)
 
-    def text() -> str:
-        return "".join(dice.choices(PIECES, k=dice.randint(0, 4)))
+    Variables(ODD_LAYERS, Growth()).replace(Manifest(document, file))
 
-    def quoted(value: str) -> str:
-        return "'" + value + "'"
-
-    key = quoted(text()) if dice.random() < 0.1 else "field"
-    lines = [
-        f"apiVersion: {quoted(text()) if dice.random() < 0.1 else 'reconciler/v1'}",
-        f"metadata: {{name: {quoted(text())}}}",
-        f"spec: {{{key}: [{quoted(text())}, [{quoted(text())}], {{inner: {quoted(text())}}}]}}",
-    ]
-    if dice.random() < 0.2:
-        lines.append(f"script: {quoted(text())}")
-    file = SourceFile("a.yaml", "\n".join(lines), Root(""), (), ODD_LAYERS.variables)
-    [document], _ = file.read()
-    return Manifest(document, file)
-
-
-def outcome(seed: int) -> tuple[Any, ...]:
-    growth = Growth()
-    variables = Variables(ODD_LAYERS, growth)
-    manifest = a_random_manifest(seed)
-    variables.replace(manifest)
-    return manifest.document, variables.findings, variables.used, growth._left
-
-
-def test_the_quick_way_gives_what_the_close_look_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values, findings, variables that count as used, and the room that is left."""
-    quick = [outcome(seed) for seed in range(300)]
-    monkeypatch.setattr(Variables, "_quickly", lambda *_: None)
-
-    assert quick == [outcome(seed) for seed in range(300)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("${none}", id="not declared"),
-        pytest.param("${host", id="not closed"),
-        pytest.param("${ host }", id="no name"),
-        pytest.param("x${items}", id="a list in a text"),
-        pytest.param("${host}" * 5_000, id="a text that grows too long"),
-    ],
-)
-def test_a_text_with_anything_unusual_is_left_to_the_close_look(text: str) -> None:
-    assert Variables(ODD_LAYERS, Growth())._quickly(f"{text} ${{host}}") is None
+    assert document["spec"]["field"] == expanded(f"{text} ", ODD_LAYERS.variables)
 
 
 def test_a_variable_in_a_comment_is_not_used() -> None:
