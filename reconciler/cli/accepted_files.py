@@ -157,7 +157,7 @@ def _rewritten(
             work.refused.append(error("ACCEPT-PLACE", problem, remedy, wrong.place, wrong.ref))
         else:
             break
-    if removed and not any(read_documents(text) or ()):
+    if removed and not any(read_documents(text).documents):
         return left, None
     mark = codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b""
     return left, mark + text.encode()

@@ -286,7 +286,7 @@ def _refused(candidates: _Candidates) -> Mapping[ResourceRef, str]:
         resource = judgement.desired.resources.get(key)
         is_same = resource is not None and is_in_step(resource, held)
         if key not in reasons and not (
-            is_same and read_documents(written.text()) == [escapes(written.document)]
+            is_same and read_documents(written.text()).documents == [escapes(written.document)]
         ):
             reasons[key] = "its fields cannot be written in a manifest as they are"
     return reasons

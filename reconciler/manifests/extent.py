@@ -124,10 +124,10 @@ def _is_configuration_file(data: bytes) -> bool:
     if CONFIGURATION.encode() not in data:
         return False
     try:
-        documents = read_documents(decode(data))
+        documents, findings = read_documents(decode(data))
     except FindingError:
         return False
-    return documents is not None and all(map(is_configuration, documents))
+    return not findings and all(map(is_configuration, documents))
 
 
 def is_configuration(document: YamlValue) -> bool:

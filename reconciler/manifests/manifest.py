@@ -18,7 +18,6 @@ from reconciler.manifests.yaml_source import (
     Trace,
     node_of,
     read_documents,
-    trace_documents,
 )
 from reconciler.resources.ref import KIND_NAMED, Kind, ResourceRef
 
@@ -200,13 +199,9 @@ class SourceFile:
     starts: list[Start] = field(default_factory=list, init=False)
 
     def read(self) -> Trace:
-        """Return the documents and the findings; only where there are some, reading takes twice."""
+        """Return the documents and the findings."""
         self.starts.clear()
-        documents = read_documents(self.text, self.starts)
-        if documents is not None:
-            return Trace(documents, [])
-        self.starts.clear()
-        return trace_documents(self.text, self.name, self.starts)
+        return read_documents(self.text, self.name, self.starts)
 
     def value_from(self, names: Iterable[str]) -> str:
         """Return where the values of some variables come from, in words."""

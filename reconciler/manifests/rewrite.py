@@ -69,7 +69,7 @@ def rewritten(
             text = _edited(text, edit, is_json=True)
         return "" if removed else text
     starts: list[Start] = []
-    read_documents(text, starts)
+    read_documents(text, starts=starts)
     bounds = [start.characters for start in starts] + [len(text)]
     documents = [text[start:end] for start, end in pairwise(bounds)]
     for edit in edits:
@@ -113,8 +113,8 @@ def _read(text: str, *, is_json: bool) -> YamlValue:
     if is_json:
         json.loads(text)
         text, _ = escaped_pairs(text)
-    documents = read_documents(text) or []
-    if len(documents) != 1:
+    documents, findings = read_documents(text)
+    if findings or len(documents) != 1:
         raise ValueError("not one document")
     return documents[0]
 

@@ -5,16 +5,15 @@ no anchors, aliases, merge keys or tags, no key twice, and limits on everything 
 The loaders of the library are never used: they share what an alias repeats, keep the last of
 two equal keys, and end the process on 30 kB of ``[``.
 
-The first pass remembers no places but the start of each document. Whatever it does not like makes
-it give up; a second pass over that one file then goes to the end, and notes every finding. For the
-place of a later finding, the document that it is in is read again, as nodes.
+Reading goes to the end and notes every finding. It remembers no places but the start of each
+document. For the place of a later finding, the document that it is in is read again, as nodes.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from yaml._yaml import CParser
@@ -56,7 +55,7 @@ _Event = Any
 
 
 class _GiveUpError(Exception):
-    """The pass cannot go on."""
+    """Reading cannot go on."""
 
 
 class Start(NamedTuple):
@@ -64,19 +63,6 @@ class Start(NamedTuple):
 
     characters: int
     lines: int
-
-
-def read_documents(text: str, starts: list[Start] | None = None) -> list[YamlValue] | None:
-    """Return the documents of a text, or None where only ``trace_documents`` finds the fault.
-
-    A document without content is None. The start of each is added to ``starts``.
-    """
-    try:
-        reader = _Reader(text, None, starts)
-        reader.read()
-    except (_GiveUpError, YAMLError):
-        return None
-    return reader.documents
 
 
 class Trace(NamedTuple):
@@ -89,7 +75,7 @@ class Trace(NamedTuple):
     findings: list[Diagnostic]
 
 
-def trace_documents(text: str, file: str, starts: list[Start] | None = None) -> Trace:
+def read_documents(text: str, file: str = "", starts: list[Start] | None = None) -> Trace:
     """Return the documents of the text of a file with every finding.
 
     The start of each document is added to ``starts``.
@@ -208,16 +194,13 @@ def _place(fault: MarkedYAMLError, file: str) -> SourceLocation:
 
 
 class _Reader:
-    """One pass over one text: recursive descent, no deeper than MAX_DEPTH.
-
-    Without the name of the file, it gives up at the first finding.
-    """
+    """One pass over one text: recursive descent, no deeper than MAX_DEPTH."""
 
     __slots__ = (
         "_depth", "_file", "_joined", "_next", "_nodes", "_starts", "documents", "findings",
     )  # fmt: skip
 
-    def __init__(self, text: str, file: str | None, starts: list[Start] | None) -> None:
+    def __init__(self, text: str, file: str, starts: list[Start] | None) -> None:
         self.documents: list[YamlValue] = []
         self.findings: list[Diagnostic] = []
         self._file = file
@@ -285,16 +268,15 @@ class _Reader:
         return value
 
     def _mapping(self) -> YamlMapping:
-        next_event, file, usual_key = self._next, self._file, _usual_keys.get
+        next_event, usual_key = self._next, _usual_keys.get
         values: YamlMapping = {}
-        lines: dict[str, int] = {}  # of the keys
+        events: list[_Event] = []  # of the keys
         while (kind := type(event := next_event())) is not MappingEndEvent:
             key = usual_key(event.value) if kind is ScalarEvent else None
             if key is None or key in values or event.tag is not event.anchor:
-                key = self._key(event, values, lines)
+                key = self._key(event, values, events)
             values[key] = self._value(next_event())
-            if file is not None:
-                lines.setdefault(key, event.start_mark.line + 1)
+            events.append(event)
             if len(values) > MAX_NODES:  # one that is not at its end yet is in no count
                 self._stop_at_many(event)
         return values
@@ -308,7 +290,7 @@ class _Reader:
                 self._stop_at_many(event)
         return values
 
-    def _key(self, event: _Event, known: YamlMapping, lines: Mapping[str, int]) -> str:
+    def _key(self, event: _Event, known: YamlMapping, events: Sequence[_Event]) -> str:
         if type(event) is not ScalarEvent:
             self._stop(event, "YAML-KEY", "a key that is not text", _PLAIN_KEY)
         if event.tag is not event.anchor:
@@ -319,7 +301,7 @@ class _Reader:
         if not event.style:
             self._check_plain_key(event)
         if key in known:
-            self._refuse_twice(event, known, lines)
+            self._refuse_twice(event, known, events)
         return key
 
     def _check_plain_key(self, event: _Event) -> None:
@@ -353,7 +335,7 @@ class _Reader:
             )
             return None
 
-    def _refuse_twice(self, event: _Event, known: YamlMapping, lines: Mapping[str, int]) -> None:
+    def _refuse_twice(self, event: _Event, known: YamlMapping, events: Sequence[_Event]) -> None:
         begins_line = event.start_mark.column == 0  # nothing else can have a line above it
         if event.value == _FIRST_KEY and begins_line and _NAMING in known:
             self._joined = True
@@ -366,7 +348,8 @@ class _Reader:
             return
         if self._depth == 1 and self._joined:
             return  # it is a key of the second manifest
-        first, line = lines.get(event.value), event.start_mark.line + 1
+        before = next(each for each in events if each.value == event.value)
+        first, line = before.start_mark.line + 1, event.start_mark.line + 1
         self._refuse(
             event,
             "YAML-DUPLICATE-KEY",
@@ -391,8 +374,6 @@ class _Reader:
             )
 
     def _refuse(self, event: _Event, code: str, summary: str, remedy: str) -> None:
-        if self._file is None:
-            raise _GiveUpError
         mark = event.start_mark
         place = SourceLocation(self._file, mark.line + 1, mark.column + 1)
         self.findings.append(error(code, summary, remedy, place))

@@ -136,8 +136,7 @@ def test_a_valid_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def again(text: str, *_: object) -> None:
         raise AssertionError(f"it is read a second time: {text}")
 
-    for name in ("trace_documents", "node_of"):
-        monkeypatch.setattr(f"reconciler.manifests.manifest.{name}", again)
+    monkeypatch.setattr("reconciler.manifests.manifest.node_of", again)
     manifest = "apiVersion: reconciler/v1\nkind: Organization\nmetadata:\n  name: acme\n"
     (tmp_path / "acme.yaml").write_text(manifest, encoding="utf-8")
 
