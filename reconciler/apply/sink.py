@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -132,22 +131,11 @@ _ODD = re.compile(r"[^a-z0-9_-]+", re.ASCII)
 
 def content_of(delivery: Delivery) -> bytes:
     """Return what a file says of one secret: ref, client id and client secret, and no more."""
-    ref = delivery.ref
-    texts = (*ref, delivery.client_id, delivery.client_secret.reveal())
-    return (_CONTENT % tuple(map(_AS_JSON, texts))).encode()
+    import orjson  # json creates reference cycles where it indents, which keep a secret in memory
 
-
-# Indented encoding is slow and creates reference cycles, so the indents are in the template.
-_AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
-_CONTENT = """\
-{
-  "ref": {
-    "kind": %s,
-    "organization": %s,
-    "project": %s,
-    "name": %s
-  },
-  "client_id": %s,
-  "client_secret": %s
-}
-"""
+    content = {
+        "ref": delivery.ref._asdict(),
+        "client_id": delivery.client_id,
+        "client_secret": delivery.client_secret.reveal(),
+    }
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -101,7 +101,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "httpx": ("service_client/http_wire.py", "service/keyless/issuers.py"),
     "joserfc": ("service/keyless/signatures.py", "service_client/machine_keys.py"),
     "cryptography": ("service_client/machine_keys.py",),
-    "orjson": ("service/",),
+    "orjson": ("service/", "apply/sink.py"),
     "pyrage": ("service/seal.py", "apply/folder_sinks.py"),
     "sqlite3": ("service/eventstore/",),
     "psycopg": ("service/eventstore/",),
