@@ -68,7 +68,7 @@ def _document(path: str, shown: str) -> tuple[Manifest | None, list[Diagnostic]]
     except FindingError as fault:
         return None, [fault.finding]
     file = SourceFile(shown, text, Root(os.path.split(path)[0]), ())
-    documents, findings = file.read()
+    documents, findings, _ = file.read()
     if findings:
         return None, findings
     if len(documents) != 1 or not isinstance(documents[0], dict):

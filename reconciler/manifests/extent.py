@@ -124,7 +124,7 @@ def _is_configuration_file(data: bytes) -> bool:
     if CONFIGURATION.encode() not in data:
         return False
     try:
-        documents, findings = read_documents(decode(data))
+        documents, findings, _ = read_documents(decode(data))
     except FindingError:
         return False
     return not findings and all(map(is_configuration, documents))

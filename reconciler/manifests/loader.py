@@ -30,7 +30,7 @@ from reconciler.manifests.text import (
     with_whole_escapes,
 )
 from reconciler.manifests.variables import Variables, unused
-from reconciler.manifests.yaml_source import Start, Trace
+from reconciler.manifests.yaml_source import Trace
 from reconciler.resources.kinds import VERSIONS
 from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import Shard
@@ -197,6 +197,7 @@ class Reader:
         with closing(read_all([file for file in files if file not in known])) as unread:
             for file in files:
                 trace = known.get(file) or next(unread)
+                file.starts = trace.starts
                 if self._known is not None:
                     self._known.keep(file, trace)
                 self.findings += trace.findings or _empty(file, trace.documents)
@@ -249,22 +250,21 @@ class KnownFiles:
     """
 
     def __init__(self) -> None:
-        self._by_text: dict[str, tuple[list[Any], list[Start]]] = {}
+        self._by_text: dict[str, Trace] = {}
 
     def among(self, files: Iterable[SourceFile]) -> dict[SourceFile, Trace]:
         """Return what the known ones of some files hold."""
-        found = {}
-        for file in files:
-            if file.text in self._by_text:
-                documents, starts = self._by_text[file.text]
-                file.starts += starts
-                found[file] = Trace([*map(_copied, documents)], [])
-        return found
+        traces = ((file, self._by_text.get(file.text)) for file in files)
+        return {file: _own(trace) for file, trace in traces if trace is not None}
 
     def keep(self, file: SourceFile, trace: Trace) -> None:
         """Keep what a file holds, if it was not known."""
         if not trace.findings and file.text not in self._by_text:
-            self._by_text[file.text] = ([*map(_copied, trace.documents)], [*file.starts])
+            self._by_text[file.text] = _own(trace)
+
+
+def _own(trace: Trace) -> Trace:
+    return trace._replace(documents=_copied(trace.documents))
 
 
 def _copied(value: Any) -> Any:

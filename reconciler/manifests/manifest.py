@@ -199,9 +199,10 @@ class SourceFile:
     starts: list[Start] = field(default_factory=list, init=False)
 
     def read(self) -> Trace:
-        """Return the documents and the findings."""
-        self.starts.clear()
-        return read_documents(self.text, self.name, self.starts)
+        """Return the documents, the findings and the starts, which are kept as well."""
+        found = read_documents(self.text, self.name)
+        self.starts = found.starts
+        return found
 
     def value_from(self, names: Iterable[str]) -> str:
         """Return where the values of some variables come from, in words."""

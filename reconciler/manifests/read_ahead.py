@@ -16,10 +16,8 @@ from contextlib import contextmanager, suppress
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from reconciler.diagnostics import Diagnostic
 from reconciler.manifests.manifest import SourceFile
-from reconciler.manifests.text import YamlValue
-from reconciler.manifests.yaml_source import Start, Trace
+from reconciler.manifests.yaml_source import Trace
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -34,7 +32,7 @@ def read_all(files: Sequence[SourceFile]) -> Generator[Trace, None, None]:
     A child reads the later ones meanwhile, where that is possible and saves time. It ends with the
     iterator at the latest.
     """
-    sent: list[tuple[list[YamlValue], list[Diagnostic], list[tuple[int, int]]]] = []
+    sent: list[Trace] = []
     later = _later(files) if _has_free_core() else ()
     started = _start(later) if later else None
     try:
@@ -42,9 +40,7 @@ def read_all(files: Sequence[SourceFile]) -> Generator[Trace, None, None]:
         if started is not None:
             with suppress(EOFError, OSError):  # the child ended without a result
                 sent = started[1].recv()
-        for file, (documents, findings, starts) in zip(later, sent, strict=False):
-            file.starts += map(Start._make, starts)
-            yield Trace(documents, findings)
+        yield from sent
         yield from (file.read() for file in later[len(sent) :])
     finally:
         if started is not None:
@@ -112,11 +108,11 @@ def _signals_held() -> Iterator[None]:
 
 
 def _read(files: Sequence[SourceFile], receiving: Connection, sending: Connection) -> None:
-    """Read files, and send what is in each: documents, and the places where they begin.
+    """Read files, and send what is in each.
 
     The child has a copy of its parent's end of the pipe. With that closed, what it sends to a
     parent that was killed fails, and it ends as well.
     """
     receiving.close()
     with suppress(Exception):  # the parent reads for itself what it does not get
-        sending.send([(*file.read(), [tuple(start) for start in file.starts]) for file in files])
+        sending.send([file.read() for file in files])

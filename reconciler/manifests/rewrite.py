@@ -21,7 +21,7 @@ from reconciler.manifests.export import STEP, emit, quoted, scalar
 from reconciler.manifests.manifest import Path
 from reconciler.manifests.paired import paired
 from reconciler.manifests.text import YamlMapping, YamlValue, escaped_pairs, is_same
-from reconciler.manifests.yaml_source import Entry, Node, Start, node_of, read_documents
+from reconciler.manifests.yaml_source import Entry, Node, node_of, read_documents
 
 GONE: Any = object()
 """In place of a value: the field is taken out."""
@@ -68,9 +68,7 @@ def rewritten(
         for edit in edits:
             text = _edited(text, edit, is_json=True)
         return "" if removed else text
-    starts: list[Start] = []
-    read_documents(text, starts=starts)
-    bounds = [start.characters for start in starts] + [len(text)]
+    bounds = [start.characters for start in read_documents(text).starts] + [len(text)]
     documents = [text[start:end] for start, end in pairwise(bounds)]
     for edit in edits:
         documents[edit.document] = _edited(documents[edit.document], edit)
@@ -113,7 +111,7 @@ def _read(text: str, *, is_json: bool) -> YamlValue:
     if is_json:
         json.loads(text)
         text, _ = escaped_pairs(text)
-    documents, findings = read_documents(text)
+    documents, findings, _ = read_documents(text)
     if findings or len(documents) != 1:
         raise ValueError("not one document")
     return documents[0]

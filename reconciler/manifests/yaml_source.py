@@ -68,19 +68,17 @@ class Start(NamedTuple):
 class Trace(NamedTuple):
     """The documents of a text, and everything that is wrong with it.
 
-    A document with a finding in it is None, like one without content.
+    A document with a finding in it is None, like one without content. Each has its start.
     """
 
     documents: list[YamlValue]
     findings: list[Diagnostic]
+    starts: list[Start]
 
 
-def read_documents(text: str, file: str = "", starts: list[Start] | None = None) -> Trace:
-    """Return the documents of the text of a file with every finding.
-
-    The start of each document is added to ``starts``.
-    """
-    reader = _Reader(text, file, starts)
+def read_documents(text: str, file: str = "") -> Trace:
+    """Return the documents of the text of a file with every finding."""
+    reader = _Reader(text, file)
     try:
         reader.read()
     except _GiveUpError:
@@ -89,7 +87,7 @@ def read_documents(text: str, file: str = "", starts: list[Start] | None = None)
         reader.findings.append(syntax_fault(text, fault.problem or "", _place(fault, file)))
     except YAMLError:
         reader.findings.append(unreadable_character(text, file))
-    return Trace(reader.documents, reader.findings)
+    return Trace(reader.documents, reader.findings, reader.starts)
 
 
 Entry: TypeAlias = "tuple[Node | None, Node]"
@@ -197,14 +195,14 @@ class _Reader:
     """One pass over one text: recursive descent, no deeper than MAX_DEPTH."""
 
     __slots__ = (
-        "_depth", "_file", "_joined", "_next", "_nodes", "_starts", "documents", "findings",
+        "_depth", "_file", "_joined", "_next", "_nodes", "documents", "findings", "starts",
     )  # fmt: skip
 
-    def __init__(self, text: str, file: str, starts: list[Start] | None) -> None:
+    def __init__(self, text: str, file: str) -> None:
         self.documents: list[YamlValue] = []
         self.findings: list[Diagnostic] = []
+        self.starts: list[Start] = []
         self._file = file
-        self._starts = starts
         self._depth = 0
         self._joined = False  # two manifests stand in what is one document
         self._nodes = 0  # keys and values in mappings and lists that were read to their end
@@ -213,7 +211,7 @@ class _Reader:
     def read(self) -> None:
         """Read every document."""
         next_event, documents, findings, starts = (
-            self._next, self.documents, self.findings, self._starts,
+            self._next, self.documents, self.findings, self.starts,
         )  # fmt: skip
         next_event()  # the start of the stream
         while type(event := next_event()) is DocumentStartEvent:
@@ -227,9 +225,8 @@ class _Reader:
                 )
             if len(documents) == MAX_DOCUMENTS:
                 self._stop(event, "YAML-DOCUMENTS", f"more than {MAX_DOCUMENTS} documents")
-            if starts is not None:
-                mark: Any = event.start_mark
-                starts.append(Start(mark.index - mark.column, mark.line))
+            mark: Any = event.start_mark
+            starts.append(Start(mark.index - mark.column, mark.line))
             self._joined = False
             documents.append(None)
             value = self._value(next_event())

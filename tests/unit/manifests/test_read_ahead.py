@@ -39,12 +39,11 @@ def files(texts: Sequence[str] = TEXTS) -> list[SourceFile]:
 
 
 def read_here(texts: Sequence[str] = TEXTS) -> list[Any]:
-    return [(file.read(), file.starts) for file in files(texts)]
+    return [file.read() for file in files(texts)]
 
 
 def read_with_child(texts: Sequence[str] = TEXTS) -> list[Any]:
-    given = files(texts)
-    return [(trace, file.starts) for trace, file in zip(read_all(given), given, strict=True)]
+    return [*read_all(files(texts))]
 
 
 @pytest.fixture(autouse=True)
@@ -163,12 +162,11 @@ def test_a_child_leaves_signals_to_its_parent(
     noted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_ahead, "_read", _reads_once_signalled)
-    given = files()
-    traces = read_all(given)
+    traces = read_all(files())
     first = next(traces)
     for number in (signal.SIGINT, signal.SIGTERM):
         os.kill(children()[0], number)
-    read = [(trace, file.starts) for trace, file in zip([first, *traces], given, strict=True)]
+    read = [first, *traces]
     assert len(noted) < len(TEXTS), "the child went on"
     assert read == read_here()
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -378,7 +378,7 @@ def test_findings_beyond_the_limit_are_counted_and_not_kept() -> None:
     """A file can have hundreds of thousands; to walk all before each takes minutes."""
     file = SourceFile("a.yaml", "spec: {a: '" + "${}" * 5 * MAX_FAULTS + "'}", Root(""), ())
     variables = Variables(ODD_LAYERS, Growth())
-    [document], _ = file.read()
+    [document] = file.read().documents
 
     variables.replace(Manifest(document, file))
 
@@ -430,7 +430,7 @@ def test_a_value_of_a_manifest_is_an_expanded_text(text: str) -> None:
 def test_a_variable_in_a_comment_is_not_used() -> None:
     file = SourceFile("a.yaml", "# ${host}\nspec: {a: '${flag}'}", Root(""), ())
     variables = Variables(ODD_LAYERS, Growth())
-    [document], _ = file.read()
+    [document] = file.read().documents
 
     variables.replace(Manifest(document, file))
 

@@ -35,7 +35,7 @@ def traced(data: bytes | str) -> Trace:
     try:
         text = decode(data.encode() if isinstance(data, str) else data, "x.yaml")
     except FindingError as fault:
-        return Trace([], [fault.finding])
+        return Trace([], [fault.finding], [])
     return read_documents(text, "x.yaml")
 
 
@@ -79,7 +79,7 @@ def traced(data: bytes | str) -> Trace:
 def test_plain_values_are_those_of_yaml_1_2(text: str, value: Any) -> None:
     text = "'-'" if text == "-" else text
 
-    assert read_documents(f"a: {text}\n") == ([{"a": value}], [])
+    assert read_documents(f"a: {text}\n").documents == [{"a": value}]
 
 
 @each_row(
@@ -199,7 +199,7 @@ def test_documents_without_a_finding_are_kept_for_judging() -> None:
     ],
 )
 def test_nothing_is_nothing(text: str) -> None:
-    documents, findings = read_documents(text)
+    documents, findings, _ = read_documents(text)
 
     assert not findings
     assert not any(documents)
@@ -216,7 +216,7 @@ def test_nothing_is_nothing(text: str) -> None:
     ],
 )
 def test_other_ways_to_write_the_same_are_fine(text: str) -> None:
-    assert read_documents(decode(text.encode())) == ([{"a": 1}], [])
+    assert read_documents(decode(text.encode())).documents == [{"a": 1}]
 
 
 LIMITS = [
@@ -292,11 +292,12 @@ def test_what_is_just_within_the_limits_is_read() -> None:
     longest = "x" * MAX_SCALAR
     many = ",".join("1" for _ in range(MAX_NODES - 7))
 
-    [document], _ = read_documents(f"a: {deepest}\nb: {longest}\nc: [{many}]\n" + " " * 10)
+    text = f"a: {deepest}\nb: {longest}\nc: [{many}]\n" + " " * 10
+    [document] = read_documents(text).documents
 
     assert document is None  # more values than the limit, counted together with the depth
     assert not read_documents(f"a: {deepest}\n").findings
-    assert read_documents(f"b: {longest}\n") == ([{"b": longest}], [])
+    assert read_documents(f"b: {longest}\n").documents == [{"b": longest}]
     assert not read_documents(f"c: [{many}]\n").findings
 
 
@@ -339,14 +340,14 @@ def test_what_the_library_writes_is_read_as_it_was(value: dict[str, Any], *, flo
     """Text that is quoted wherever it must be comes back, in block style and in flow style."""
     text = yaml.safe_dump(value, default_flow_style=flow)
 
-    assert read_documents(text) == ([value], [])
+    assert read_documents(text).documents == [value]
     assert yaml.CBaseLoader(text).get_single_data() == value
 
 
 @given(text=st.text("ab:-[]{}&*!%'\"|>#,? \n\t01.~<", max_size=60))
 def test_no_text_makes_reading_fail(text: str) -> None:
     """A text is read as another reader reads it, or has findings."""
-    documents, findings = read_documents(text)
+    documents, findings, _ = read_documents(text)
 
     assert findings or len(documents) == len([*yaml.compose_all(text, yaml.CBaseLoader)])
 
