@@ -8,8 +8,8 @@ variables cannot name each other.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -111,12 +111,13 @@ def value_problem(variable: Variable, value: Any) -> Diagnostic | None:
     texts = [text for text in items if isinstance(text, str)]
     if problem := _text_problem(variable.name, texts):
         return problem
-    if variable.pattern and not all(map(_matcher(variable.pattern), texts)):
-        return error(
-            "CONFIG-VALUE",
-            f"{variable.name} does not match its pattern",
-            f"The pattern is {cut(variable.pattern)}, and the value {cut(str(value))}.",
-        )
+    with suppress(PatternError):  # it has a finding of its own
+        if variable.pattern and not all(map(matcher(variable.pattern), texts)):
+            return error(
+                "CONFIG-VALUE",
+                f"{variable.name} does not match its pattern",
+                f"The pattern is {cut(variable.pattern)}, and the value {cut(str(value))}.",
+            )
     return None
 
 
@@ -134,15 +135,6 @@ def _text_problem(name: str, texts: Sequence[str]) -> Diagnostic | None:
         summary = f"the value of {name} is not valid UTF-8"
         return error("CONFIG-VALUE", summary, "Write it in UTF-8, without lone surrogates.")
     return None
-
-
-@cache
-def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Return the matcher of a pattern; one that cannot be used has a finding of its own."""
-    try:
-        return matcher(pattern)
-    except PatternError:
-        return lambda _: True
 
 
 _TYPES: Mapping[VariableType, tuple[type, ...]] = {

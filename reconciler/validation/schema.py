@@ -97,6 +97,7 @@ class PatternError(ValueError):
     """A regular expression cannot be used."""
 
 
+@cache
 def matcher(pattern: str) -> Callable[[str], bool]:
     """Return a function that returns whether a text matches a pattern of an author.
 
