@@ -114,65 +114,48 @@ class Repository:
         unread = [each.folder for each in listed if each.unread]
         above = {outer for folder in unread for outer in (folder, *folder.parents)}
         for each in listed:
-            search.read(each if each.folder in above else each._replace(read=()))
+            search.read(each if each.folder in above else each._replace(read=[]))
         return Elsewhere(search.declared, tuple(search.unreadable), self.is_git)
 
     def _folders(self, top: Path, left_out: Collection[Path], search: _Search) -> Iterator[_Listed]:
         """Yield each folder beneath one, in a steady order, owners first."""
-        places = [_Place(top)]
+        # Each folder, whether it is beneath the PATHS, and whether the run read it, too.
+        places = [(top, False, False)]
         while places:
-            place = self._place(places.pop())
-            if place.folder in left_out:
+            folder, is_given, is_read = places.pop()
+            if folder in left_out:
                 continue
-            entries = search.entries(place.folder)
-            files = [each for each in entries if place.folder / each.name not in left_out]
-            yield self._listed(place, files)
-            inner = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-            places += [place.inner(name) for name in reversed(inner)]
+            if folder in self.paths or folder == self.unread:
+                is_given = is_read = folder in self.paths
+            entries = search.entries(folder)
+            files = [each for each in entries if folder / each.name not in left_out]
+            yield self._listed(folder, files, is_given=is_given, is_read=is_read)
+            inner = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+            places += [
+                (folder / name, is_given, is_read and not is_hidden(name))
+                for name in reversed(inner)
+            ]
 
-    def _place(self, found: _Place) -> _Place:
-        """Return how a folder is searched that may begin or end what the run read."""
-        if found.folder in self.paths:
-            return _Place(found.folder, is_given=True, is_read=True)
-        return _Place(found.folder) if found.folder == self.unread else found
-
-    def _listed(self, place: _Place, entries: Sequence[os.DirEntry[str]]) -> _Listed:
-        unread: list[str] = []
-        read: list[str] = []
+    def _listed(
+        self, folder: Path, entries: Iterable[os.DirEntry[str]], *, is_given: bool, is_read: bool
+    ) -> _Listed:
+        listed = _Listed(folder, [], [])
         for entry in entries:
             if not entry.is_file(follow_symlinks=False):
                 continue
-            is_given = place.folder / entry.name in self.paths
-            if is_given or (place.is_read and _is_read_in_folder(entry)):
-                read.append(entry.name)
-            elif place.is_given or is_nearly_taken(entry.name):
-                unread.append(entry.name)
-        return _Listed(place.folder, unread, read)
-
-
-class _Place(NamedTuple):
-    """A folder to be searched.
-
-    Attributes:
-        is_given: Whether it is beneath the PATHS.
-        is_read: Whether the run read it, too.
-    """
-
-    folder: Path
-    is_given: bool = False
-    is_read: bool = False
-
-    def inner(self, name: str) -> _Place:
-        """Return a folder in this one."""
-        return _Place(self.folder / name, self.is_given, self.is_read and not is_hidden(name))
+            if folder / entry.name in self.paths or (is_read and _is_read_in_folder(entry)):
+                listed.read.append(entry.name)
+            elif is_given or is_nearly_taken(entry.name):
+                listed.unread.append(entry.name)
+        return listed
 
 
 class _Listed(NamedTuple):
     """The names of files in a folder: those to be searched, and those that the run read."""
 
     folder: Path
-    unread: Sequence[str]
-    read: Sequence[str]
+    unread: list[str]
+    read: list[str]
 
 
 def _is_read_in_folder(entry: os.DirEntry[str]) -> bool:
