@@ -16,9 +16,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO, TypeVar
+from typing import TypeVar
 
 from reconciler.apply.sink import Stops
 from reconciler.errors import LocalFileError, UsageError
@@ -154,20 +154,11 @@ class Command:
 @contextmanager
 def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """Kill the process if it still runs at the end, and wait for it."""
-    try:
-        yield
-    finally:
-        if process.poll() is None:
+    with process:
+        try:
+            yield
+        finally:
             process.kill()
-        for stream in (process.stdin, process.stdout):
-            _close(stream)
-        process.wait()
-
-
-def _close(stream: IO[bytes] | None) -> None:
-    if stream is not None:
-        with suppress(BrokenPipeError):
-            stream.close()
 
 
 def _fed(process: subprocess.Popen[bytes], content: bytes, abort: threading.Event) -> str:
@@ -221,7 +212,7 @@ class _Talk:
                         return ""
                     if key.fileobj is stdin and not self._send(stdin.fileno()):
                         selector.unregister(stdin)
-                        _close(stdin)
+                        stdin.close()
                 moved = time.monotonic() if events else moved
                 if failure := self._overdue(moved):
                     return failure

@@ -124,11 +124,8 @@ class Child:
 
     def end(self) -> None:
         """End the process, whatever it does."""
-        self._process.kill()
-        for pipe in (self._requests, self._answers):
-            with suppress(OSError):  # what was not sent yet has no reader
-                pipe.close()
-        self._process.wait()
+        with suppress(OSError), self._process:  # what was not sent yet has no reader
+            self._process.kill()
 
     def _why(self) -> str:
         code = self._process.wait()
