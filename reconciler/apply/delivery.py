@@ -59,31 +59,6 @@ _WITH_SECRET = " or ".join(
 )
 
 
-class Lease:
-    """The lock of a run while secrets are delivered. Called, it returns whether to stop."""
-
-    def __init__(self, service: ServiceClient, stops: Stops) -> None:
-        # Why the lock could not be renewed; None while the run is the one writer.
-        self.lost: ReconcilerError | None = None
-        self._service = service
-        self._stops = stops
-        self._one_at_a_time = threading.Lock()
-
-    def __call__(self) -> object:
-        """Return a true value once no further secret may be given to a sink."""
-        return self._stops() or self.renewed() is not None
-
-    def renewed(self) -> ReconcilerError | None:
-        """Renew the lock where that is due; return why that failed."""
-        with self._one_at_a_time:  # sinks call from threads of their own
-            if self.lost is None:
-                try:
-                    self._service.renew()
-                except (ServiceError, LockHeldError) as failure:
-                    self.lost = failure
-            return self.lost
-
-
 def deliver_held(
     sink: SecretSink, deliveries: Sequence[Delivery], service: ServiceClient, stops: Stops
 ) -> Sequence[Kept | ReconcilerError]:
@@ -91,15 +66,22 @@ def deliver_held(
 
     A secret that was held back because the lock was lost has that failure in its place.
     """
-    if not deliveries:
-        return ()
-    lease = Lease(service, stops)
-    if lost := lease.renewed():
-        return [lost for _ in deliveries]
-    return [
-        lease.lost if lease.lost and isinstance(result, NotGivenError) else result
-        for result in sink.deliver(deliveries, lease)
-    ]
+    lost: list[ReconcilerError] = []
+    one_at_a_time = threading.Lock()  # sinks call from threads of their own
+
+    def has_lost_lock() -> bool:
+        with one_at_a_time:
+            if not lost:
+                try:
+                    service.renew()
+                except (ServiceError, LockHeldError) as failure:
+                    lost.append(failure)
+            return bool(lost)
+
+    if not deliveries or has_lost_lock():
+        return lost * len(deliveries)
+    results = sink.deliver(deliveries, lambda: stops() or has_lost_lock())
+    return [lost[0] if lost and isinstance(each, NotGivenError) else each for each in results]
 
 
 def acknowledged(
