@@ -73,14 +73,16 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._descriptor = _open_locked(path)
         self._open: dict[str, Intent] = {}
-        try:
-            with _told_of(path):
+        with _told_of(path):
+            make_folder(path.parent)
+            self._descriptor = _open_locked(path)
+            try:
+                sync(path.parent)
                 self._read()
-        except BaseException:
-            os.close(self._descriptor)
-            raise
+            except BaseException:
+                os.close(self._descriptor)
+                raise
 
     @property
     def open_intents(self) -> Sequence[Intent]:
@@ -235,21 +237,13 @@ def _damaged(path: Path, line: int) -> LocalFileError:
 
 def _open_locked(path: Path) -> int:
     """Return the open file, locked for this process alone."""
-    with _told_of(path):
-        make_folder(path.parent)
-        try:
-            descriptor = open_locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        except BlockingIOError:
-            raise LockHeldError(
-                f"another apply of this tree is using {path}",
-                remedy="Wait until it is done, then run the command again.",
-            ) from None
-        try:
-            sync(path.parent)
-        except BaseException:
-            os.close(descriptor)
-            raise
-    return descriptor
+    try:
+        return open_locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    except BlockingIOError:
+        raise LockHeldError(
+            f"another apply of this tree is using {path}",
+            remedy="Wait until it is done, then run the command again.",
+        ) from None
 
 
 @contextmanager
