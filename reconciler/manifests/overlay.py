@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text
@@ -80,14 +80,14 @@ class Overlay:
 
     def added(self, base: Iterable[Manifest]) -> Iterator[Manifest]:
         """Yield the documents that the base does not have; those that it must have are reported."""
-        near: _NearRefs | None = None
+        near: Callable[[ResourceRef], str | None] | None = None
         for ref, manifest in self._left.items():
             if not (_flag(manifest, _ABSENT) or _flag(manifest, _PATCH)):
                 yield self._whole(manifest)
                 continue
-            near = near or _NearRefs(declared_ref(each.document) for each in base)
+            near = near or _near_refs(declared_ref(each.document) for each in base)
             self.patches.append(manifest)
-            self.findings.append(_without_base(manifest, ref, near.meant_by(ref)))
+            self.findings.append(_without_base(manifest, ref, near(ref)))
         yield from map(self._whole, self._others)
 
     def _whole(self, manifest: Manifest) -> Manifest:
@@ -100,25 +100,22 @@ class Overlay:
         return filled.changed({**filled.document, "metadata": rest}, {})
 
 
-class _NearRefs:
-    """Finds what the names of a document were probably meant to be."""
+def _near_refs(refs: Iterable[ResourceRef | None]) -> Callable[[ResourceRef], str | None]:
+    """Return a function that finds the name that a document means, with owners that differ."""
+    named: dict[tuple[Kind, str], list[ResourceRef]] = {}
+    for ref in refs:
+        if ref is not None:
+            named.setdefault((ref.kind, ref.name), []).append(ref)
+    near = NearNames(named)
 
-    def __init__(self, refs: Iterable[ResourceRef | None]) -> None:
-        self._named: dict[tuple[Kind, str], list[ResourceRef]] = {}
-        for ref in refs:
-            if ref is not None:
-                self._named.setdefault((ref.kind, ref.name), []).append(ref)
-        self._near = NearNames(self._named)
-
-    def meant_by(self, ref: ResourceRef) -> str | None:
-        """Return the name that was probably meant, with its owners where those differ."""
-        name = self._near.name_for(ref.name, ref.kind)
-        if name is None:
-            return None
-        found = self._named[ref.kind, name][:MOST_HINTS]
+    def meant_by(ref: ResourceRef) -> str | None:
+        name = near.name_for(ref.name, ref.kind)
+        found = named[ref.kind, name][:MOST_HINTS] if name else []
         if any(each.key[:-1] == ref.key[:-1] for each in found):
             return name
         return nearest(str(ref), map(str, found))
+
+    return meant_by
 
 
 _OF_FOLDER = {
