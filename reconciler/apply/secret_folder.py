@@ -17,10 +17,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reconciler.apply.sink import (
     Application,
@@ -77,8 +76,7 @@ def make_private_folder(folder: Path) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
+class _Files(NamedTuple):
     """All files of a folder, by their client id.
 
     Attributes:
@@ -87,17 +85,6 @@ class _Files:
 
     by_client_id: Mapping[str, Sequence[Path]]
     unread: LocalFileError | None
-
-    def of(self, client_id: str) -> Sequence[Path]:
-        """Return the files of a client id.
-
-        Raises:
-            LocalFileError: there are none, and one that cannot be read may be its own.
-        """
-        paths = self.by_client_id.get(client_id, ())
-        if not paths and self.unread:
-            raise self.unread
-        return paths
 
 
 _Search: TypeAlias = Callable[[], _Files]
@@ -270,9 +257,18 @@ class FolderSink(ABC):
         return _Files(found, unread)
 
     def _paths(self, application: Application, search: _Search) -> Sequence[Path]:
-        """Return the file under a name of the application, otherwise those under any name."""
-        own = self._own(application)
-        return [own] if own else search().of(application.client_id)
+        """Return the file under a name of the application, otherwise those under any name.
+
+        Raises:
+            LocalFileError: there are none, and one that cannot be read may be its own.
+        """
+        if own := self._own(application):
+            return [own]
+        files = search()
+        paths = files.by_client_id.get(application.client_id, ())
+        if not paths and files.unread:
+            raise files.unread
+        return paths
 
     def _follow(self, move: Move, search: _Search) -> Followed:
         old = Application(move.old, move.client_id)
