@@ -16,12 +16,10 @@ from typing import Any, NamedTuple
 from reconciler.configuration.model import Configuration, Environment, Variable, VariableType
 from reconciler.diagnostics import Diagnostic, SourceLocation, cut, error
 from reconciler.manifests.placeholders import VariableValue
+from reconciler.manifests.yaml_source import MAX_SCALAR
 from reconciler.resources.nearest import nearest
 from reconciler.resources.strict_json import HALF
 from reconciler.validation.schema import PatternError, matcher
-
-MAX_VALUE = 64 * 1024
-"""Characters of a value that is given outside of the file; that of a text in YAML."""
 
 _HINTS = {
     VariableType.STRING: "Write a text; a number or true in quotes.",
@@ -82,8 +80,8 @@ def undeclared(name: str, known: Iterable[str]) -> Diagnostic:
 
 def _read(variable: Variable, text: str) -> Any:
     """Return the value that a typed text stands for: JSON, unless it is to be a text."""
-    if len(text) > MAX_VALUE:
-        summary = f"the value of {variable.name} is longer than {MAX_VALUE} characters"
+    if len(text) > MAX_SCALAR:  # as in a file
+        summary = f"the value of {variable.name} is longer than {MAX_SCALAR} characters"
         return error("CONFIG-VALUE", summary, "Shorten it.")
     if variable.type is VariableType.STRING:
         return text

@@ -106,9 +106,8 @@ class Resolver:
                 self.findings.append(unreplaced_note(token, place, name, flag))
 
 
-MAX_SCRIPT_FILE = (
-    64 * 1024
-)  # bytes, more than any service takes; other limits have findings of their own
+MAX_SCRIPT_FILE = 64 * 1024
+"""Bytes, more than any service takes; other limits have findings of their own."""
 
 REMEDIES = {
     Reason.SYMLINK: "Links are not followed: name the file itself, or put it here.",

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.configuration.values import MAX_VALUE, Given, values_in
+from reconciler.configuration.values import Given, values_in
 from reconciler.diagnostics import SourceLocation
+from reconciler.manifests.yaml_source import MAX_SCALAR
 from tests.unit.configuration.configurations import configuration_of
 
 TEXT = """\
@@ -70,7 +71,7 @@ def test_a_typed_value_is_json_unless_it_is_to_be_a_text(
     [
         ("host", "A1", "CONFIG-VALUE", "host does not match its pattern"),
         ("host", "a${list}", "CONFIG-NESTED", "the value of host holds ${"),
-        ("host", "a" * (MAX_VALUE + 1), "CONFIG-VALUE", "the value of host is longer than"),
+        ("host", "a" * (MAX_SCALAR + 1), "CONFIG-VALUE", "the value of host is longer than"),
         ("list", "a", "CONFIG-VALUE", "list is not given as JSON"),
         ("list", '{"a": 1}', "CONFIG-VALUE", "list is declared as a list"),
         ("list", "[[1]]", "CONFIG-VALUE", "list is declared as a list"),
