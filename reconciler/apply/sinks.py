@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -199,10 +200,7 @@ class ExecBatchSink(ExecSink):
         self, deliveries: Sequence[Delivery], stops: Stops = never
     ) -> Sequence[Kept | LocalFileError]:
         """Give each process its share. A run that is to stop gives no further line."""
-
-        def put(share: Sequence[Delivery], abort: Event) -> Sequence[Kept | LocalFileError]:
-            return self._put(share, stops, abort)
-
+        put = partial(self._put, stops)
         # The delivery at position ``at`` is in the share at % parallel, at position at // parallel.
         parallel = self._command.parallel
         shares = [deliveries[start::parallel] for start in range(parallel)]
@@ -219,7 +217,7 @@ class ExecBatchSink(ExecSink):
         return [one if isinstance(one, bool) else None for one in said]
 
     def _put(
-        self, share: Sequence[Delivery], stops: Stops, abort: Event
+        self, stops: Stops, share: Sequence[Delivery], abort: Event
     ) -> Sequence[Kept | LocalFileError]:
         lines = [_line(one.ref, one.client_id, one.client_secret) for one in share]
         done = self._command.exchange("put", lines, stops, abort)
