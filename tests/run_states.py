@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from reconciler.cli.run.memory import Purpose
 from reconciler.cli.run.status import Happened, Status
-from reconciler.continuous.decision import Condition, Hold, Mode, Why, blocked
+from reconciler.continuous.decision import Condition, Hold, Mode, blocked
 from reconciler.continuous.heal import CONTESTED, Left
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.drift import Drift, DriftedObject
@@ -95,12 +95,12 @@ def _with(status: Status, *conditions: Condition) -> Status:
     return replace(status, conditions=conditions, timeline=(*status.timeline, *said))
 
 
-def _held_back(why: Why, problem: str, remedy: str) -> Status:
+def _held_back(why: Condition, problem: str, remedy: str) -> Status:
     hold = Hold(why, problem, remedy)
     status = replace(IN_STEP, seen=SEEN, seen_at=NOW - 60, holds=(hold,))
-    if why is Why.UNKNOWN:
+    if why is Condition.UNKNOWN:
         status = replace(status, applied="", record=None, drift=None, timeline=())
-    return _with(status, Condition.PENDING, Condition(why))
+    return _with(status, Condition.PENDING, why)
 
 
 def blocked_status(plan: Plan = _BLOCKED) -> Status:
@@ -134,27 +134,27 @@ def all_states() -> Mapping[str, Status]:
         "owed": _with(replace(IN_STEP, plan=owed), Condition.OWED),
         "paused": _with(replace(IN_STEP, pause=pause), Condition.PAUSED),
         "invalid": _held_back(
-            Why.INVALID,
+            Condition.INVALID,
             "the manifests are not valid: manifests/greet.yaml:8:12: timeout must be a duration",
             "Fix the manifests and push.",
         ),
         "unsigned": _held_back(
-            Why.UNSIGNED,
+            Condition.UNSIGNED,
             f"commit {SEEN} is not signed by an allowed key: it has no signature",
             "Push a commit that one of the keys in the file of --signed-by has signed.",
         ),
         "rewritten": _held_back(
-            Why.REWRITTEN,
+            Condition.REWRITTEN,
             f"the ref was rewritten: {SEEN} does not come after {APPLIED}",
             f"If that was meant, start run with --accept {SEEN}.",
         ),
         "untrusted": _held_back(
-            Why.UNTRUSTED,
+            Condition.UNTRUSTED,
             "reconciler.yaml decides otherwise: protection of environment staging is no, was yes",
             f"If that was meant, start run with --trust-commit {SEEN}.",
         ),
         "unknown": _held_back(
-            Why.UNKNOWN,
+            Condition.UNKNOWN,
             f"what was applied before commit {SEEN} is not known: this service keeps no record, "
             "and --state is new",
             "Start run with --applied COMMIT.",

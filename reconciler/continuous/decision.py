@@ -18,21 +18,38 @@ class Mode(StrEnum):
     APPLY = "apply"
 
 
-class Why(StrEnum):
-    """A reason why a commit is not applied."""
+class Condition(StrEnum):
+    """A state of a tree that may need an operator."""
 
+    PENDING = "pending"
+    DIFFERING = "differing"
     REWRITTEN = "rewritten"
     UNSIGNED = "unsigned"
     UNTRUSTED = "untrusted"
     INVALID = "invalid"
     BLOCKED = "blocked"
     UNKNOWN = "unknown"
+    DRIFTED = "drifted"
+    CONTESTED = "contested"
+    PAUSED = "paused"
+    OWED = "owed"
+    WATCHING = "watching"
+    FAILING = "failing"
+
+
+HELD = frozenset(
+    {
+        *(Condition.REWRITTEN, Condition.UNSIGNED, Condition.UNTRUSTED),
+        *(Condition.INVALID, Condition.BLOCKED, Condition.UNKNOWN),
+    }
+)
+"""The conditions of a tip that is not applied: the reasons of holds."""
 
 
 class Hold(NamedTuple):
     """A reason why a commit is not applied, in words: what is wrong, and what to do."""
 
-    why: Why
+    why: Condition
     problem: str
     remedy: str
 
@@ -60,25 +77,25 @@ def holds_of(
     """
     if missing and accepted != commit:
         yield Hold(
-            Why.REWRITTEN,
+            Condition.REWRITTEN,
             f"the ref was rewritten: {commit} does not come after {missing}",
             f"If that was meant, start run with --accept {commit}.",
         )
     if signature:
         yield Hold(
-            Why.UNSIGNED,
+            Condition.UNSIGNED,
             f"commit {commit} is not signed by an allowed key: {signature}",
             "Push a commit that one of the keys in the file of --signed-by has signed.",
         )
     if differences:
         yield Hold(
-            Why.UNTRUSTED,
+            Condition.UNTRUSTED,
             f"it changes what decides over approval: {'; '.join(differences)}",
             f"If that was meant, start run with --trust-commit {commit}.",
         )
     if not is_known:
         yield Hold(
-            Why.UNKNOWN,
+            Condition.UNKNOWN,
             f"what was applied before commit {commit} is not known: this service keeps no "
             "record, and --state is new",
             "Start run with --applied COMMIT.",
@@ -91,7 +108,7 @@ def blocked(plan: Plan) -> Hold | None:
         return None
     first, more = plan.blocks[0], len(plan.blocks) - 1
     others = f", and {more} more" if more else ""
-    return Hold(Why.BLOCKED, f"{first.code}: {first.summary}{others}", first.remedy)
+    return Hold(Condition.BLOCKED, f"{first.code}: {first.summary}{others}", first.remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,29 +163,6 @@ def next_step(situation: Situation) -> Mode:
     return Mode.OBSERVE
 
 
-class Condition(StrEnum):
-    """A state of a tree that may need an operator."""
-
-    PENDING = "pending"
-    DIFFERING = "differing"
-    REWRITTEN = "rewritten"
-    UNSIGNED = "unsigned"
-    UNTRUSTED = "untrusted"
-    INVALID = "invalid"
-    BLOCKED = "blocked"
-    UNKNOWN = "unknown"
-    DRIFTED = "drifted"
-    CONTESTED = "contested"
-    PAUSED = "paused"
-    OWED = "owed"
-    WATCHING = "watching"
-    FAILING = "failing"
-
-
-HELD = frozenset(map(Condition, Why))
-"""The conditions of a tip that is not applied: one for each reason."""
-
-
 def conditions_of(
     situation: Situation,
     *,
@@ -184,7 +178,7 @@ def conditions_of(
     """
     found = {
         Condition.PENDING: situation.is_pending,
-        **{Condition(hold.why): True for hold in situation.holds},
+        **{hold.why: True for hold in situation.holds},
         Condition.DIFFERING: bool(differing) and not (situation.is_pending or situation.holds),
         Condition.DRIFTED: bool(drifted),
         Condition.CONTESTED: bool(contested),

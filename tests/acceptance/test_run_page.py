@@ -24,7 +24,7 @@ import pytest
 from reconciler.cli.run.memory import Purpose
 from reconciler.cli.run.page import ROWS, StatusPage
 from reconciler.cli.run.status import Happened, Status
-from reconciler.continuous.decision import Hold, Why
+from reconciler.continuous.decision import Condition, Hold
 from reconciler.continuous.heal import Left
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.drift import Drift, DriftedObject
@@ -199,7 +199,7 @@ def test_nothing_that_others_wrote_is_obeyed(browser: Page) -> None:
             tree=text,
             plan=hostile_plan([text]),
             drift=Drift((DriftedObject(ref, text, cause, fields),), (ref,), (ref,)),
-            holds=(Hold(Why.BLOCKED, text, text),),
+            holds=(Hold(Condition.BLOCKED, text, text),),
             left=(Left(ref, text, text),),
             pause=Pause(text, text, text, text, text),
             record=Applied(text, text, text, text),

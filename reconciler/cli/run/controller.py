@@ -36,7 +36,6 @@ from reconciler.continuous.decision import (
     Hold,
     Mode,
     Situation,
-    Why,
     blocked,
     conditions_of,
     next_step,
@@ -69,7 +68,8 @@ LEASE_SECONDS = 60  # at least; a longer interval has a longer lease
 LEASE_ROUNDS = 3
 TIMELINE = 100  # entries
 LONGEST_LEASE_SECONDS = 3600  # that a service gives
-_UNREAD = {Why.UNSIGNED, Why.UNTRUSTED}  # such a commit is not approved, so it is not planned
+# Such a commit is not approved, so it is not planned.
+_UNREAD = {Condition.UNSIGNED, Condition.UNTRUSTED}
 _Led: TypeAlias = tuple[str, tuple[str, ...]]
 """A tree and the names of its organizations."""
 
@@ -565,7 +565,7 @@ class Controller:
 def _as_plan(look: _Look) -> int:
     """Return the exit code that ``plan --detailed-exitcode`` would have."""
     whys = {hold.why for hold in look.situation.holds}
-    if Why.INVALID in whys:
+    if Condition.INVALID in whys:
         return ExitCode.ERROR
     if whys or (look.observed is not None and look.observed.incomplete):
         return ExitCode.BLOCKED

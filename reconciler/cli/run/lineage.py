@@ -9,7 +9,7 @@ from pathlib import Path
 from reconciler.cli.run.commits import Commits, Reading
 from reconciler.cli.run.memory import Memory, Purpose, read_memory, write_memory
 from reconciler.configuration.semantics import differences
-from reconciler.continuous.decision import Hold, Why, holds_of
+from reconciler.continuous.decision import Condition, Hold, holds_of
 from reconciler.errors import InvalidManifestsError, ReconcilerError
 from reconciler.git.mirror import Mirror
 from reconciler.policy.judging import Judges, counting, loosened
@@ -17,7 +17,7 @@ from reconciler.policy.waivers import PolicySet
 from reconciler.state import Heads
 
 _SHOWN = 3  # findings of a commit that does not validate
-_NO_LINEAGE = {Why.REWRITTEN, Why.UNSIGNED}
+_NO_LINEAGE = {Condition.REWRITTEN, Condition.UNSIGNED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Lineage:
         whys = {hold.why for hold in found}
         memory = self._memory
         if not whys & _NO_LINEAGE:
-            is_trusted = Why.UNTRUSTED not in whys and reading.problem is None
+            is_trusted = Condition.UNTRUSTED not in whys and reading.problem is None
             trusted = tip if is_trusted else memory.trusted
             self._remember(replace(memory, trusted=trusted, seen=tip))
         if reading.problem is not None:
@@ -234,4 +234,4 @@ def invalid(problem: ReconcilerError) -> Hold:
         places = (f"{each.location}: " if each.location else "" for each in found)
         said = (f"{place}{each.summary}" for place, each in zip(places, found, strict=True))
         words = f"{words}: {'; '.join(said)}"
-    return Hold(Why.INVALID, words, problem.remedy)
+    return Hold(Condition.INVALID, words, problem.remedy)

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from reconciler.cli.output import time_in_words
 from reconciler.cli.run.status import COMMIT, Status
-from reconciler.continuous.decision import HELD, Condition, Why
+from reconciler.continuous.decision import HELD, Condition
 from reconciler.continuous.heal import CONTESTED
 from reconciler.continuous.notices import WORDS
 from reconciler.plan.drift import DriftedObject
@@ -139,7 +139,7 @@ def _panels(status: Status) -> Iterator[str]:
     if status.failures:
         yield panel("blocked", "The last round failed", _items(map(words, status.failures)))
     is_shown = bool(status.plan and status.plan.blocks)  # with the plan, each in full
-    left = [hold for hold in status.holds if not (is_shown and hold.why is Why.BLOCKED)]
+    left = [hold for hold in status.holds if not (is_shown and hold.why is Condition.BLOCKED)]
     if left:
         holds = (
             f'<span class="code">{hold.why.value}</span> <bdi>{words(hold.problem)}</bdi>'

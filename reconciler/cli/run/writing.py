@@ -13,7 +13,7 @@ from reconciler.cli.clients import prove_seal_key, why_a_sink
 from reconciler.cli.connection import Connection
 from reconciler.cli.journals import open_journal
 from reconciler.cli.moments import new_run
-from reconciler.continuous.decision import Hold, Why
+from reconciler.continuous.decision import Condition, Hold
 from reconciler.loop import carry_out
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
@@ -46,7 +46,7 @@ class Writer:
         if not why or self.sink is not None:
             return None
         problem = f"{why}, and no destination is chosen"
-        return Hold(Why.BLOCKED, problem, "Start run with --secrets-to.")
+        return Hold(Condition.BLOCKED, problem, "Start run with --secrets-to.")
 
     def carry_out(
         self,

@@ -13,7 +13,6 @@ from reconciler.continuous.decision import (
     Hold,
     Mode,
     Situation,
-    Why,
     blocked,
     conditions_of,
     holds_of,
@@ -24,7 +23,7 @@ from tests.builders import a_plan
 from tests.rows import each_row
 
 OLD, NEW = "a" * 40, "b" * 40
-HELD = (Hold(Why.INVALID, "problem", "remedy"),)
+HELD = (Hold(Condition.INVALID, "problem", "remedy"),)
 
 
 def situation(mode: Mode, **more: Any) -> Situation:
@@ -106,9 +105,9 @@ def test_a_commit_is_held_for_each_reason() -> None:
             )
         ]
         expected = [
-            *([Why.REWRITTEN] if rewritten else []),
-            *([Why.UNSIGNED] if unsigned else []),
-            *([Why.UNTRUSTED] if changed else []),
+            *([Condition.REWRITTEN] if rewritten else []),
+            *([Condition.UNSIGNED] if unsigned else []),
+            *([Condition.UNTRUSTED] if changed else []),
         ]
 
         assert [hold.why for hold in holds] == expected
@@ -125,7 +124,9 @@ def test_a_blocked_plan_holds_its_commit_back() -> None:
     first, second = error("GUARD-A", "too much", "Allow it."), error("GUARD-B", "more", "Do.")
 
     assert blocked(a_plan()) is None
-    assert blocked(a_plan(blocks=(first,))) == Hold(Why.BLOCKED, "GUARD-A: too much", "Allow it.")
+    assert blocked(a_plan(blocks=(first,))) == Hold(
+        Condition.BLOCKED, "GUARD-A: too much", "Allow it."
+    )
     held = blocked(a_plan(blocks=(first, second)))
     assert held is not None
     assert "and 1 more" in held.problem

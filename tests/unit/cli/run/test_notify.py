@@ -17,7 +17,7 @@ from standardwebhooks import Webhook
 from reconciler.cli.run.memory import Purpose, read_noticed, write_noticed
 from reconciler.cli.run.notify import MOST_WAITING, Message, Notices, Sender, key_of, signed
 from reconciler.cli.run.status import Status
-from reconciler.continuous.decision import Condition, Hold, Why
+from reconciler.continuous.decision import Condition, Hold
 from reconciler.continuous.notices import Known
 from reconciler.errors import UsageError
 from reconciler.resources.secret import Secret
@@ -191,7 +191,7 @@ def test_a_run_that_watches_says_nothing_until_it_leads(
 
 def test_no_text_of_others_is_in_a_notice(start: Callable[[], Notices], posts: Posts) -> None:
     """Words of holds and failures may hold values; names are shown without control characters."""
-    hold = Hold(Why.INVALID, "value hunter2", "write hunter2")
+    hold = Hold(Condition.INVALID, "value hunter2", "write hunter2")
     status = on(
         C.INVALID, C.FAILING, holds=(hold,), failures=("token hunter2",), tree="a\x1b\u202eb"
     )
