@@ -424,6 +424,7 @@ class Poster:
             self._runner.run(self._connection.aclose())
 
     def post(self, headers: Mapping[str, str], body: bytes) -> Posted:
+        """Post a body once."""
         try:
             return Posted(self._runner.run(self._post(headers, body)))
         except (httpx.TransportError, OSError, ValueError) as failure:

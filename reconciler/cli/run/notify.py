@@ -16,11 +16,11 @@ import secrets
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from reconciler.cli.output import time_in_words
 from reconciler.cli.run.memory import Purpose, read_noticed, write_noticed
@@ -32,6 +32,9 @@ from reconciler.report.place import Place
 from reconciler.report.visible import visible
 from reconciler.resources.secret import Secret
 from reconciler.service_client.endpoint import Posted
+
+if TYPE_CHECKING:
+    from reconciler.service_client.http_wire import Poster
 
 LOG = logging.getLogger("reconciler.run")
 TRIED_SECONDS = 3600.0  # from the time a notice was made
@@ -55,18 +58,6 @@ class Message(NamedTuple):
     type: str
     body: bytes
     until: float
-
-
-class Posts(Protocol):
-    """A way to one receiver; ``http_wire.Poster`` is one."""
-
-    def post(self, headers: Mapping[str, str], body: bytes) -> Posted:
-        """Post a body once."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        ...
 
 
 def key_of(text: str, where: str) -> Secret:
@@ -104,7 +95,7 @@ def signed(key: Secret, message: Message, now: int) -> dict[str, str]:
 class Sender:
     """Sends notices to one receiver, one after the other, on a thread of its own."""
 
-    def __init__(self, poster: Posts, host: str, key: Secret) -> None:
+    def __init__(self, poster: Poster, host: str, key: Secret) -> None:
         """Begin to wait for notices. Of the address only the host is shown."""
         self._poster, self._host, self._key = poster, host, key
         self._queue: deque[Message] = deque()

@@ -22,6 +22,7 @@ from reconciler.continuous.notices import Known
 from reconciler.errors import UsageError
 from reconciler.resources.secret import Secret
 from reconciler.service_client.endpoint import Posted
+from reconciler.service_client.http_wire import Poster
 from tests.receiver import KEY
 from tests.rows import each_row
 
@@ -34,7 +35,7 @@ C = Condition
 
 
 @dataclass
-class Posts:
+class Posts(Poster):
     """A way to a receiver, which is held up until ``free`` is set."""
 
     status: int = 204
