@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,30 +39,24 @@ def policy_folders(given: Mapping[str, tuple[str, ...]]) -> PolicyFolders:
     return PolicyFolders(given["policies"], given.get("trusted_policies", ()))
 
 
+@dataclass(frozen=True)
 class Judge:
     """Judges by the policies of a run, if it has any.
 
     Attributes:
         judges: The policies that count; None in a run without policies.
+        engines: The first one judges. Others only check what counts after the merge.
+        found: Findings about the files of policies.
     """
 
-    def __init__(
-        self,
-        chosen: Configured,
-        judges: Judges | None = None,
-        engines: Sequence[Engine] = (),
-        found: Sequence[Diagnostic] = (),
-    ) -> None:
-        """Take the policies that count, and findings about their files.
-
-        The first engine judges. Others only check what counts after the merge.
-        """
-        self._chosen, self._engines, self._found = chosen, engines, found
-        self.judges = judges
+    chosen: Configured
+    judges: Judges | None = None
+    engines: Sequence[Engine] = ()
+    found: Sequence[Diagnostic] = ()
 
     def findings(self) -> tuple[Diagnostic, ...]:
         """Return what is wrong with the policies: with their files, and with their rules."""
-        return by_place([*self._found, *(each for one in self._engines for each in one.check())])
+        return by_place([*self.found, *(each for one in self.engines for each in one.check())])
 
     def check(self) -> None:
         """Refuse policies that are wrong.
@@ -86,7 +81,7 @@ class Judge:
             return plan
         from reconciler.policy.judging import judged
 
-        return judged(plan, self.judges, self._engines[0], setting_of(self._chosen), _today())
+        return judged(plan, self.judges, self.engines[0], setting_of(self.chosen), _today())
 
     def declared(self, chosen: Configured, desired: DesiredState) -> Sequence[Diagnostic]:
         """Return what policies find in the manifests of an environment, or what is wrong with them.
@@ -99,7 +94,7 @@ class Judge:
             return findings
         from reconciler.policy.judging import judged_declared
 
-        resources, engine = [*desired.resources.values()], self._engines[0]
+        resources, engine = [*desired.resources.values()], self.engines[0]
         found = judged_declared(resources, self.judges, engine, setting_of(chosen), _today())
         return (*findings, *found)
 
