@@ -149,15 +149,9 @@ def record(
     control = client.trees()
     if control is None:
         return
-    asked = {fold(name) for name in organizations}
     try:
-        done = {
-            name
-            for name, head in _heads(client).organizations.items()
-            for record in head.applied
-            if (record.tree, record.commit) == (tree, commit)
-        }
-        if asked <= done:
+        on_record = [each.commit for each in _heads(client).records(tree, organizations)]
+        if on_record == [commit] * len(organizations):
             return
         control.lead(tree, organizations, RECORD_SECONDS, take=True)
         crashpoint("C20")
