@@ -109,16 +109,13 @@ def print_done(lines: Sequence[str]) -> str:
     return lost
 
 
-def show_warnings(findings: Sequence[Diagnostic]) -> None:
-    """Print findings and their number on stderr, if there are any; under each, its line."""
-    if shown := not_quiet(findings):
-        draw(findings_as_text, shown, stream=sys.stderr)
+def show_warnings(findings: Sequence[Diagnostic], *, is_saved: bool = False) -> None:
+    """Print findings and their number on stderr, if there are any; under each, its line.
 
-
-def show_saved(findings: Sequence[Diagnostic]) -> None:
-    """Print findings of a saved plan on stderr, without lines: its files may have changed."""
+    Those of a saved plan have no lines: its files may have changed.
+    """
     if shown := not_quiet(findings):
-        draw(_without_lines, shown, stream=sys.stderr)
+        draw(_without_lines if is_saved else findings_as_text, shown, stream=sys.stderr)
 
 
 def _without_lines(findings: Sequence[Diagnostic], layout: Layout) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -29,7 +29,6 @@ from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import (
     age_in_words,
     draw,
-    show_saved,
     show_warnings,
     time_in_words,
     timed,
@@ -37,7 +36,7 @@ from reconciler.cli.output import (
 from reconciler.cli.parameter_types import At, complete_files, declared_environments
 from reconciler.cli.policies import PolicyFolders, judging
 from reconciler.cli.process import ExitCode, keep_until_exit
-from reconciler.diagnostics import Diagnostic, of_all, warning
+from reconciler.diagnostics import of_all, warning
 from reconciler.errors import InvalidManifestsError, UsageError
 from reconciler.loop import LocalFiles, explained, histories_of, preview
 from reconciler.plan.guards import Allowances
@@ -153,20 +152,13 @@ def plan_command(
     sink = sink_for(connection, secrets_to) if why_a_sink(plan) else None
     plan = warn_without_sink(plan, sink)
     made = Made(int(time.time()), revision_of(paths or chosen.manifests, os.environ))
-    show_plan(PlanDocument(plan, service, warnings, form.about(made)), form)
+    document = PlanDocument(plan, service, warnings, form.about(made))
+    show_plan(document, form)
     if out:
         from reconciler.cli.plan_files import save_plan
 
         save_plan(
-            out,
-            plan,
-            desired,
-            service=service,
-            paths=paths,
-            lasting=expires,
-            snapshot=snapshot,
-            findings=warnings,
-            made=made,
+            out, document, desired, paths=paths, lasting=expires, snapshot=snapshot, made=made
         )
     return exit_code(plan) if detailed_exitcode else ExitCode.DONE
 
@@ -197,7 +189,7 @@ def show_command(file: str, form: PlanForm) -> None:
         plan = replace(plan, warnings=(expired, *plan.warnings))
     made = Made(saved.made_at, saved.revision)
     document = PlanDocument(plan, saved.service, saved.warnings, form.about(made))
-    show_plan(document, form, show_saved)
+    show_plan(document, form, is_saved=True)
 
 
 @command("compare", example="staging production", formats=FORMATS, form=plan_form_of)
@@ -284,12 +276,8 @@ def _compared_at(connection: Connection, organizations: Sequence[str], at: Seque
     return with_field_causes(plan, histories, moments)
 
 
-def show_plan(
-    document: PlanDocument,
-    form: PlanForm,
-    show: Callable[[Sequence[Diagnostic]], None] = show_warnings,
-) -> None:
-    """Print a plan on stdout; ``show`` prints the findings of the text form."""
+def show_plan(document: PlanDocument, form: PlanForm, *, is_saved: bool = False) -> None:
+    """Print a plan on stdout, and on stderr the findings of the text form."""
     if form.form == "text":
-        show((*document.warnings, *document.plan.blocks))
+        show_warnings((*document.warnings, *document.plan.blocks), is_saved=is_saved)
     draw(_FORMS[form.form], document, form.max_chars)

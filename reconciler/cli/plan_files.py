@@ -18,7 +18,7 @@ from reconciler import __version__
 from reconciler.cli.configured import configured
 from reconciler.cli.manifests import Made
 from reconciler.cli.output import age_in_words, hint, time_in_words
-from reconciler.diagnostics import Diagnostic, name_as_text, warning
+from reconciler.diagnostics import name_as_text, warning
 from reconciler.errors import LocalFileError, writing
 from reconciler.loop import LocalFiles, not_explained, preview
 from reconciler.manifests.discovery import (
@@ -42,6 +42,7 @@ from reconciler.plan.planfile import (
     read_plan_file,
 )
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
+from reconciler.report.plan_document import PlanDocument
 from reconciler.report.visible import visible
 from reconciler.resources.files import write_private
 from reconciler.resources.ref import ResourceRef, fold
@@ -143,18 +144,16 @@ NOT_REPEATED = {
 
 def save_plan(
     out: str,
-    plan: Plan,
+    shown: PlanDocument,
     desired: DesiredState,
     *,
-    service: str,
     paths: tuple[str, ...],
     lasting: int,
-    snapshot: SnapshotFile | None,
-    findings: tuple[Diagnostic, ...],
     made: Made,
+    snapshot: SnapshotFile | None = None,
     reason: str = "",
 ) -> None:
-    """Write a plan file, and print on stderr how to apply it.
+    """Write the file of a plan that was shown, and print on stderr how to apply it.
 
     ``paths`` are as they were typed. It is good for ``lasting`` seconds. With a snapshot, the plan
     was made against that and not against the service.
@@ -166,15 +165,15 @@ def save_plan(
     if snapshot is not None:
         against = Snapshot(snapshot.taken_at, seal_of(snapshot_content(snapshot)))
     file = PlanFile(
-        plan=plan,
+        plan=shown.plan,
         tool_version=__version__,
-        service=name_as_text(service),
+        service=name_as_text(shown.service),
         paths=tuple(map(name_as_text, in_one_order(paths or configured().manifests))),
         declared=declared_digest(desired),
         made_at=made.at,
         expires_at=made.at + lasting,
         against=against,
-        warnings=findings,
+        warnings=tuple(shown.findings),
         revision=made.revision,
         reason=reason,
     )

@@ -25,12 +25,13 @@ from reconciler.cli.undoing import Undoing, check_paths
 from reconciler.errors import ObjectNotFoundError, UsageError
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Plan, Scope
+from reconciler.plan.model import Scope
 from reconciler.plan.undo import is_change
 from reconciler.report.plan_document import PlanDocument
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import ReadOnlyService
+from reconciler.state import DesiredState
 
 
 def _check_named(of: str, *, last: bool) -> None:
@@ -170,35 +171,25 @@ def undo_command(
             run = of_service(run, Undoing(of, reason, keep, paths, chosen))
             if not is_only_shown:
                 return apply_undo(run)
-            plan, ready = _shown(run)
+            shown, desired = _shown(run)
     if out:
         from reconciler.cli.plan_files import save_plan
 
-        save_plan(
-            out,
-            plan,
-            ready.desired,
-            service=connection.service,
-            paths=paths,
-            lasting=expires,
-            snapshot=None,
-            findings=tuple(ready.warnings),
-            made=Made(int(time.time()), ""),
-            reason=reason,
-        )
+        made = Made(int(time.time()), "")
+        save_plan(out, shown, desired, paths=paths, lasting=expires, made=made, reason=reason)
         return ExitCode.DONE
     raise UsageError(
         f"environment {chosen.name} is protected: it takes an approved plan only",
-        remedy=f"Have this plan reviewed, then give --digest {plan_digest(plan)}; or save it with "
-        "--out FILE for apply. Nothing was written.",
+        remedy=f"Have this plan reviewed, then give --digest {plan_digest(shown.plan)}; or save it "
+        "with --out FILE for apply. Nothing was written.",
     )
 
 
-def _shown(run: Run) -> tuple[Plan, Run]:
-    """Show the plan of an undo, and return it and its run; nothing is written or locked."""
+def _shown(run: Run) -> tuple[PlanDocument, DesiredState]:
+    """Show the plan of an undo, and return it and what it wants; nothing is written or locked."""
     with open_reader(run.connection) as reader, timed("observe and plan"):
         ready, plan, _ = planned(run, reader)
     plan = warn_without_sink(plan, run.sink if why_a_sink(plan) else None)
     document = PlanDocument(plan, run.connection.service, ready.warnings, for_apply=True)
     run.output.show_plan(document, Extent.ASKED)
-    return plan, ready
+    return document, ready.desired
