@@ -76,11 +76,10 @@ def history_command(
             "history is of one object, or of organizations",
             remedy="Give a REF such as `Project acme/shop`, or --organization acme.",
         )
-    if organization:
-        with open_reader(connection) as reader:
-            draw(LOG[form], _log(reader, organization, since, until))
-        return
     with open_reader(connection) as reader:
+        if organization:
+            draw(LOG[form], _log(reader, organization, since, until))
+            return
         found = _Found(text) if is_id(text) else _find(reader, _ref(text))
         object_id = found.id
         if found.organization_id:

@@ -92,8 +92,11 @@ def _wheel(source: str | None) -> _Wheel:
     if source is None:
         return _of_checkout()
     if "://" in source:
-        address = _checked(source)
-        return _Wheel(address.rpartition("=")[2], address=address)
+        if not _ADDRESS.fullmatch(source):
+            raise UsageError("--from has characters that an address cannot have", remedy=_REMEDY)
+        if problem := _problem_of(urlsplit(source)):
+            raise UsageError(f"--from {problem}", remedy=_REMEDY)
+        return _Wheel(source.rpartition("=")[2], address=source)
     return _read(Path(source), _REMEDY)
 
 
@@ -140,15 +143,6 @@ def _sums(folder: Path) -> Mapping[str, str] | None:
         return None
     lines = (line.split() for line in text.splitlines())
     return {line[1]: line[0] for line in lines if len(line) == 2}
-
-
-def _checked(release: str) -> str:
-    """Return an address that pip takes this version's wheel from, and from nowhere else."""
-    if not _ADDRESS.fullmatch(release):
-        raise UsageError("--from has characters that an address cannot have", remedy=_REMEDY)
-    if problem := _problem_of(urlsplit(release)):
-        raise UsageError(f"--from {problem}", remedy=_REMEDY)
-    return release
 
 
 def _problem_of(url: SplitResult) -> str | None:
