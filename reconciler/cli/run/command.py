@@ -7,12 +7,12 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from reconciler.cli.clients import sink_for
 from reconciler.cli.connection import (
@@ -24,9 +24,10 @@ from reconciler.cli.connection import (
 )
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.process import ExitCode
-from reconciler.cli.run.commits import Commits, Wanted, checked_path
-from reconciler.cli.run.controller import Controller, Settings
-from reconciler.cli.run.lineage import Lineage, Said
+from reconciler.cli.run.commits import Commits, checked_path
+from reconciler.cli.run.controller import OURS_SECONDS, Controller
+from reconciler.cli.run.form import RunForm
+from reconciler.cli.run.lineage import Lineage
 from reconciler.cli.run.memory import Purpose
 from reconciler.cli.run.notify import Notices
 from reconciler.cli.run.status import COMMIT
@@ -36,83 +37,26 @@ from reconciler.cli.signals import handle_with
 from reconciler.continuous.decision import Mode
 from reconciler.continuous.pace import TRIGGER_SECONDS
 from reconciler.errors import InterruptedRunError, LockHeldError, UsageError, writing
-from reconciler.git.address import Access, checked_ref, parse_address
+from reconciler.git.address import checked_ref, parse_address
 from reconciler.git.mirror import Mirror
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Scope
 from reconciler.report.visible import visible
 from reconciler.resources.files import make_folder, open_locked
 from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.secret import Secret
 
 LOG = logging.getLogger("reconciler.run")
-OURS_SECONDS = 30
 ZITADEL_SECONDS = 300
 _OTHER_STATE = "Name a folder with --state that this user may write to."
 
 
-class RunForm(NamedTuple):
-    """The settings of a run; files have absolute paths, because it works in its state."""
-
-    repository: str
-    ref: str
-    git_credentials_file: Path | None
-    ssh_key_file: Path | None
-    known_hosts: Path | None
-    git_ca_file: Path | None
-    use_proxy: bool
-    mode: str
-    interval: int | None
-    state_folder: Path
-    once: bool
-    run_environment: str
-    run_tree: str | None
-    variables: tuple[str, ...]
-    config_file: str | None
-    listen: str
-    prune: bool
-    heal_protected: bool
-    accept: str | None
-    trust_commit: str | None
-    applied: str | None
-    signed_by: Path | None
-    trigger_token_file: Path | None
-    page_token_file: Path | None
-    notify: tuple[str, ...]
-    notify_key_file: Path | None
-    tls_cert: Path | None
-    tls_key: Path | None
-    behind_tls_proxy: bool
-    commit_url: str
-    require_secrets: bool
-    log_format: str
-
-    @property
-    def access(self) -> Access:
-        """Return the files that give access to the repository."""
-        proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
-        return Access(
-            self.git_credentials_file,
-            self.ssh_key_file,
-            self.known_hosts,
-            self.git_ca_file,
-            proxy if self.use_proxy else "",
-        )
-
-    @property
-    def said(self) -> Said:
-        """Return what is said of commits."""
-        return Said(
-            self.signed_by,
-            self.accept or "",
-            self.trust_commit or "",
-            self.applied or "",
-            writes=self.mode != Mode.OBSERVE,
-        )
-
-
 def _run_form(given: Mapping[str, Any]) -> RunForm:
-    return RunForm(**_absolute({name: given[name] for name in RunForm._fields}))
+    values = _absolute({name: given[name] for name in RunForm._fields})
+    values["mode"] = Mode(values["mode"])
+    values["paths"] = tuple(checked_path("PATHS", path) for path in values["paths"])
+    config = values["config_file"]
+    values["config_file"] = config and checked_path("--config", config)
+    return RunForm(**values)
 
 
 @command(
@@ -123,11 +67,7 @@ def _run_form(given: Mapping[str, Any]) -> RunForm:
 )
 @paths_argument
 def run_command(
-    paths: tuple[str, ...],
-    connection: Connection,
-    secrets_to: str | None,
-    allowed: Allowances,
-    form: RunForm,
+    connection: Connection, secrets_to: str | None, allowed: Allowances, form: RunForm
 ) -> int:
     """Follow a branch: watch the service, undo changes made by hand, apply new commits.
 
@@ -151,18 +91,15 @@ def run_command(
     purpose = Purpose(
         address.text, ref, connection.service, form.run_environment, form.run_tree or ""
     )
-    wanted = _wanted(paths, form, connection)
     set_up_logs(form.log_format)
-    with _Signals() as signals, _alone(state), _notices(state, purpose, form) as notices:
+    with _Signals() as signals, _alone(state), _notices(purpose, form) as notices:
         os.chdir(state)  # nothing is looked for where the run was started
         mirror = Mirror(state, address, access, os.environ.get("PATH", os.defpath), signals.stops)
         mirror.check()
-        with closing(Commits(mirror, state, wanted)) as commits:
-            lineage = Lineage(purpose, state, form.said, mirror, commits)
+        with closing(Commits(mirror, purpose, form)) as commits:
+            lineage = Lineage(purpose, form, mirror, commits)
             writer = Writer(connection, sink, allowed, signals.stops, form.require_secrets)
-            interval = form.interval or OURS_SECONDS
-            settings = Settings(purpose, interval, Mode(form.mode), form.heal_protected)
-            made = Controller(settings, mirror, commits, lineage, writer, notices)
+            made = Controller(purpose, form, mirror, commits, lineage, writer, notices)
             with closing(made) as controller:
                 return _rounds(controller, signals, form)
 
@@ -193,17 +130,6 @@ def _absolute_sink(address: str | None) -> str | None:
     """Return the address of a sink whose folder, if it has one, is absolute."""
     kind, _, path = (address or "").partition(":")
     return f"{kind}:{Path(path).absolute()}" if kind in {"file", "age"} and path else address
-
-
-def _wanted(paths: Sequence[str], form: RunForm, connection: Connection) -> Wanted:
-    scope = Scope(tree=form.run_tree or "", prune=form.prune, environment=form.run_environment)
-    return Wanted(
-        tuple(checked_path("PATHS", path) for path in paths),
-        checked_path("--config", form.config_file) if form.config_file else "",
-        form.variables,
-        connection.service,
-        scope,
-    )
 
 
 @contextmanager
@@ -326,7 +252,7 @@ def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:
 
 
 @contextmanager
-def _notices(state: Path, purpose: Purpose, form: RunForm) -> Iterator[Notices | None]:
+def _notices(purpose: Purpose, form: RunForm) -> Iterator[Notices | None]:
     """Send notices as long as the block runs, and what waits at its end.
 
     Raises:
@@ -347,7 +273,7 @@ def _notices(state: Path, purpose: Purpose, form: RunForm) -> Iterator[Notices |
     senders = [
         Sender(poster, hook.endpoint.host, key) for poster, hook in zip(posters, hooks, strict=True)
     ]
-    with closing(Notices(state, purpose, senders)) as notices:
+    with closing(Notices(form.state_folder, purpose, senders)) as notices:
         yield notices
 
 

@@ -20,6 +20,8 @@ from reconciler.cli.configured import (
 from reconciler.cli.manifests import read_whole
 from reconciler.cli.policies import policies_of
 from reconciler.cli.process import forget_kept
+from reconciler.cli.run.form import RunForm
+from reconciler.cli.run.memory import Purpose
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text
 from reconciler.errors import (
     InvalidManifestsError,
@@ -38,26 +40,6 @@ from reconciler.state import DesiredState
 if TYPE_CHECKING:
     from reconciler.configuration.model import Configuration
     from reconciler.loop import Look
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The parts of a commit to read, as the command line names them.
-
-    Attributes:
-        paths: PATHS from the root of the repository; empty for those of the configuration.
-        config: ``reconciler.yaml``, from there; empty to look for it.
-        given: Values of variables, as ``NAME=VALUE``.
-        service: Address of the service that is worked on.
-        scope: Of the plans, with the name of the environment; its tree is empty where the
-            configuration names it.
-    """
-
-    paths: tuple[str, ...]
-    config: str
-    given: tuple[str, ...]
-    service: str
-    scope: Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +66,17 @@ class Reading:
 class Commits:
     """Reads commits of a mirror, and keeps what was read of those in use."""
 
-    def __init__(self, mirror: Mirror, state: Path, wanted: Wanted) -> None:
-        """Take the folder of the state: commits are written into a new folder there.
+    def __init__(self, mirror: Mirror, purpose: Purpose, form: RunForm) -> None:
+        """Make a new folder in that of the state: commits are written into it.
 
         Raises:
             LocalFileError: that folder cannot be made.
         """
         self._mirror = mirror
-        self._wanted = wanted
+        self._service, self._form = purpose.service, form
+        self._scope = Scope(tree=purpose.tree, prune=form.prune, environment=purpose.environment)
         self._read: dict[str, Reading] = {}
+        state = form.state_folder
         for left in state.glob("commits-*"):  # of a run that was killed
             shutil.rmtree(left, ignore_errors=True)
         remedy = "Name a folder with --state that this user may write to."
@@ -125,7 +109,7 @@ class Commits:
             try:
                 left_out = self._mirror.write_out(commit, folder)
             except RepositoryError as problem:
-                return Reading(commit, self._wanted.scope, problem=problem)
+                return Reading(commit, self._scope, problem=problem)
             with chdir(folder):
                 self._read[commit] = self._judged(commit, left_out)
             forget_kept()
@@ -133,28 +117,27 @@ class Commits:
 
     def _judged(self, commit: str, left_out: Sequence[Entry]) -> Reading:
         """Judge what lies in the current folder."""
-        wanted, configuration, policies = self._wanted, None, None
-        scope = wanted.scope
+        paths, scope, configuration, policies = self._form.paths, self._scope, None, None
         try:
             chosen = self._configured()
             configuration = chosen.configuration
             tree = scope.tree or (chosen.declares.tree if chosen.declares else "")
             scope = replace(scope, tree=tree or Scope().tree)
-            _refuse_left_out(left_out, wanted, chosen)
-            if fault := other_service(chosen, wanted.service):
+            _refuse_left_out(left_out, paths, chosen)
+            if fault := other_service(chosen, self._service):
                 raise fault
             policies = policies_of(chosen) or PolicySet()
-            desired, _, scope, look = read_whole(wanted.paths, scope, chosen)
+            desired, _, scope, look = read_whole(paths, scope, chosen)
         except (InvalidManifestsError, PolicyError, UsageError) as problem:
             return Reading(commit, scope, configuration, policies=policies, problem=problem)
         is_protected = chosen.is_protected
         return Reading(commit, scope, configuration, is_protected, desired, policies, look)
 
     def _configured(self) -> Configured:
-        wanted = self._wanted
-        if path := wanted.config or configuration_here():
-            return read_configured(path, wanted.scope.environment, wanted.given, Need.ONE)
-        if wanted.scope.environment or wanted.given:
+        environment, given = self._scope.environment, self._form.variables
+        if path := self._form.config_file or configuration_here():
+            return read_configured(path, environment, given, Need.ONE)
+        if environment or given:
             raise UsageError(
                 "the commit has no reconciler.yaml for --env and --var",
                 remedy="Add it to the repository, or name it with --config FILE.",
@@ -162,7 +145,7 @@ class Commits:
         return NOT_CONFIGURED
 
 
-def _refuse_left_out(left_out: Sequence[Entry], wanted: Wanted, chosen: Configured) -> None:
+def _refuse_left_out(left_out: Sequence[Entry], paths: Sequence[str], chosen: Configured) -> None:
     """Refuse a commit with links or submodules where manifests or policies are read.
 
     A manifest behind one would be missing, and so would count as no longer declared; a policy
@@ -173,7 +156,7 @@ def _refuse_left_out(left_out: Sequence[Entry], wanted: Wanted, chosen: Configur
     """
     overlay = [chosen.layers.overlay] if chosen.layers.overlay else []
     policies = chosen.configuration.policy_folders if chosen.configuration else ()
-    folders = (*(wanted.paths or chosen.manifests), *overlay, *policies)
+    folders = (*(paths or chosen.manifests), *overlay, *policies)
     read = [PurePosixPath(path) for path in folders]
     found = [*_among(left_out, read)]
     if found:

@@ -26,6 +26,7 @@ from reconciler.cli.journals import begun
 from reconciler.cli.policies import judged_once
 from reconciler.cli.process import ExitCode, exit_code_of
 from reconciler.cli.run.commits import Commits, Reading
+from reconciler.cli.run.form import RunForm
 from reconciler.cli.run.lineage import Lineage, invalid
 from reconciler.cli.run.memory import Purpose
 from reconciler.cli.run.notify import Notices
@@ -64,6 +65,7 @@ from reconciler.service_client.port import ReadOnlyService, ServiceClient, TreeC
 from reconciler.state import Applied, Head, Heads, ObservedState, Pause, pauses_of
 
 LOG = logging.getLogger("reconciler.run")
+OURS_SECONDS = 30  # between two rounds, on a service with heads
 LEASE_SECONDS = 60  # at least; a longer interval has a longer lease
 LEASE_ROUNDS = 3
 TIMELINE = 100  # entries
@@ -72,20 +74,6 @@ LONGEST_LEASE_SECONDS = 3600  # that a service gives
 _UNREAD = {Condition.UNSIGNED, Condition.UNTRUSTED}
 _Led: TypeAlias = tuple[str, tuple[str, ...]]
 """A tree and the names of its organizations."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The settings that a run was started with.
-
-    Attributes:
-        interval: Seconds between two rounds.
-    """
-
-    purpose: Purpose
-    interval: int
-    mode: Mode
-    heals_protected: bool = False
 
 
 @dataclass
@@ -143,7 +131,8 @@ class Controller:
 
     def __init__(
         self,
-        settings: Settings,
+        purpose: Purpose,
+        form: RunForm,
         mirror: Mirror,
         commits: Commits,
         lineage: Lineage,
@@ -151,7 +140,7 @@ class Controller:
         notices: Notices | None = None,
     ) -> None:
         self._notices = notices
-        self._settings = settings
+        self._purpose, self._form = purpose, form
         self._mirror, self._commits, self._lineage = mirror, commits, lineage
         self._writer = writer
         self._tries, self._fights = Tries(), Fights()
@@ -168,7 +157,7 @@ class Controller:
         self._leads: _Led | None = None
         self._watches: _Led | None = None
         self.has_feed = True
-        self.status = Status(settings.purpose, asked=settings.mode, mode=settings.mode)
+        self.status = Status(purpose, asked=form.mode, mode=form.mode)
 
     def status_now(self) -> Status:
         """Return the state, with the notices as they are now."""
@@ -231,7 +220,7 @@ class Controller:
     def _find_tip(self, failures: list[str]) -> str:
         """Return the commit of the ref; where it cannot be read, the last one that is known."""
         try:
-            return self._mirror.tip(self._settings.purpose.ref)
+            return self._mirror.tip(self._purpose.ref)
         except RepositoryError as failure:
             failures.append(f"{failure.problem}. {failure.remedy}")
             return self._tip or self._lineage.seen
@@ -241,7 +230,7 @@ class Controller:
     @contextmanager
     def _opened(self) -> Iterator[ReadOnlyService]:
         connection = self._writer.connection
-        if self._service is None and self._settings.mode is Mode.OBSERVE:
+        if self._service is None and self._form.mode is Mode.OBSERVE:
             self._service = self._stack.enter_context(open_for_plan(connection))
         elif self._service is None:
             self._service = self._client = self._stack.enter_context(open_client(connection))
@@ -318,23 +307,23 @@ class Controller:
 
     def _look(self, tip: str, heads: Heads | None, service: ReadOnlyService) -> _Look:
         """Read the tip and what was applied, and plan both against what is held now."""
-        settings, lineage = self._settings, self._lineage
+        form, lineage = self._form, self._lineage
         reading = self._commits.read(tip) if tip else None
         if reading is None:
-            return _Look(Situation(settings.mode), settings.purpose.tree)
+            return _Look(Situation(form.mode), self._purpose.tree)
         tree = lineage.tree(reading)
         applied = lineage.applied(tip, tree, heads)
         holds = lineage.holds(reading, applied, tree, heads)
         counts = bool(applied) and lineage.counts(applied, tip)
         base = self._commits.read(applied) if counts else reading
         situation = Situation(
-            settings.mode,
+            form.mode,
             tip,
             applied,
             counts,
             holds,
             reading.is_protected or base.is_protected,
-            settings.heals_protected,
+            form.heal_protected,
             is_due=self._tries.is_due(tip, time.monotonic()),
         )
         look = _Look(situation, tree, reading, base)
@@ -390,7 +379,7 @@ class Controller:
         situation = look.situation
         judges_of = self._lineage.judges_of_heals if heals else self._lineage.judges
         judges = judges_of(look.reading, situation.applied)
-        setting = Setting(self._settings.purpose.environment, situation.is_protected)
+        setting = Setting(self._purpose.environment, situation.is_protected)
         try:
             return judged_once(plan, judges, setting)
         except PolicyError as failure:
@@ -409,7 +398,8 @@ class Controller:
         try:
             if self._leads != wanted:
                 self._leads = None
-                longest = min(LONGEST_LEASE_SECONDS, LEASE_ROUNDS * self._settings.interval)
+                interval = self._form.interval or OURS_SECONDS
+                longest = min(LONGEST_LEASE_SECONDS, LEASE_ROUNDS * interval)
                 self._trees.lead(*wanted, max(LEASE_SECONDS, longest))
                 self._leads = wanted
             self._trees.renew()

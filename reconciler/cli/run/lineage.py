@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from reconciler.cli.run.commits import Commits, Reading
+from reconciler.cli.run.form import RunForm
 from reconciler.cli.run.memory import Memory, Purpose, read_memory, write_memory
 from reconciler.configuration.semantics import differences
-from reconciler.continuous.decision import Condition, Hold, holds_of
+from reconciler.continuous.decision import Condition, Hold, Mode, holds_of
 from reconciler.errors import InvalidManifestsError, ReconcilerError
 from reconciler.git.mirror import Mirror
 from reconciler.policy.judging import Judges, counting, loosened
@@ -20,39 +20,18 @@ _SHOWN = 3  # findings of a commit that does not validate
 _NO_LINEAGE = {Condition.REWRITTEN, Condition.UNSIGNED}
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """Options of the command line about commits; a commit that is not named is empty.
-
-    Attributes:
-        signed_by: File of the signers that are allowed; None where no signature is asked for.
-        accept: The commit at which a rewritten ref is accepted.
-        trust: The commit whose ``reconciler.yaml`` and policies count.
-        applied: The commit that counts as applied where the service keeps no record.
-        writes: Whether the run may write at all.
-    """
-
-    signed_by: Path | None = None
-    accept: str = ""
-    trust: str = ""
-    applied: str = ""
-    writes: bool = False
-
-
 class Lineage:
     """The commits of one run, as its mirror, its memory and the service know them."""
 
-    def __init__(
-        self, purpose: Purpose, state: Path, said: Said, mirror: Mirror, commits: Commits
-    ) -> None:
+    def __init__(self, purpose: Purpose, form: RunForm, mirror: Mirror, commits: Commits) -> None:
         """Read what the run remembers.
 
         Raises:
             LocalFileError, UsageError: see ``read_memory``.
         """
-        self._purpose, self._state, self._said = purpose, state, said
+        self._purpose, self._form = purpose, form
         self._mirror, self._commits = mirror, commits
-        self._memory = read_memory(state, purpose)
+        self._memory = read_memory(form.state_folder, purpose)
 
     @property
     def seen(self) -> str:
@@ -62,7 +41,7 @@ class Lineage:
 
     def in_use(self) -> Collection[str]:
         """Return the commits to keep beside the tip and the one that was applied."""
-        return {self._memory.trusted, self._said.trust}
+        return {self._memory.trusted, self._form.trust_commit or ""}
 
     def tree(self, reading: Reading) -> str:
         """Return the name of the tree: that of the command line, else of the trusted commit."""
@@ -77,7 +56,7 @@ class Lineage:
         without records leaves it to the memory.
         """
         if heads is None:
-            return self._memory.applied or self._said.applied
+            return self._memory.applied or self._form.applied or ""
         found = self._on_record(tip, tree, heads)
         whole = [each for each in found if self._is_whole(each, tree, heads)]
         return max(whole, key=lambda each: found[each], default="")
@@ -115,7 +94,7 @@ class Lineage:
         Raises:
             LocalFileError: the disk does not take what is remembered.
         """
-        tip, accept = reading.commit, self._said.accept
+        tip, accept = reading.commit, self._form.accept or ""
         before = [self._memory.seen]
         if not (accept and self._mirror.is_ancestor(accept, tip)):
             before += [*_recorded(heads, tree, reading), applied]
@@ -127,7 +106,7 @@ class Lineage:
                 signature=self._unsigned(tip),
                 differences=[*self._differences(reading, applied)],
                 accepted=accept,
-                is_known=heads is not None or bool(applied) or not self._said.writes,
+                is_known=heads is not None or bool(applied) or self._form.mode is Mode.OBSERVE,
             )
         ]
         whys = {hold.why for hold in found}
@@ -150,12 +129,12 @@ class Lineage:
 
     def _remember(self, memory: Memory) -> None:
         if memory != self._memory:
-            write_memory(self._state, self._purpose, memory)
+            write_memory(self._form.state_folder, self._purpose, memory)
             self._memory = memory
 
     def _unsigned(self, commit: str) -> str:
         """Return why the signature of a commit does not count, in words."""
-        signers = self._said.signed_by
+        signers = self._form.signed_by
         return self._mirror.unsigned(commit, signers) if signers is not None else ""
 
     def judges(self, tip: Reading, applied: str) -> Judges:
@@ -185,8 +164,8 @@ class Lineage:
 
     def _named(self, tip: str) -> str:
         """Return the commit of ``--trust-commit``, if a tip has it."""
-        said = self._said.trust
-        return said if said and self._mirror.is_ancestor(said, tip) else ""
+        named = self._form.trust_commit
+        return named if named and self._mirror.is_ancestor(named, tip) else ""
 
     def _differences(self, reading: Reading, applied: str) -> Iterator[str]:
         """Yield how the tip decides otherwise over approval than the commit that counts."""

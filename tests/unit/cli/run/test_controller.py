@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.cli.run.controller import Controller, Settings
+from reconciler.cli.run.controller import Controller
+from reconciler.cli.run.form import RunForm
 from reconciler.cli.run.memory import Purpose
 from reconciler.continuous.decision import Mode
 from reconciler.continuous.pace import EVERYTHING_SECONDS, Tries
@@ -27,7 +28,8 @@ def controller() -> Controller:
     """Return a controller that looked at acme at the time 1000, and found the tip."""
     nothing: Any = None
     purpose = Purpose("/srv/a.git", "refs/heads/main", "https://id.example.com", "", "")
-    made = Controller(Settings(purpose, 30, Mode.APPLY), nothing, nothing, nothing, nothing)
+    given: dict[str, Any] = {**dict.fromkeys(RunForm._fields), "mode": Mode.APPLY}
+    made = Controller(purpose, RunForm(**given), nothing, nothing, nothing, nothing)
     made._scope, made._tip, made._looked = ["acme"], TIP, 1000.0
     made._heads = made._within(HEADS)
     return made
