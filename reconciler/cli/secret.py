@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import click
 
 from reconciler.apply.delivery import DeliveryResult, deliver_owed, rotate
-from reconciler.apply.sink import SecretSink
 from reconciler.apply.sinks import KINDS
 from reconciler.cli.apply_output import TerminalWatch
 from reconciler.cli.approval import ask_for_yes, check_protection
@@ -163,7 +162,10 @@ def deliver_command(
         with locked(client, names, lock_timeout), TerminalWatch() as watch:
             if names:  # another run may have delivered some before this one had the lock
                 owed = _owed(client.observe(names, flows=False), tree, keys)
-            done = _deliver(owed, client, sink, tree, watch)
+            kept = [secret for secret in owed if not secret.lost]
+            if kept:
+                sink.prove([secret.ref for secret in kept])
+            done = deliver_owed(kept, client, sink, _context(tree), watch.stop_signal)
         stopped = watch.stop_signal()
     code = _show_delivered(owed, done)
     if not owed:
@@ -229,20 +231,6 @@ def _nothing_owed(observed: ObservedState, scope: Scope) -> str:
     if not others:
         return "No client secret is owed."
     return f"No client secret is owed to tree {visible(scope.tree)}; {others} to other trees."
-
-
-def _deliver(
-    owed: Sequence[OwedSecret],
-    client: ServiceClient,
-    sink: SecretSink,
-    tree: str,
-    watch: TerminalWatch,
-) -> DeliveryResult:
-    kept = [secret for secret in owed if not secret.lost]
-    if not kept:
-        return DeliveryResult()
-    sink.prove([secret.ref for secret in kept])
-    return deliver_owed(kept, client, sink, _context(tree), watch.stop_signal)
 
 
 def _show_delivered(owed: Sequence[OwedSecret], done: DeliveryResult) -> int:
