@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -334,4 +333,3 @@ def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -
     for ref, held in applications:
         if held is None:
             click.echo(f"not applied yet: {visible(ref.path)}", err=True)
-    sys.stdout.flush()

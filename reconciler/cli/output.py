@@ -90,7 +90,6 @@ def draw(
     layout = Layout(style_on(to), width_of(to), line_reader(), is_folded(to), limit)
     text = drawing(document, layout)
     click.echo(text, file=to, nl=bool(text) and not text.endswith("\n"))
-    to.flush()
 
 
 def print_json(fields: object) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 
@@ -55,7 +54,6 @@ def write_manifests(manifests: Sequence[Written], out: str) -> None:
         hint(f"Wrote {count} manifest{'' if count == 1 else 's'} into {visible(out)}.")
         return
     click.echo(as_stream(manifests), nl=False)
-    sys.stdout.flush()
 
 
 def as_stream(manifests: Iterable[Written]) -> str:

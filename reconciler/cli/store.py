@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -216,7 +215,6 @@ def create_command(
             remedy=f"Choose another name, or run `reconciler token revoke {name}` first.",
         )
     click.echo(token.reveal())
-    sys.stdout.flush()
     if lost := lost_output():
         raise OutputError(
             f"the token {name} was made, and could not be printed: {lost}",
