@@ -61,10 +61,7 @@ def _of_url(written: str) -> Address:
     is_file = parts.scheme == "file" and not host and parts.path.startswith("/")
     is_remote = parts.scheme in {"https", "ssh"} and host and not host.startswith("-")
     if not (is_file or is_remote) or any(each <= " " for each in written):
-        raise UsageError(
-            f"--repository cannot be reached by {parts.scheme or 'this'}: {_FORMS}",
-            remedy="Only https, ssh and repositories on this machine are supported.",
-        )
+        raise UsageError("--repository must use https or ssh, or be local", remedy=_FORMS)
     return Address(written, parts.scheme)
 
 

@@ -178,7 +178,7 @@ class Lineage:
         counted, proposed = known.configuration, reading.configuration
         if counted is None or proposed is None:
             if counted is not proposed and reading.problem is None:
-                yield "it is there in one commit only"
+                yield "reconciler.yaml is in one of the two commits only"
             return
         for each in differences(counted, proposed):
             of = f"environment {each.environment}" if each.environment else ""
