@@ -92,6 +92,11 @@ def place_of_store(service: str) -> str:
     )
 
 
+def with_absolute_path(service: str) -> str:
+    """Return an address that means the same in any folder."""
+    return f"sqlite:{store_path(service).absolute()}" if is_file(service) else service
+
+
 def in_one_form(service: str) -> str:
     """Return an address in the form in which those of one service are equal, seen from here."""
     if is_file(service):

@@ -22,6 +22,7 @@ from reconciler.cli.connection import (
     require_extra,
     require_seal_key,
     store_path,
+    with_absolute_path,
 )
 from reconciler.cli.embedded import open_service
 from reconciler.cli.options import command
@@ -181,10 +182,11 @@ def _serve_store(
         opened.hold_seal_key()
         if not _has_token(opened):
             # Until then no caller is known.
+            address = shlex.quote(visible(with_absolute_path(service)))
             _announce(
                 log_format,
                 "This service has no token yet, so it refuses every request. Make the first one:\n"
-                f"  reconciler token create --name admin --role admin --service {_typed(service)}",
+                f"  reconciler token create --name admin --role admin --service {address}",
             )
         store, dispatcher = opened.store, opened.dispatcher
         serving = Serving(
@@ -206,13 +208,6 @@ def _serve_store(
             until=partial(on_signals, reload=partial(_reload, tls)),
         )
         run_loop(serve(serving))
-
-
-def _typed(service: str) -> str:
-    """Return the address of a store as it is typed in a shell, in any folder."""
-    if is_file(service):
-        service = f"sqlite:{store_path(service).absolute()}"
-    return shlex.quote(visible(service))
 
 
 def _has_token(opened: IdentityService) -> bool:

@@ -17,10 +17,9 @@ from typing import Any, Self
 from reconciler.cli.clients import sink_for
 from reconciler.cli.connection import (
     Connection,
-    is_file,
     require_extra,
     require_seal_key,
-    store_path,
+    with_absolute_path,
 )
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.process import ExitCode
@@ -114,9 +113,7 @@ def _rounds(controller: Controller, signals: _Signals, form: RunForm) -> int:
 
 
 def _absolute_connection(connection: Connection) -> Connection:
-    service = connection.service
-    if is_file(service):
-        service = f"sqlite:{store_path(service).absolute()}"
+    service = with_absolute_path(connection.service)
     return Connection(**_absolute({**asdict(connection), "service": service}))
 
 
