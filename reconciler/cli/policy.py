@@ -39,18 +39,14 @@ class Tested(NamedTuple):
         """Return whether there is no error."""
         return not any(finding.is_error for finding in self.findings)
 
-    @property
-    def examples(self) -> int:
-        """Return the number of examples that were judged."""
-        return sum(count for _, count in self.policies)
-
 
 def _text(tested: Tested, layout: Layout) -> str:
     shown = not_quiet(tested.findings)
     lines = [findings_as_text(shown, layout)] if shown else []
     if tested.passed:
         policies = f"{len(tested.policies)} {'policy' if len(tested.policies) == 1 else 'policies'}"
-        examples = f"{tested.examples} example{'' if tested.examples == 1 else 's'}"
+        count = sum(count for _, count in tested.policies)
+        examples = f"{count} example{'' if count == 1 else 's'}"
         verdict = layout.style("Passed:", "green", "bold")
         lines.append(fitted(f"{verdict} {examples} of {policies}.", layout.width))
     return "\n".join(lines)

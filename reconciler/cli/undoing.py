@@ -137,18 +137,10 @@ class Undoing:
             )
         return {key for key, refs in found.items() if refs}
 
-    def manifests(self) -> DesiredState:
-        """Return what the manifests declare.
-
-        Raises:
-            InvalidManifestsError: they have errors, or are not there.
-        """
-        return read_desired(self.paths, self.chosen)[0]
-
     def with_manifests(self) -> Undoing:
         """Return it with what manifests declare; that they cannot be read is a note."""
         try:
-            desired = self.manifests()
+            desired, _ = read_desired(self.paths, self.chosen)
         except ReconcilerError as failure:
             note = warning(
                 "UNDO-MANIFESTS-NOT-READ",
@@ -270,7 +262,7 @@ def _differing(reader: ReadOnlyService, undo: Undoing, plan: Plan) -> Sequence[s
     """
     undone = {ref_of(change).key for change in plan.changes}
     undone |= {held.ref.key for change in plan.changes if (held := held_of(change))}
-    desired = undo.manifests()
+    desired, _ = read_desired(undo.paths, undo.chosen)
     now, _ = preview(desired, reader, Scope(tree=plan.scope.tree), Allowances())
     found = []
     for change in now.changes:
