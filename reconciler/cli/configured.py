@@ -382,19 +382,13 @@ def untrusted() -> tuple[Diagnostic, ...]:
     return tuple(
         error(
             UNTRUSTED_CONFIG,
-            f"{_what(found.environment, found.name)} is not as in the trusted configuration",
+            f"{found.what} is not as in the trusted configuration",
             f"It is {found.proposed} here and {found.trusted} there. Merge this change of "
             f"{proposed.file} on its own; then plan again. Nothing was sent.",
             found.place,
         )
         for found in differences(trusted, proposed)
     )
-
-
-def _what(environment: str, field: str) -> str:
-    if not environment:
-        return "the tree" if field == "tree" else f"the list of {field}"
-    return f"{field} of environment {environment}" if field else f"environment {environment}"
 
 
 def check_partial(chosen: Configured, *scopes: Scope) -> None:

@@ -285,6 +285,14 @@ class Difference(NamedTuple):
     proposed: str
     place: SourceLocation
 
+    @property
+    def what(self) -> str:
+        """Return what differs, in words."""
+        environment, name = self.environment, self.name
+        if not environment:
+            return "the tree" if name == "tree" else f"the list of {name}"
+        return f"{name} of environment {environment}" if name else f"environment {environment}"
+
 
 def differences(trusted: Configuration, proposed: Configuration) -> Iterator[Difference]:
     """Yield what a configuration says differently from the trusted one, by environment."""

@@ -915,7 +915,10 @@ def test_a_commit_does_not_take_its_own_policies_away(embedded: Loop) -> None:
         "policy short is changed": policed(LONGER),
         "waiver moving is new": policed(SHORT, waiver),
         "policy short is taken out": without,
-        "policies are none, was policies": {"reconciler.yaml": None, "policies/all.yaml": None}
+        "the list of policies is none, was policies": {
+            "reconciler.yaml": None,
+            "policies/all.yaml": None,
+        }
         | {"reconciler.yaml": "apiVersion: reconciler/v1\nkind: Configuration\ntree: default\n"},
     }.items():
         tip = loop.push({**files, "manifests/greet.yaml": an_action(timeout="20s")})

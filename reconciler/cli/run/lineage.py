@@ -181,10 +181,7 @@ class Lineage:
                 yield "reconciler.yaml is in one of the two commits only"
             return
         for each in differences(counted, proposed):
-            of = f"environment {each.environment}" if each.environment else ""
-            what = " of ".join(filter(None, (each.name, of)))
-            verb = "are" if each.name == "policies" else "is"
-            yield f"{what} {verb} {each.proposed}, was {each.trusted}"
+            yield f"{each.what} is {each.proposed}, was {each.trusted}"
 
 
 def _policies_of(reading: Reading) -> PolicySet:
