@@ -377,8 +377,7 @@ class Controller:
         if look.reading is None:
             raise AssertionError("only what a commit leads to is planned")
         situation = look.situation
-        judges_of = self._lineage.judges_of_heals if heals else self._lineage.judges
-        judges = judges_of(look.reading, situation.applied)
+        judges = self._lineage.judges(look.reading, situation.applied, heals=heals)
         setting = Setting(self._purpose.environment, situation.is_protected)
         try:
             return judged_once(plan, judges, setting)

@@ -58,7 +58,9 @@ class Lineage:
         if heads is None:
             return self._memory.applied or self._form.applied or ""
         found = self._on_record(tip, tree, heads)
-        whole = [each for each in found if self._is_whole(each, tree, heads)]
+        whole = [
+            each for each in found if {*_recorded(heads, tree, self._commits.read(each))} == {each}
+        ]
         return max(whole, key=lambda each: found[each], default="")
 
     def unreadable(self, tip: str, tree: str, heads: Heads | None) -> Iterator[str]:
@@ -77,10 +79,6 @@ class Lineage:
         """Return the commits on record that a tip has, each with the time of its record."""
         found = {record.commit: record.at for record in heads.records(tree)}
         return {each: at for each, at in found.items() if self._mirror.is_ancestor(each, tip)}
-
-    def _is_whole(self, commit: str, tree: str, heads: Heads) -> bool:
-        reading = self._commits.read(commit)
-        return reading.desired is not None and {*_recorded(heads, tree, reading)} == {commit}
 
     def counts(self, applied: str, tip: str) -> bool:
         """Return whether a commit that was applied may be healed towards."""
@@ -137,25 +135,21 @@ class Lineage:
         signers = self._form.signed_by
         return self._mirror.unsigned(commit, signers) if signers is not None else ""
 
-    def judges(self, tip: Reading, applied: str) -> Judges:
+    def judges(self, tip: Reading, applied: str, *, heals: bool) -> Judges:
         """Return the policies that count: those of the trusted commit, and new ones of the tip.
+
+        A heal is judged by those of the applied commit, or of the one that ``--trust-commit``
+        names: a commit that is not applied must not keep the one before it from being healed
+        towards.
 
         Raises:
             ReconcilerError: they cannot be read.
         """
+        if heals:
+            return counting(_policies_of(self._commits.read(self._named(tip.commit) or applied)))
         trusted = self._trusted(tip.commit, applied)
         known = _policies_of(self._commits.read(trusted) if trusted else tip)
         return counting(_policies_of(tip), known)
-
-    def judges_of_heals(self, tip: Reading, applied: str) -> Judges:
-        """Return the policies of the applied commit, or of the one that ``--trust-commit`` names.
-
-        A commit that is not applied must not keep the one before it from being healed towards.
-
-        Raises:
-            ReconcilerError: they cannot be read.
-        """
-        return counting(_policies_of(self._commits.read(self._named(tip.commit) or applied)))
 
     def _trusted(self, tip: str, applied: str) -> str:
         """Return the commit that decides over approval; empty where there is none yet."""
