@@ -38,7 +38,7 @@ from reconciler.cli.configured import (
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import clean_commit, read_whole, revision_of
-from reconciler.cli.moments import new_run, organizations_of_run
+from reconciler.cli.moments import new_context, organizations_of_run
 from reconciler.cli.options import command, paths_argument
 from reconciler.cli.output import say, timed
 from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
@@ -310,13 +310,8 @@ def _refuse_paused(run: Run, names: Sequence[str]) -> None:
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:
     """Carry out an approved plan with progress, and report; return the exit code."""
     tree, instance, desired = run.scope.tree, observed.instance, run.desired
-    run_id = new_run()
-    context = {
-        "tree": tree,
-        "revision": run.revision,
-        "plan": run.approval.digest_of(plan),
-        "run": run_id,
-    }
+    context = new_context(tree, run.revision, run.approval.digest_of(plan))
+    run_id = context["run"]
     if run.undo:
         plan = marked(plan, Undone(run_id, run.undo.of, run.undo.reason, {}))
         context |= {"undo": run.undo.of, "reason": run.undo.reason}

@@ -22,12 +22,13 @@ from reconciler.state import UPGRADE, Head, ObservedState
 SEARCHED_BEFORE = 86_400  # seconds that it may be behind that of the machine of a run
 
 
-def new_run() -> str:
-    """Return an id for a run that begins now.
+def new_context(tree: str, revision: str = "", plan: str = "") -> dict[str, str]:
+    """Return what a run that begins now says of its writes; empty for no commit, and no plan.
 
-    It begins with the time in milliseconds, so that only events since then are searched for it.
+    Its id begins with the time in milliseconds, so that only events since then are searched for it.
     """
-    return f"{int(time.time() * 1000):012x}{uuid.uuid4().hex[12:]}"
+    run = f"{int(time.time() * 1000):012x}{uuid.uuid4().hex[12:]}"
+    return {"tree": tree, "revision": revision, "plan": plan, "run": run}
 
 
 class Log(NamedTuple):

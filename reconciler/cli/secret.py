@@ -21,7 +21,7 @@ from reconciler.cli.clients import (
 from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.journals import open_journal
-from reconciler.cli.moments import new_run
+from reconciler.cli.moments import new_context
 from reconciler.cli.options import command, group
 from reconciler.cli.output import draw, print_done, say, show_warnings, stdout_style
 from reconciler.cli.parameter_types import CLIENT, RefType
@@ -37,7 +37,7 @@ from reconciler.report.place import Place, place_as_text
 from reconciler.report.secrets import SECRETS, SecretsDocument, applications_with_secret
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.port import Context, ServiceClient
+from reconciler.service_client.port import ServiceClient
 from reconciler.service_client.wire import no_custody
 from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSecret
 
@@ -81,7 +81,7 @@ def rotate_command(
             connection, observed.instance, Scope(tree), [organization], lock_timeout
         )
         with opened as journal:
-            kept = rotate(held, client, journal, sink, _context(tree), custody=observed.custody)
+            kept = rotate(held, client, journal, sink, new_context(tree), custody=observed.custody)
     show_warnings([*kept.notes, *unidentified(observed)])
     say(f"rotated  {visible(str(held.ref))}  secret in {visible(kept.at)}")
     if lost := lost_output():
@@ -101,11 +101,6 @@ def _refuse_paused(client: ServiceClient, trees: Iterable[str], organization: st
     for tree in trees:
         names = paused_now(client, tree, [organization])
         refuse_paused(tree, names, "replaces this secret all the same")
-
-
-def _context(tree: str) -> Context:
-    """Return what a command says of its writes: no commit and no plan, but the id of its run."""
-    return {"tree": tree, "revision": "", "plan": "", "run": new_run()}
 
 
 def _at_stake(held: ObservedObject, place: Place) -> Iterator[str]:
@@ -165,7 +160,7 @@ def deliver_command(
             kept = [secret for secret in owed if not secret.lost]
             if kept:
                 sink.prove([secret.ref for secret in kept])
-            done = deliver_owed(kept, client, sink, _context(tree), watch.stop_signal)
+            done = deliver_owed(kept, client, sink, new_context(tree), watch.stop_signal)
         stopped = watch.stop_signal()
     code = _show_delivered(owed, done)
     if not owed:

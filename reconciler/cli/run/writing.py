@@ -12,7 +12,7 @@ from reconciler.apply.sink import SecretSink
 from reconciler.cli.clients import prove_seal_key, why_a_sink
 from reconciler.cli.connection import Connection
 from reconciler.cli.journals import open_journal
-from reconciler.cli.moments import new_run
+from reconciler.cli.moments import new_context
 from reconciler.continuous.decision import Condition, Hold
 from reconciler.loop import carry_out
 from reconciler.plan.digest import plan_digest
@@ -62,12 +62,7 @@ class Writer:
             ReconcilerError: nothing was sent.
         """
         scope = plan.scope
-        context = {
-            "tree": scope.tree,
-            "revision": commit,
-            "plan": plan_digest(plan),
-            "run": new_run(),
-        }
+        context = new_context(scope.tree, commit, plan_digest(plan))
         if why_a_sink(plan):
             prove_seal_key(self.connection)
         opened = open_journal(self.connection, observed.instance, scope, desired.organizations, 0)
