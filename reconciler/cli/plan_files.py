@@ -55,7 +55,7 @@ def is_plan_file(path: str) -> bool:
     """Return whether a path is meant as a plan file, and not as a file of manifests.
 
     Manifests end in .yaml, .yml or .json. A plan file may end so, too; then its content decides.
-    Of a path where nothing is, the name decides: one that ends in .json is more often a plan file.
+    Where nothing is at the path, its name decides: .json is more often a plan file.
     """
     if is_folder(path):
         return False

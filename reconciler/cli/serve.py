@@ -96,7 +96,7 @@ def address_to_listen(flag: str, text: str) -> Place:
     """Return host and port of a text such as ``127.0.0.1:8080`` or ``[::1]:8080``.
 
     Raises:
-        UsageError: it is no such text.
+        UsageError: the text has another form.
     """
     parts = _PLACE.fullmatch(text)
     if not parts or int(parts["port"]) > 65535:

@@ -15,7 +15,7 @@ from reconciler.resources.nearest import nearest
 
 
 def in_words(failure: click.ClickException, typed: Sequence[str]) -> click.ClickException:
-    """Return a failure of click's with a hint that misleads to nothing.
+    """Return a failure of click's with a hint that does not mislead.
 
     ``typed`` are the arguments as they were given.
     """
@@ -38,7 +38,7 @@ def _as_typed(option: str, typed: Sequence[str]) -> str:
     """Return an option as it was typed, without its value.
 
     Of ``-auto-approve`` click takes each letter for an option of its own, and refuses the first
-    that there is not.
+    that does not exist.
     """
     if option.startswith("--"):
         return option
@@ -215,7 +215,7 @@ HARMFUL = frozenset(
         *("accept", "trust-commit", "applied", "heal-protected"),
     }
 )
-"""Options and commands that delete, approve or override: never suggested to who misspelt a word."""
+"""Options and commands that delete, approve or override: never suggested for a misspelt word."""
 
 _LIKENESS = 0.7
 

@@ -98,7 +98,7 @@ class Access:
     proxy: str = ""
 
     def check(self, address: Address) -> None:
-        """Refuse an access that is not one for an address.
+        """Refuse files that do not give access to an address.
 
         Raises:
             UsageError: a file is missing, or has a name that ssh does not take as it stands.

@@ -145,7 +145,7 @@ class Mirror:
         return bool(COMMIT.fullmatch(commit)) and self._held(f"{commit}^{{commit}}") == commit
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        """Return whether a commit is another one, or comes before it. One not held does not."""
+        """Return whether a commit is another one or comes before it; False if one is missing."""
         if not (self.holds(older) and self.holds(newer)):
             return False
         return self._git.ask_whether("merge-base", "--is-ancestor", older, newer) is not None
