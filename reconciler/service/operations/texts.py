@@ -123,20 +123,16 @@ class Page:
         self._most = most
         self._as_text = as_text
         self._left = MAX_LIST_BYTES
-        self._texts: list[bytes] = []
-        self._views: list[dict[str, Any]] = []
+        self._members: list[Any] = []  # as they are answered
 
     def takes(self, view: dict[str, Any]) -> bool:
         """Add a member, and return whether there was room for it."""
         text = json_bytes(view)
-        count = len(self._texts) + len(self._views)
+        count = len(self._members)
         if count and (count == self._most or len(text) > self._left):
             return False
         self._left -= len(text)
-        if self._as_text:
-            self._texts.append(text)
-        else:
-            self._views.append(view)
+        self._members.append(text if self._as_text else view)
         return True
 
     def fill(self, found: Iterable[tuple[str, dict[str, Any]]]) -> str:
@@ -150,7 +146,7 @@ class Page:
 
     def members(self) -> list[dict[str, Any]] | Encoded:
         """Return the members, as text if that was asked for."""
-        return Encoded(self._texts) if self._as_text else self._views
+        return Encoded(self._members) if self._as_text else self._members
 
 
 def whole(parts: Iterable[Sequence[bytes]]) -> list[bytes]:
