@@ -13,7 +13,7 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Field
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.events import Added
-from reconciler.service.domain.refusal import key_taken
+from reconciler.service.domain.refusal import role_exists
 from reconciler.service.eventstore.rows import NameFilter, ObjectRow, StreamAt
 from reconciler.service.operations.answers import Answer, details_read, spec_of
 from reconciler.service.operations.form import Asked, Form, name_field
@@ -49,7 +49,7 @@ def add_role(call: Writing, asked: Asked) -> Answer:
     key = asked[_KEY]
     name = role_id(project.id, key)
     if call.view.get_object(name) is not None:
-        raise key_taken("role")
+        raise role_exists()
     stream = StreamAt(project.organization, name, call.view.stream_version(name))
     row = call.begin(stream, Added(Kind.PROJECT_ROLE, key, project.id, spec=asked.spec))
     return {"details": details_read(row)}

@@ -66,11 +66,6 @@ def name_taken(what: str) -> Refusal:
     )
 
 
-def key_taken(what: str) -> Refusal:
-    """Refuse because a key is in use; keys differ by case."""
-    return Refusal(Code.ALREADY_EXISTS, f"there is a {what} of this key", "name.taken")
-
-
 def moved_on(sequence: int) -> Refusal:
     """Refuse because the object is no longer what the request was based on."""
     return Refusal(
@@ -90,16 +85,6 @@ def not_allowed(permission: str, role: str, where: str = "") -> Refusal:
     )
 
 
-def organization_unnamed() -> Refusal:
-    """Refuse because a caller of several organizations does not say for which one it calls."""
-    return Refusal(
-        Code.PRECONDITION_FAILED,
-        "x-service-orgid: must name an organization: this token is for several",
-        "organization.unnamed",
-        field="x-service-orgid",
-    )
-
-
 def in_that_state(state: str) -> Refusal:
     """Refuse to give an object the state that it has."""
     return Refusal(Code.PRECONDITION_FAILED, f"the object is {state} already", "object.state")
@@ -111,14 +96,21 @@ def too_many_trees(most: int) -> Refusal:
     return Refusal(Code.RESOURCE_EXHAUSTED, message, "object.too_many_trees")
 
 
-def always(code: Code, reason: str, message: str) -> Callable[[], Refusal]:
+def always(code: Code, reason: str, message: str, **details: str) -> Callable[[], Refusal]:
     """Return what refuses in the same words each time.
 
     Each call makes a refusal of its own: one that is raised twice gathers the traceback of both.
     """
-    return partial(Refusal, code, message, reason)
+    return partial(Refusal, code, message, reason, **details)
 
 
+role_exists = always(Code.ALREADY_EXISTS, "name.taken", "there is a role of this key")
+organization_unnamed = always(
+    Code.PRECONDITION_FAILED,
+    "organization.unnamed",
+    "x-service-orgid: must name an organization: this token is for several",
+    field="x-service-orgid",
+)
 key_reused = always(
     Code.PRECONDITION_FAILED,
     "idempotency.reused",
