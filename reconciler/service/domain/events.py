@@ -168,10 +168,6 @@ class MarkEvent(Event):
         raise AssertionError("each of these events leaves a mark of its own")
 
 
-def _never(before: Spec, after: Spec) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class KindEvents:
     """Events of a kind beyond those of every kind.
@@ -184,7 +180,7 @@ class KindEvents:
 
     own: tuple[type[OwnEvent | MarkEvent], ...] = ()
     side: tuple[type[Event], ...] = ()
-    ends_secret: Callable[[Spec, Spec], bool] = _never
+    ends_secret: Callable[[Spec, Spec], bool] = lambda *_: False
 
 
 def type_of(kind: Kind, verb: str) -> str:

@@ -13,6 +13,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import NamedTuple, TypeVar
@@ -166,11 +167,9 @@ class Exchange:
 
     def _keep(self, row: PassRow) -> None:
         for _ in range(TRIES):
-            try:
+            with suppress(ConflictError):  # another server exchanged it, or wrote elsewhere
                 self._keep_once(row)
-            except ConflictError:  # another server has exchanged it just now, or wrote elsewhere
-                continue
-            return
+                return
         raise SignedTokenError("other writers got in the way")
 
     def _keep_once(self, row: PassRow) -> None:
