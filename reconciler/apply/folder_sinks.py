@@ -11,7 +11,7 @@ from typing import Any
 
 from reconciler.apply.secret_folder import FolderSink
 from reconciler.apply.sink import Application, Delivery, content_of, plain_name
-from reconciler.errors import LocalFileError, UsageError
+from reconciler.errors import LocalFileError, UsageError, cannot_write
 from reconciler.resources.call import JsonObject
 from reconciler.resources.files import read_start
 from reconciler.resources.ref import ResourceRef
@@ -144,10 +144,8 @@ def _is_plain_file(path: Path) -> bool:
 
 
 def _unread(path: Path, failure: OSError) -> LocalFileError:
-    return LocalFileError(
-        f"cannot read {path}: {failure.strerror or failure}",
-        remedy="Make it readable for this user, or move it away.",
-    )
+    remedy = "Make it readable for this user, or move it away."
+    return cannot_write(f"read {path}", failure, remedy)
 
 
 def _recipient(text: str) -> Any:

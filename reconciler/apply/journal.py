@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
-from reconciler.errors import LocalFileError, LockHeldError
+from reconciler.errors import LocalFileError, LockHeldError, writing
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Spec
@@ -74,7 +74,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._open: dict[str, Intent] = {}
-        with _told_of(path):
+        with _writing(path):
             make_folder(path.parent)
             self._descriptor = _open_locked(path)
             try:
@@ -101,7 +101,7 @@ class Journal:
         for key in known:
             del self._open[key]
         if known and not self._open:  # everything in it is at its end
-            with _told_of(self._path):
+            with _writing(self._path):
                 os.ftruncate(self._descriptor, 0)
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class Journal:
         lines = [_as_line(record) for record in records]
         if not lines:
             return
-        with _told_of(self._path):
+        with _writing(self._path):
             size = os.fstat(self._descriptor).st_size
             if size == 0:
                 lines.insert(0, _as_line({"journal": FORMAT}))
@@ -152,16 +152,13 @@ def left_open(path: Path) -> Sequence[Intent]:
     Raises:
         LocalFileError: it cannot be read.
     """
-    try:
-        with os.fdopen(open_regular(path), "rb") as file:
-            return tuple(_open_intents(file.read(), path).values())
-    except FileNotFoundError:
-        return ()
-    except OSError as failure:
-        raise LocalFileError(
-            f"cannot read the journal {path}: {failure.strerror or failure}",
-            remedy="It records what an interrupted apply left open. Let this user read it.",
-        ) from failure
+    remedy = "It records what an interrupted apply left open. Let this user read it."
+    with writing(f"read the journal {path}", remedy):
+        try:
+            with os.fdopen(open_regular(path), "rb") as file:
+                return tuple(_open_intents(file.read(), path).values())
+        except FileNotFoundError:
+            return ()
 
 
 def take_over(journal: Journal, others: Iterable[Path], organizations: Collection[str]) -> None:
@@ -246,16 +243,9 @@ def _open_locked(path: Path) -> int:
         ) from None
 
 
-@contextmanager
-def _told_of(path: Path) -> Iterator[None]:
-    """Raise a failure of the file system as the error of this journal."""
-    try:
-        yield
-    except OSError as failure:
-        raise LocalFileError(
-            f"cannot write the journal {path}: {failure.strerror or failure}",
-            remedy="Make it writable for this user, with room on the disk. Nothing more is sent.",
-        ) from failure
+def _writing(path: Path) -> AbstractContextManager[None]:
+    remedy = "Make it writable for this user, with room on the disk. Nothing more is sent."
+    return writing(f"write the journal {path}", remedy)
 
 
 def _plain(intent: Intent) -> JsonObject:

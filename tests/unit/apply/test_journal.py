@@ -345,7 +345,7 @@ DAMAGED = (
     "It records what an interrupted apply left open. Restore it from a backup; or move it away and "
     "run `apply`, which then reports applications whose secret is not in the sink."
 )
-FULL = os.strerror(errno.ENOSPC)
+ROOM = "Free some space, then run the command again."
 
 
 def as_line(intent: Intent) -> bytes:
@@ -424,7 +424,7 @@ def test_a_write_that_fails_half_way_leaves_the_journal_as_it_was(
 
         assert path.read_bytes() == before
         assert journal.open_intents == (CREATE,)
-    assert words_of(refused) == (f"cannot write the journal {path}: {FULL}", WRITE)
+    assert words_of(refused) == (f"cannot write the journal {path}: the disk is full", ROOM)
 
 
 def test_where_not_even_half_a_line_can_be_taken_back_the_first_failure_is_told(
@@ -450,7 +450,7 @@ def test_a_journal_that_cannot_be_emptied_is_told(
         with pytest.raises(LocalFileError) as refused:
             journal.end(["key-1"])
 
-    assert words_of(refused) == (f"cannot write the journal {path}: {FULL}", WRITE)
+    assert words_of(refused) == (f"cannot write the journal {path}: the disk is full", ROOM)
     assert left_open(path) == ()
 
 
