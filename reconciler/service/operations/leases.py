@@ -26,7 +26,7 @@ def acquire_lease(call: Writing, fields: Fields) -> Answer:
     """Become the one writer of an organization, or the leader of a tree in it; or be refused."""
     name = _name(call, fields)
     holder = fields.text("holder", required=True, limit=MAX_HOLDER)
-    seconds = _seconds(fields)
+    seconds = fields.seconds(MAX_SECONDS)
     instead_of = fields.number("insteadOf")
     fields.end()
     held = call.tx.lease(name)
@@ -44,7 +44,7 @@ def renew_lease(call: Writing, fields: Fields) -> Answer:
     """Keep a lease for so many seconds from now."""
     name = _name(call, fields)
     token = fields.text("lease", required=True)
-    seconds = _seconds(fields)
+    seconds = fields.seconds(MAX_SECONDS)
     fields.end()
     held = call.tx.lease(name)
     now = call.runtime.lease_time.after(_written_after(held))
@@ -101,13 +101,6 @@ def _written_after(lease: LeaseRow | None) -> int:
     if lease is None:
         return 0
     return max(lease.acquired_at, lease.expires_at - MAX_SECONDS * MICROSECONDS)
-
-
-def _seconds(fields: Fields) -> int:
-    seconds = fields.number("seconds")
-    if not 1 <= seconds <= MAX_SECONDS:
-        raise fields.wrong("seconds", f"must be from 1 to {MAX_SECONDS}")
-    return seconds
 
 
 def _counts(lease: LeaseRow, now: int) -> bool:

@@ -225,6 +225,13 @@ class Fields:
         """Return the length of a page, at most ``most``, which is also what 0 and none mean."""
         return min(self.number("limit") or most, most)
 
+    def seconds(self, most: int) -> int:
+        """Return how long something lasts: a second at least, and ``most`` at most."""
+        value = self.number("seconds")
+        if not 1 <= value <= most:
+            raise self.wrong("seconds", f"must be from 1 to {most}")
+        return value
+
     def flag(self, name: str) -> bool:
         """Return a flag; one that is left out is false."""
         value = self._taken(name, default=False)

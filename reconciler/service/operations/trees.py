@@ -112,9 +112,7 @@ def pause_tree(call: Writing, fields: Fields) -> Answer:
     """Say that a tree is not to be applied to an organization, for so many seconds from now."""
     organization, tree = _organization(call, fields), _tree(fields)
     reason = fields.text("reason", required=True, limit=MAX_TEXTS["reason"])
-    seconds = fields.number("seconds")
-    if not 1 <= seconds <= MAX_PAUSE_SECONDS:
-        raise fields.wrong("seconds", f"must be from 1 to {MAX_PAUSE_SECONDS}")
+    seconds = fields.seconds(MAX_PAUSE_SECONDS)
     fields.end()
     now = call.runtime.now()
     paused = _marked(organization, PAUSED)
