@@ -167,26 +167,21 @@ class Writing(Reading):
             Refusal: the name is taken.
         """
         new = self.runtime.identifiers.next()
-        if organization:
-            return self.begin(StreamAt(organization, new, 0), event)
-        row = self._first(StreamAt(new, new, 0), event)
-        self.check_lease(row.folded)
-        self._put(row)
-        return row
+        return self.begin(StreamAt(organization or new, new, 0), event)
 
     def begin(self, stream: StreamAt, event: Event) -> ObjectRow:
         """Write the first event of an object whose id was known before it exists."""
-        self.check_lease(self.owner(Kind.ORGANIZATION, stream.organization).folded)
-        row = self._first(stream, event)
-        self._put(row)
-        self._end_unmade(row)
-        return row
-
-    def _first(self, stream: StreamAt, event: Event) -> ObjectRow:
+        is_organization = stream.organization == stream.id
+        if not is_organization:
+            self.check_lease(self.owner(Kind.ORGANIZATION, stream.organization).folded)
         (stored,) = self.tx.append(stream, (encode(event),), self._author)
         row = next_row(None, stored, event)
         if row is None:
             raise AssertionError("a new object is held")
+        if is_organization:
+            self.check_lease(row.folded)
+        self._put(row)
+        self._end_unmade(row)
         return row
 
     def change(self, row: ObjectRow, events: Sequence[Event]) -> ObjectRow:
@@ -257,7 +252,7 @@ class Writing(Reading):
     def _record(self, row: ObjectRow, events: Sequence[Event]) -> Sequence[StoredEvent]:
         if not events:
             return ()
-        self.check_lease(self._folded_owner(row))
+        self.check_lease(self.owner(Kind.ORGANIZATION, row.organization).folded)
         stream = StreamAt(row.organization, row.id, row.version)
         return self.tx.append(stream, [encode(event) for event in events], self._author)
 
@@ -266,11 +261,6 @@ class Writing(Reading):
             self.tx.put(row)
         except NameTakenError:
             raise name_taken(KINDS[Kind(row.kind)].noun) from None
-
-    def _folded_owner(self, row: ObjectRow) -> str:
-        if row.kind == Kind.ORGANIZATION:
-            return row.folded
-        return self.owner(Kind.ORGANIZATION, row.organization).folded
 
     def check_lease(self, organization: str) -> None:
         """Refuse if the call names a lease that is not the one of this folded organization name."""
