@@ -10,6 +10,7 @@ wherever our reader, or one of another version of YAML, could take it for someth
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
@@ -235,12 +236,8 @@ _NEWLINE = "\n"
 
 def scalar(value: YamlValue) -> str:
     """Return a value that is neither a mapping nor a list, on one line."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
+    if value is None or isinstance(value, int):
+        return json.dumps(value)
     text = str(value)
     return text if _is_plain(text) else quoted(text)
 
