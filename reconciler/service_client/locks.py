@@ -87,9 +87,12 @@ class ProcessIdentity:
 
 def this_process() -> ProcessIdentity:
     """Return this process as a holder."""
-    process = os.getpid()
+    process, boot, namespace = os.getpid(), "", ""
+    with suppress(OSError):  # Linux alone has both
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        namespace = str(Path("/proc/self/ns/pid").readlink())
     return ProcessIdentity(
-        user_name(), socket.gethostname(), _boot(), process, _started(process) or "", _namespace()
+        user_name(), socket.gethostname(), boot, process, _started(process) or "", namespace
     )
 
 
@@ -115,20 +118,6 @@ def _read(text: str) -> ProcessIdentity | None:
         return read_as(ProcessIdentity, text.encode())
     except ValueError:
         return None
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def _namespace() -> str:
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return ""
 
 
 def _is_gone(other: ProcessIdentity) -> bool:
