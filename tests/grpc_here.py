@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ClassVar
@@ -102,6 +102,17 @@ async def a_channel(door: Door, limits: Limits) -> AsyncIterator[grpc.aio.Channe
             for connection in [*server.connections]:
                 connection._transport.abort()
             await asyncio.sleep(0.01)
+
+
+def on_a_channel(main: Callable[[Door, grpc.aio.Channel], Awaitable[None]], limits: Limits) -> None:
+    """Run a test on a channel to a door of its own."""
+
+    async def running() -> None:
+        door = Door(limits)
+        async with asyncio.timeout(20), a_channel(door, limits) as channel:
+            await main(door, channel)
+
+    asyncio.run(running())
 
 
 async def refused(call: Any) -> tuple[int, str]:

@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import zlib
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 from reconciler.service.transport.grpc_calls import EXPOSED_HEADERS, GRPC_TYPES, WEB_TYPES
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.protobuf import METHODS, message_class
-from tests.grpc_here import CHECK, LIST_ACTIONS, Door, Metadata, a_channel, bearer, never, none
+from tests.grpc_here import CHECK, LIST_ACTIONS, Door, Metadata, bearer, never, none, on_a_channel
 from tests.grpc_here import refused as refused_by_server
 from tests.rows import each_row
 from tests.unit.service.transport.asgi import connected
@@ -27,17 +27,6 @@ HASTY = replace(PATIENT, head_seconds=1.0, body_seconds=0.1)
 KNOWN = bearer("good")
 
 
-def run(
-    main: Callable[[Door, grpc.aio.Channel], Awaitable[None]], limits: Limits = PATIENT
-) -> None:
-    async def running() -> None:
-        door = Door(limits)
-        async with asyncio.timeout(20), a_channel(door, limits) as channel:
-            await main(door, channel)
-
-    asyncio.run(running())
-
-
 @pytest.mark.parametrize("metadata", [(), bearer("bad"), (*KNOWN, *KNOWN)])
 def test_the_token_is_judged_before_a_message_comes(metadata: Metadata) -> None:
     """A caller who may not call has nothing to say."""
@@ -46,7 +35,7 @@ def test_the_token_is_judged_before_a_message_comes(metadata: Metadata) -> None:
         silent = channel.stream_unary(LIST_ACTIONS)(never(), metadata=metadata)
         assert await refused_by_server(silent) == (16, "token.invalid")
 
-    run(main)
+    on_a_channel(main, PATIENT)
 
 
 def test_a_token_that_was_valid_a_moment_ago_is_not_looked_up_for_each_message() -> None:
@@ -57,7 +46,7 @@ def test_a_token_that_was_valid_a_moment_ago_is_not_looked_up_for_each_message()
             await channel.unary_unary(LIST_ACTIONS)(b"", metadata=KNOWN)
         assert door.asked == 6
 
-    run(main)
+    on_a_channel(main, PATIENT)
 
 
 def test_a_message_that_does_not_come_is_waited_for_so_long() -> None:
@@ -70,7 +59,7 @@ def test_a_message_that_does_not_come_is_waited_for_so_long() -> None:
         assert await refused_by_server(check) == (10, "message.too_slow")
         assert await channel.unary_unary(LIST_ACTIONS)(b"", metadata=KNOWN) == b""
 
-    run(main, HASTY)
+    on_a_channel(main, HASTY)
 
 
 def test_a_call_without_a_message_is_answered() -> None:
@@ -82,7 +71,7 @@ def test_a_call_without_a_message_is_answered() -> None:
         assert await refused_by_server(channel.stream_unary(CHECK)(none())) == (3, "field.invalid")
         assert await refused_by_server(channel.unary_unary(CHECK)(b"\xff")) == (3, "field.invalid")
 
-    run(main)
+    on_a_channel(main, PATIENT)
 
 
 @pytest.mark.slow
@@ -104,7 +93,7 @@ def test_only_so_many_messages_are_waited_for_of_one_token_and_of_all() -> None:
             assert await refused_by_server(call) == (10, "message.too_slow")
         assert await channel.unary_unary(LIST_ACTIONS)(b"", metadata=KNOWN) == b""
 
-    run(main)
+    on_a_channel(main, PATIENT)
 
 
 def test_a_call_has_its_place_until_it_is_answered() -> None:
@@ -121,7 +110,7 @@ def test_a_call_has_its_place_until_it_is_answered() -> None:
         assert await first == b""
         assert await list_actions(b"", metadata=slow) == b""
 
-    run(main)
+    on_a_channel(main, PATIENT)
 
 
 def test_a_call_that_its_caller_gives_up_has_no_place_any_more() -> None:
@@ -134,7 +123,7 @@ def test_a_call_that_its_caller_gives_up_has_no_place_any_more() -> None:
         door.held.set()
         assert await list_actions(b"", metadata=bearer("good-held")) == b""
 
-    run(main)
+    on_a_channel(main, PATIENT)
 
 
 # Both wires, as an application.
@@ -328,4 +317,4 @@ def test_a_call_is_counted_by_its_wire() -> None:
         figures = door.observer.metrics.text(None, connections=0)
         assert '{operation="ListActions",transport="grpc",code="0"} 1' in figures
 
-    run(main)
+    on_a_channel(main, PATIENT)

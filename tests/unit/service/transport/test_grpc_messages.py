@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import struct
 import zlib
 from base64 import b64decode
 from collections.abc import Callable
@@ -32,12 +31,9 @@ from reconciler.service.transport.limits import MAX_MESSAGE, SMALL_MESSAGE
 from reconciler.service.transport.protobuf import message_class, status_bytes
 from tests.effort import cases
 from tests.rows import each_row
+from tests.wires import frame
 
 STATUS: Any = message_class("google.rpc.Status")
-
-
-def frame(content: bytes, flag: int = 0, length: int | None = None) -> bytes:
-    return struct.pack(">BI", flag, len(content) if length is None else length) + content
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"\0" * MAX_MESSAGE], ids=len)

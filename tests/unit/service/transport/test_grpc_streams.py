@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
@@ -20,7 +19,7 @@ from reconciler.service.transport.grpc_streams import (
 )
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.protobuf import SERVICES, message_class
-from tests.grpc_here import CHECK, REFLECT, WATCH, Door, a_channel, never, refused
+from tests.grpc_here import CHECK, REFLECT, WATCH, Door, never, on_a_channel, refused
 from tests.rows import each_row
 from tests.wires import refused_by
 
@@ -29,15 +28,6 @@ HEALTH_REQUEST: Any = message_class("grpc.health.v1.HealthCheckRequest")
 HEALTH_ANSWER: Any = message_class("grpc.health.v1.HealthCheckResponse")
 QUESTION: Any = message_class("grpc.reflection.v1.ServerReflectionRequest")
 ANSWER: Any = message_class("grpc.reflection.v1.ServerReflectionResponse")
-
-
-def run(main: Callable[[Door, grpc.aio.Channel], Awaitable[None]], limits: Limits = LIMITS) -> None:
-    async def running() -> None:
-        door = Door(limits)
-        async with asyncio.timeout(20), a_channel(door, limits) as channel:
-            await main(door, channel)
-
-    asyncio.run(running())
 
 
 def health(service: str) -> bytes:
@@ -71,7 +61,7 @@ def test_health_is_told_of_each_service_and_of_all() -> None:
         door.streams.end()
         assert HEALTH_ANSWER.FromString(await check(health(""))).status == NOT_SERVING
 
-    run(main)
+    on_a_channel(main, LIMITS)
 
 
 def test_a_watch_tells_that_the_server_ends() -> None:
@@ -85,7 +75,7 @@ def test_a_watch_tells_that_the_server_ends() -> None:
         assert [HEALTH_ANSWER.FromString(each).status for each in messages] == [NOT_SERVING]
         assert why == (14, "service.ending")
 
-    run(main)
+    on_a_channel(main, LIMITS)
 
 
 def test_a_watch_of_an_unknown_service_waits_for_it() -> None:
@@ -98,7 +88,7 @@ def test_a_watch_of_an_unknown_service_waits_for_it() -> None:
         door.streams.end()
         assert await ended(call) == ([], (14, "service.ending"))
 
-    run(main)
+    on_a_channel(main, LIMITS)
 
 
 def test_only_so_many_streams_are_open() -> None:
@@ -115,7 +105,7 @@ def test_only_so_many_streams_are_open() -> None:
         assert await third.read()
         third.cancel()
 
-    run(main)
+    on_a_channel(main, LIMITS)
 
 
 @pytest.mark.parametrize("path", [WATCH, REFLECT])
@@ -127,7 +117,7 @@ def test_a_stream_has_an_end(path: str) -> None:
             call = channel.stream_stream(path)(never())
         assert (await ended(call))[1] == (10, "message.too_slow")
 
-    run(main, Limits(stream_seconds=0.05))
+    on_a_channel(main, Limits(stream_seconds=0.05))
 
 
 def test_the_deadline_of_a_stream_is_kept() -> None:
@@ -137,7 +127,7 @@ def test_the_deadline_of_a_stream_is_kept() -> None:
             [message async for message in call]
         assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
-    run(main)
+    on_a_channel(main, LIMITS)
 
 
 async def questions(*asked: bytes) -> AsyncIterator[bytes]:
@@ -165,7 +155,7 @@ def test_each_question_of_reflection_is_answered_in_order() -> None:
             "list_services_response",
         ]
 
-    run(main)
+    on_a_channel(main, LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +176,7 @@ def test_questions_of_one_call_are_bounded(
         messages, refusal = await ended(channel.stream_stream(REFLECT)(questions(*asked)))
         assert (len(messages), refusal) == (min(most, len(asked) - 1), why)
 
-    run(main)
+    on_a_channel(main, LIMITS)
 
 
 @each_row(
@@ -204,7 +194,7 @@ def test_a_question_may_be_compressed(length: int, ends: tuple[int, str]) -> Non
         messages, refusal = await ended(call)
         assert (len(messages), refusal) == (int(ends == (0, "")), ends)
 
-    run(main)
+    on_a_channel(main, LIMITS)
 
 
 def test_health_may_be_asked_for_compressed() -> None:
@@ -215,7 +205,7 @@ def test_health_may_be_asked_for_compressed() -> None:
         check = channel.unary_unary(CHECK)(asked, compression=grpc.Compression.Gzip)
         assert await refused(check) == (5, "service.unknown")
 
-    run(main)
+    on_a_channel(main, LIMITS)
 
 
 @each_row(
