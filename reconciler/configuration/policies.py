@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, cut, error, warning
 from reconciler.manifests.discovery import Discovery, FoundFile
@@ -51,15 +51,28 @@ def read_policies(
         may_be_empty: Whether folders without policies are right, as that of a target branch is
             before the first policy is merged.
     """
-    reading = _Reading()
+    named: dict[tuple[type, str], Policy | Waiver] = {}
+    findings: list[Diagnostic] = []
     for folder in dict.fromkeys(folders):
-        reading.read(folder, may_be_empty=may_be_empty)
-    is_silent = not (reading.policies or any(each.is_error for each in reading.findings))
+        documents, found = _read(folder)
+        findings += (
+            each
+            for each in found
+            if not (may_be_empty and each.code in {"FILE-NONE", "FILE-EMPTY"})
+        )
+        for each in documents:
+            first = named.setdefault((type(each), each.name), each)
+            if first is not each:
+                findings.append(_declared_twice(first, each))
+    policies = tuple(each for each in named.values() if isinstance(each, Policy))
+    waivers = tuple(each for each in named.values() if isinstance(each, Waiver))
+    is_silent = not (policies or any(each.is_error for each in findings))
     if folders and is_silent and not may_be_empty:
         remedy = "Everything would pass. Give a folder with a policy, or name no folder."
-        place = SourceLocation(folders[0])
-        reading.findings.append(error("POLICY-NONE", "no policies found", remedy, place))
-    return PolicySet(tuple(reading.policies), tuple(reading.waivers)), tuple(reading.findings)
+        findings.append(
+            error("POLICY-NONE", "no policies found", remedy, SourceLocation(folders[0]))
+        )
+    return PolicySet(policies, waivers), tuple(findings)
 
 
 def never_judging(
@@ -79,73 +92,45 @@ def never_judging(
             )
 
 
-Document = TypeVar("Document", Policy, Waiver)
+def _read(folder: str) -> tuple[list[Policy | Waiver], list[Diagnostic]]:
+    """Return the policies and waivers of one folder, and the findings about its files."""
+    search, reader = Discovery(), Reader()
+    files = list(islice(_files(folder, search), MAX_FILES + 1))
+    findings: list[Diagnostic] = []
+    if len(files) > MAX_FILES:
+        summary = f"more than {MAX_FILES} files of policies"
+        remedy = "Put several policies into one file, with --- between them."
+        findings.append(error("POLICY-LIMIT", summary, remedy, SourceLocation(folder)))
+    documents: list[Policy | Waiver] = []
+    for manifest in reader.manifests(files[:MAX_FILES]):
+        document, wrong = _document(manifest)
+        findings += wrong
+        if document is not None:
+            documents.append(document)
+    return documents, [*findings, *search.findings, *reader.findings]
 
 
-@dataclass(slots=True)
-class _Reading:
-    """One reading of all folders. A name is given once, whatever folder it stands in."""
+def _document(manifest: Manifest) -> tuple[Policy | Waiver | None, Sequence[Diagnostic]]:
+    document = manifest.document
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind not in POLICY_KINDS:
+        return None, [_other_kind(manifest, kind)]
+    if not accepts(kind, document):
+        from reconciler.validation.explain import schema_findings
 
-    policies: list[Policy] = field(default_factory=list)
-    waivers: list[Waiver] = field(default_factory=list)
-    findings: list[Diagnostic] = field(default_factory=list)
-    _places: dict[tuple[str, str], SourceLocation] = field(default_factory=dict)
+        return None, schema_findings(kind, manifest, faults(kind, document))
+    return _policy(manifest) if kind == POLICY else _waiver(manifest)
 
-    def read(self, folder: str, *, may_be_empty: bool) -> None:
-        """Read the files of one folder."""
-        search, reader = Discovery(), Reader()
-        files = list(islice(_files(folder, search), MAX_FILES + 1))
-        if len(files) > MAX_FILES:
-            summary = f"more than {MAX_FILES} files of policies"
-            remedy = "Put several policies into one file, with --- between them."
-            place = SourceLocation(folder)
-            self.findings.append(error("POLICY-LIMIT", summary, remedy, place))
-        for manifest in reader.manifests(files[:MAX_FILES]):
-            self._take(manifest)
-        found = (*search.findings, *reader.findings)
-        self.findings += [
-            each
-            for each in found
-            if not (may_be_empty and each.code in {"FILE-NONE", "FILE-EMPTY"})
-        ]
 
-    def _take(self, manifest: Manifest) -> None:
-        document = manifest.document
-        kind = document.get("kind") if isinstance(document, dict) else None
-        if kind not in POLICY_KINDS:
-            self.findings.append(_other_kind(manifest, kind))
-        elif not accepts(kind, document):
-            from reconciler.validation.explain import schema_findings
-
-            self.findings += schema_findings(kind, manifest, faults(kind, document))
-        elif kind == POLICY:
-            self._add(kind, self.policies, *_policy(manifest))
-        else:
-            self._add(kind, self.waivers, *_waiver(manifest))
-
-    def _add(
-        self,
-        kind: str,
-        known: list[Document],
-        document: Document | None,
-        wrong: Sequence[Diagnostic],
-    ) -> None:
-        self.findings += wrong
-        if document is None:
-            return
-        place = document.source.place("metadata", "name")
-        first = self._places.setdefault((kind, document.name), place)
-        if first is not place:
-            self.findings.append(
-                error(
-                    "POLICY-DUPLICATE",
-                    f"{kind.lower()} {document.name} is declared twice",
-                    f"Rename or remove one of the two; the first is at {first}.",
-                    place,
-                )
-            )
-            return
-        known.append(document)
+def _declared_twice(first: Policy | Waiver, again: Policy | Waiver) -> Diagnostic:
+    """Return the error that a name is given twice, whatever folders the two stand in."""
+    before, place = (each.source.place("metadata", "name") for each in (first, again))
+    return error(
+        "POLICY-DUPLICATE",
+        f"{type(again).__name__.lower()} {again.name} is declared twice",
+        f"Rename or remove one of the two; the first is at {before}.",
+        place,
+    )
 
 
 def _files(folder: str, search: Discovery) -> Iterator[FoundFile]:
