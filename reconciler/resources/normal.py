@@ -43,11 +43,6 @@ SHORT: Mapping[Kind, Mapping[str, Mapping[str, str]]] = {
 }
 """The words of each field by their short spellings."""
 
-SETS: Mapping[Kind, tuple[str, ...]] = {
-    kind: tuple(field.name for field in row.fields if field.form is Form.SET)
-    for kind, row in KINDS.items()
-}
-
 
 class _Rules(NamedTuple):
     """The rules of one kind, in one table: to hash a kind costs as much as to apply a rule.

@@ -14,7 +14,7 @@ from reconciler.kinds.oidc_application.compliance import (
 )
 from reconciler.kinds.oidc_application.redirect_uris import redirect_uri_problems
 from reconciler.resources.fields import Spec
-from reconciler.resources.normal import SETS, wire_spelling
+from reconciler.resources.normal import wire_spelling
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.rules.alike import alike
 from reconciler.rules.form import (
@@ -52,7 +52,7 @@ from reconciler.state import (
 
 _URI_LISTS = ("redirectUris", "postLogoutRedirectUris")
 _LISTS = (*_URI_LISTS, "additionalOrigins")
-_SETS = SETS[Kind.OIDC_APPLICATION]
+_SETS = ("responseTypes", "grantTypes")
 _LOGOUT = "backChannelLogoutUri"
 _HEADLINE = PREFIX + "V1.NotCompliant"
 
