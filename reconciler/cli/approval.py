@@ -219,7 +219,7 @@ def take_approval(
     ``environment`` may be empty. ``store`` is the place of the store that is written to.
 
     Raises:
-        UsageError: the digest is none, or the plan file is tracked by Git and stands alone.
+        UsageError: the digest is not valid, or the plan file is tracked by Git and stands alone.
         LocalFileError: the plan file cannot be used.
         StalePlanError: the plan file has expired, is of another environment, or was not made for
             being applied.

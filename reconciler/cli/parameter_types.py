@@ -404,7 +404,7 @@ def commit_id(text: str) -> str:
     """Return the id of a commit in full.
 
     Raises:
-        UsageError: it is short, or none.
+        UsageError: it is short, or no id of a commit.
     """
     if not COMMIT.fullmatch(text):
         raise UsageError(

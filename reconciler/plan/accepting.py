@@ -113,6 +113,6 @@ def _untold(drift: Drift, desired: DesiredState, held: _Held) -> Iterator[Accept
 
 
 def _writable(resource: Resource, fields: Mapping[str, SpecValue]) -> dict[str, SpecValue]:
-    """Return the fields that a manifest has; an owner or a client secret is none."""
+    """Return the fields that a manifest can have: no owner, and no client secret."""
     names = {NAME, *MARKS, *TYPES[resource.ref.kind]}
     return {name: value for name, value in fields.items() if name in names}

@@ -2,8 +2,8 @@
 
 Every event carries the digest of the plan that it was written for. So a change is done where the
 object's last event carries the digest of the approved plan; for a delete and an emptied flow, the
-event that removed it. A service that tells no writers has no such trace: there a change counts as
-done where the object is as it was planned.
+event that removed it. A service that does not report writers leaves no such trace: there a
+change counts as done where the object is as it was planned.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def judge(loaded: Loaded) -> Judgement:
     """Judge everything that was read.
 
     Owners that are declared nowhere are not judged here: the service may hold them, which a plan
-    finds out. Who asks no service adds ``undeclared``.
+    finds out. A command that asks no service adds ``undeclared``.
     The same goes for what not every service takes: ``unmet_needs`` judges it by capabilities that
     were chosen.
     """
