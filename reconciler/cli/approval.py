@@ -96,7 +96,18 @@ class Approval:
                 _check_undo(self.file, plan, desired, observed)
         else:
             same = _OneService(service, self.file, self.store)
-            plan, observed = _preview_again(self.file, desired, same, (scope, allowed, files))
+            files = files._replace(approved=self.file.plan)
+            try:
+                plan, observed = preview(desired, same, scope, allowed, files)
+            except InvalidManifestsError as failure:
+                if self.file.declared != declared_digest(desired):
+                    raise
+                show_warnings(failure.diagnostics)
+                raise StalePlanError(
+                    "the service has changed so that the manifests no longer fit what it holds",
+                    remedy=PLAN_AGAIN,
+                ) from failure
+            plan = _same_or_rest(self.file, plan, desired, observed, service)
             known = self.file.digest
         if self.digest and self.digest != known:
             begun = written_for(observed, self.digest)
@@ -142,38 +153,17 @@ def _check_undo(file: PlanFile, plan: Plan, desired: DesiredState, observed: Obs
     )
 
 
-def _preview_again(
-    file: PlanFile,
-    desired: DesiredState,
-    service: _OneService,
-    options: tuple[Scope, Allowances, LocalFiles],
-) -> tuple[Plan, ObservedState]:
-    try:
-        scope, allowed, files = options
-        same = files._replace(approved=file.plan)
-        plan, observed = preview(desired, service, scope, allowed, same)
-    except InvalidManifestsError as failure:
-        if file.declared != declared_digest(desired):
-            raise
-        show_warnings(failure.diagnostics)
-        raise StalePlanError(
-            "the service has changed so that the manifests no longer fit what it holds",
-            remedy=PLAN_AGAIN,
-        ) from failure
-    return _same_or_rest(file, plan, desired, observed, service.history), observed
-
-
 class _OneService:
     """A service that is observed only if it is the one a plan was made for."""
 
     def __init__(self, history: HistoryReader, file: PlanFile, store: str) -> None:
-        self.history, self.generation = history, history.generation
+        self._history, self.generation = history, history.generation
         self.histories, self.removals = history.histories, history.removals
         self._file = file
         self._is_same_store = in_one_form(file.plan.new_store) == in_one_form(store)
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
-        observed = self.history.observe(organizations, flows=flows)
+        observed = self._history.observe(organizations, flows=flows)
         approved, now = self._file.plan.instance, observed.instance
         is_new = not approved
         if self._was_made_for(observed) if is_new else approved == now:
