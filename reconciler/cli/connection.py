@@ -70,6 +70,12 @@ def store_path(service: str) -> Path:
     Raises:
         UsageError: the address names no such file.
     """
+    if is_remote(service):
+        raise UsageError(
+            f"{without_credentials(service)} is not the address of a store",
+            remedy="Run the command where the store is, with --service sqlite:PATH or "
+            "postgresql://USER@HOST:PORT/DATABASE.",
+        )
     scheme, _, text = service.partition(":")
     path = Path(text)
     if scheme != "sqlite" or not path.name or text.startswith("//") or "\0" in text:

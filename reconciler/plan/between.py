@@ -100,7 +100,7 @@ def changed_between(
             known = causes.setdefault(ref_of(change), {})
             known[word(change)] = _cause(told[-1 if was else 0])
     return Plan(
-        scope=Scope(environment=moments.second),
+        scope=Scope(tree="", environment=moments.second),
         instance=after.instance,
         organizations=tuple(sorted(names)),
         changes=ordered,

@@ -207,7 +207,7 @@ def compare(one: DesiredState, other: DesiredState, names: tuple[str, str]) -> P
     ]
     ordered, _ = in_order(changes)
     return Plan(
-        scope=Scope(environment=names[1]),
+        scope=Scope(tree="", environment=names[1]),
         instance="",
         organizations=tuple(sorted({*one.organizations, *other.organizations})),
         changes=ordered,

@@ -118,7 +118,8 @@ def _encoded(name: str) -> str:
 
 
 def place_as_json(place: Place) -> JsonObject:
-    """Return the place in stable keys; ``instance`` is null where there is no store yet.
+    """Return the place in stable keys; ``instance`` is null where there is no store yet, and
+    ``tree`` in a comparison.
 
     ``environment`` is there only if one was chosen, ``compared_with`` only in a comparison of
     environments, ``from`` and ``to`` only in one of moments, ``undo`` only of an undo.
@@ -130,6 +131,6 @@ def place_as_json(place: Place) -> JsonObject:
         **{key: name for key, name in names.items() if name},
         "service": place.address or None,
         "instance": place.instance or None,
-        "tree": place.tree,
+        "tree": place.tree or None,
         **({"undo": place.undo} if place.undo else {}),
     }

@@ -142,7 +142,7 @@ Compared: 1 only in production, 1 different, 1 only in staging, 5 the same.
     )
     assert [change["change"] for change in json["changes"]] == ["create", "update", "delete"]
     assert (json["environment"], json["compared_with"]) == ("production", "staging")
-    assert (json["service"], json["digest"]) == (None, None)
+    assert (json["service"], json["tree"], json["digest"]) == (None, None, None)
     assert "1 only in staging" in markdown.out
     assert "apply" not in markdown.out
     assert "Compared with" in html.out

@@ -65,6 +65,13 @@ def test_another_address_names_no_file_and_shows_no_password(service: str) -> No
     assert "--service sqlite:PATH" in refused.value.remedy
 
 
+def test_a_service_over_a_network_is_no_store() -> None:
+    with pytest.raises(UsageError, match="https://host is not the address of a store") as refused:
+        store_path("https://host")
+
+    assert refused.value.remedy.startswith("Run the command where the store is")
+
+
 @pytest.mark.parametrize(
     ("service", "place"), [("sqlite:a.db", "a.db"), ("postgresql://u:p@h/x", "h/x")]
 )
