@@ -118,9 +118,9 @@ def _encoded(name: str) -> str:
 
 
 def place_as_json(place: Place) -> JsonObject:
-    """Return the place in stable keys; ``instance`` is null where there is no store yet, and
-    ``tree`` in a comparison.
+    """Return the place in stable keys.
 
+    ``instance`` is null where there is no store yet, and ``tree`` in a comparison.
     ``environment`` is there only if one was chosen, ``compared_with`` only in a comparison of
     environments, ``from`` and ``to`` only in one of moments, ``undo`` only of an undo.
     """
