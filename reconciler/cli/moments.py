@@ -158,7 +158,7 @@ def held_at(reader: ReadOnlyService, sequences: Mapping[str, int], at: At) -> Ob
     if not observed.objects:
         names = visible(", ".join(sequences) or "any organization")
         raise ObjectNotFoundError(
-            f"at {at.text} there was not yet {names}",
+            f"{names} did not exist yet at {at.text}",
             remedy="Give a later moment: `reconciler history --organization NAME` shows the first "
             "event of an organization.",
         )
