@@ -156,7 +156,7 @@ def held_at(reader: ReadOnlyService, sequences: Mapping[str, int], at: At) -> Ob
     observed = reader.observe_at(sequences)
     check_complete(observed)
     if not observed.objects:
-        names = visible(", ".join(sequences) or "any organization")
+        names = visible(", ".join(sequences) or "organizations")
         raise ObjectNotFoundError(
             f"{names} did not exist yet at {at.text}",
             remedy="Give a later moment: `reconciler history --organization NAME` shows the first "
