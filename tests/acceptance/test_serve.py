@@ -21,7 +21,7 @@ import pytest
 from tests.acceptance.conftest import Run
 from tests.program import environment, program
 from tests.raw_http import exchange, read_response, request
-from tests.running import prepare, running_server
+from tests.running import LOG, prepare, running_server
 from tests.warm import Copy
 
 PATIENCE = 20.0
@@ -388,11 +388,19 @@ def test_the_log_says_who_did_what_and_nothing_else(tmp_path: Path) -> None:
     assert seen[2]["organization"] == "A" * 64
 
 
+def port_of_figures(log: Path) -> int:
+    """Return the port that the log of a server names, which is written after it listens."""
+    deadline = time.monotonic() + 30
+    while not (said := re.search(r"figures: http://127.0.0.1:(\d+)/metrics", log.read_text())):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return int(said[1])
+
+
 def test_figures_are_on_a_port_of_their_own(tmp_path: Path) -> None:
     """In Prometheus' form: calls by outcome, how long they took, events; not on the main port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        metrics = free.getsockname()[1]
-    with running_server(tmp_path, "--metrics-listen", f"127.0.0.1:{metrics}") as server:
+    with running_server(tmp_path, "--metrics-listen", "127.0.0.1:0") as server:
+        metrics = port_of_figures(tmp_path / LOG)
         for _ in range(3):
             status_of(server.port, "POST", f"{ACTIONS}/_search", server.bearer())
         status_of(server.port, "POST", ACTIONS)

@@ -133,7 +133,8 @@ class Batcher:
         except Refusal as refusal:
             return Received("", refusal)
         except (MemoryError, RuntimeError) as failure:
-            LOG.warning("a batch could not be handed over: %r", failure)
+            is_defect = not isinstance(failure, MemoryError)
+            LOG.warning("a call could not be carried out: %r", failure, exc_info=is_defect)
             return Received("", OUT_OF_RESOURCES)
 
     def end_waiting(self) -> None:
@@ -296,7 +297,7 @@ class Batcher:
             receive = partial(self._receive, calls, seconds, is_shared=key == SHARED)
             answers, spent = await loop.run_in_executor(self._threads, receive)
         except (MemoryError, RuntimeError) as failure:
-            LOG.warning("a batch could not be handed over: %r", failure)
+            LOG.warning("calls could not be handed over: %r", failure)
         finally:  # without this, a failure would leave callers waiting for ever
             for job, answer in zip(batch, answers, strict=False):
                 if not job.done.done():

@@ -267,6 +267,8 @@ class _CallServer(_Server):
         has_tokens = serving.exchange is not None
         most = sum(most_memory(limits, gives_tokens=has_tokens).values()) // MIB
         LOG.info("memory: at most %d MiB, whatever callers do", most)
+        if serving.metrics is not None:
+            LOG.info("figures: %s/metrics", address_of(serving.metrics, is_tls=False))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take nothing new, and finish what is in flight."""
