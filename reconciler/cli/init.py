@@ -403,7 +403,7 @@ def _with_later(configuration: Configuration, first: Environment) -> Sequence[En
 def _github_plan(text: str, configuration: Configuration) -> str:
     named = configuration.environments.values()
     shared = _replaced(text, "github-plan-shared", _words(configuration, named))
-    head, validate, *jobs, verdict = _GITHUB_JOB.split(shared[(at := shared.index("\njobs:\n")) :])
+    head, validate, *jobs, verdict = _GITHUB_JOB.split(shared[(at := shared.index(_JOBS)) :])
     made = [
         _replaced("".join(jobs), "github-plan", _words(configuration, [each])) for each in named
     ]

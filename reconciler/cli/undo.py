@@ -11,7 +11,7 @@ import click
 from reconciler.cli.apply import Run, apply_undo, of_service, planned
 from reconciler.cli.apply_output import OUTPUTS, Extent
 from reconciler.cli.approval import check_protection, is_digest, take_approval
-from reconciler.cli.clients import open_reader, sink_for, warn_without_sink, why_a_sink
+from reconciler.cli.clients import open_reader, sink_for, warn_without_sink
 from reconciler.cli.configured import Need, check_partial, configured
 from reconciler.cli.connection import Connection, place_of_store, require_seal_key
 from reconciler.cli.manifests import Made
@@ -189,7 +189,7 @@ def _shown(run: Run) -> tuple[PlanDocument, DesiredState]:
     """Show the plan of an undo, and return it and what it wants; nothing is written or locked."""
     with open_reader(run.connection) as reader, timed("observe and plan"):
         ready, plan, _ = planned(run, reader)
-    plan = warn_without_sink(plan, run.sink if why_a_sink(plan) else None)
+    plan = warn_without_sink(plan, run.sink)
     document = PlanDocument(plan, run.connection.service, ready.warnings, for_apply=True)
     run.output.show_plan(document, Extent.ASKED)
     return document, ready.desired

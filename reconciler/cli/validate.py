@@ -21,7 +21,7 @@ from reconciler.cli.output import draw, not_quiet
 from reconciler.cli.policies import Judge, PolicyFolders, judging
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, of_all
-from reconciler.errors import LocalFileError, UsageError
+from reconciler.errors import UsageError, writing
 from reconciler.manifests.discovery import MAX_FILE, FoundFile
 from reconciler.manifests.extent import is_within
 from reconciler.manifests.files import git_root
@@ -227,11 +227,8 @@ def _write_summary(outcome: Outcome) -> None:
     if not path:
         return
     text = findings_as_summary(outcome.findings, len(outcome.files))
-    try:
-        with Path(path).open("a", encoding="utf-8") as summary:
-            summary.write(text)
-    except OSError as failure:
-        raise LocalFileError(
-            f"cannot write the step summary {path}: {failure.strerror}",
-            remedy=f"Make it writable, or unset {STEP_SUMMARY}.",
-        ) from failure
+    with (
+        writing(f"write the step summary {path}", f"Make it writable, or unset {STEP_SUMMARY}."),
+        Path(path).open("a", encoding="utf-8") as summary,
+    ):
+        summary.write(text)
