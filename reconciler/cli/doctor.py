@@ -199,9 +199,9 @@ class Setup:
         """Return the wire to the service, on which nothing is written."""
         if is_remote(self.connection.service):
             return ReadOnlyWire(self.remote.wire)
-        from reconciler.cli.embedded import InProcessWire, local_caller
+        from reconciler.cli.embedded import InProcessWire
 
-        return ReadOnlyWire(InProcessWire(self.store, local_caller()))
+        return ReadOnlyWire(InProcessWire(self.store))
 
     @cached_property
     def is_ours(self) -> bool:

@@ -38,9 +38,9 @@ from reconciler.service_client.wire import Answer, WireRefusal
 class InProcessWire:
     """Calls operations of a service in this process, with all rights."""
 
-    def __init__(self, service: IdentityService, caller: Caller) -> None:
+    def __init__(self, service: IdentityService) -> None:
         self._service = service
-        self._caller = caller
+        self._caller = local_caller()
 
     def send(self, calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
         """Carry out calls in one commit.
@@ -130,7 +130,7 @@ def open_wire(connection: Connection, *, read_only: bool) -> Iterator[InProcessW
         require_seal_key(connection)
         _make_folder(connection.state)  # for the journal
     with open_service(connection, create=not read_only, read_only=read_only) as opened:
-        yield InProcessWire(opened, local_caller())
+        yield InProcessWire(opened)
 
 
 def local_caller() -> Caller:

@@ -60,10 +60,10 @@ def _operations(connection: Connection) -> Iterator[Wire]:
         with remote_service(connection) as remote:
             yield remote.wire
         return
-    from reconciler.cli.embedded import InProcessWire, local_caller, open_service
+    from reconciler.cli.embedded import InProcessWire, open_service
 
     with open_service(connection) as opened:
-        yield InProcessWire(opened, local_caller())
+        yield InProcessWire(opened)
 
 
 def _called(connection: Connection, operation: str, fields: JsonObject) -> JsonObject:

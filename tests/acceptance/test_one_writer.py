@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.embedded import InProcessWire, local_caller
+from reconciler.cli.embedded import InProcessWire
 from reconciler.errors import LockHeldError, ServiceError
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref
 from reconciler.service_client.client import OperationsClient
@@ -57,7 +57,7 @@ def test_a_holder_that_was_paused_and_wakes_writes_nothing() -> None:
     """A laptop that slept through its lease must not write over who came after."""
     time = Time()
     service = open_memory(now=time)
-    wire = InProcessWire(service, local_caller())
+    wire = InProcessWire(service)
     sleeper, other = (
         OperationsClient(
             wire,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reconciler.cli.embedded import InProcessWire, local_caller
+from reconciler.cli.embedded import InProcessWire
 from reconciler.errors import ServiceError
 from reconciler.resources.ref import IN_PROJECT, Kind, ResourceRef
 from reconciler.service_client.client import OperationsClient
@@ -89,7 +89,7 @@ def in_process() -> Iterator[Open]:
 
         @contextmanager
         def opener(holder: ProcessIdentity) -> Iterator[ServiceClient]:
-            wire = InProcessWire(service, local_caller())
+            wire = InProcessWire(service)
             yield OperationsClient(wire, holder, until_refused=wire.send_until_refused)
 
         yield opener

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.cli.embedded import InProcessWire, local_caller
+from reconciler.cli.embedded import InProcessWire
 from reconciler.resources.call import Call
 from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal
 from tests.examples import SCRIPT
@@ -82,7 +82,7 @@ def a_service(name: str, folder: Path) -> Iterator[Party]:
     with ExitStack() as stack:
         is_ours = name.startswith("ours")
         if name == "ours in process":
-            wire: Wire = InProcessWire(stack.enter_context(closing(open_memory())), local_caller())
+            wire: Wire = InProcessWire(stack.enter_context(closing(open_memory())))
         elif is_ours:
             server = stack.enter_context(running_server(folder))
             wire = stack.enter_context(http_wire(server.address, server.token("admin"), PATIENT))

@@ -15,7 +15,7 @@ from reconciler.service.operations.callers import Caller, Role
 from reconciler.service_client.port import ReadOnlyService
 from reconciler.service_client.read_only import OperationsReader
 from reconciler.service_client.wire import Answer, WireRefusal
-from tests.unit.service.asking import ADMIN, Asking
+from tests.unit.service.asking import Asking
 
 SECRET = {"authMethodType": "OIDC_AUTH_METHOD_TYPE_BASIC"}
 FLOW = {"flowType": "3", "triggerType": "2"}
@@ -268,14 +268,14 @@ def check_each_export(ask: Asking, reader: ReadOnlyService, seed: int) -> None:
 
 @pytest.mark.slow
 def test_every_moment_is_exported_as_it_was(ask: Asking) -> None:
-    check_each_export(ask, OperationsReader(InProcessWire(ask.service, ADMIN)), seed=292)
+    check_each_export(ask, OperationsReader(InProcessWire(ask.service)), seed=292)
 
 
 def test_what_is_written_while_the_past_is_read_is_not_in_it(ask: Asking) -> None:
     """Objects are listed first, so that a write in between is among what changed since."""
     action = ask.an_action("a")["id"]
     moment = head(ask)
-    before = OperationsReader(InProcessWire(ask.service, ADMIN)).observe(["acme"]).objects
+    before = OperationsReader(InProcessWire(ask.service)).observe(["acme"]).objects
 
     names = iter("cdef")
 
@@ -287,7 +287,7 @@ def test_what_is_written_while_the_past_is_read_is_not_in_it(ask: Asking) -> Non
                 ask.an_action(next(names))
             return replies
 
-    reader = OperationsReader(Disturbed(ask.service, ADMIN))
+    reader = OperationsReader(Disturbed(ask.service))
 
     assert reader.observe_at({"acme": moment}).objects == before
     assert reader.observe_at({"acme": 1}).objects == {}
@@ -302,7 +302,7 @@ def test_what_is_read_of_the_past_is_what_changed_since(ask: Asking) -> None:
             calls.extend(call.operation for call in calls_)
             return super().send(calls_)
 
-    reader = OperationsReader(Counted(ask.service, ADMIN))
+    reader = OperationsReader(Counted(ask.service))
     ids = [ask.an_action(f"a{number}")["id"] for number in range(5)]
     for number in range(500):
         ask("UpdateAction", id=ids[number % 5], name=f"a{number % 5}", script=f"x = {number}")

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.apply.delivery import acknowledged, deliver_held
 from reconciler.apply.sink import Delivery, Kept, NotGivenError, Stops, never
-from reconciler.cli.embedded import InProcessWire, local_caller
+from reconciler.cli.embedded import InProcessWire
 from reconciler.errors import (
     AccessDeniedError,
     LocalFileError,
@@ -271,7 +271,7 @@ def test_every_organization_is_found_where_there_are_more_than_a_list_has() -> N
     service = open_memory()
     names = [f"org-{number:04}" for number in range(1001)]
     service.call_many([Request("AddOrg", {"name": name}, caller=EMBEDDED) for name in names])
-    wire = InProcessWire(service, local_caller())
+    wire = InProcessWire(service)
 
     assert OperationsReader(ReadOnlyWire(wire)).organizations() == names
 

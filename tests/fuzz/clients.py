@@ -24,7 +24,7 @@ from tests.builders import GREET, PARTNER, WEB, declared, desired
 from tests.drawings import plan_as_markdown, plan_as_text
 from tests.examples import Clock
 from tests.memory_store import open_memory
-from tests.unit.service.asking import ADMIN, Asking
+from tests.unit.service.asking import Asking
 
 DECLARED = desired(declared(WEB), declared(GREET), declared(PARTNER))
 _ANYTHING = Allowances(updates=10_000, deletes=10_000)
@@ -95,6 +95,6 @@ def true_answers() -> Iterator[bytes]:
     asking.an_app("storefront")
     asking.an_idp()
     for kind in (b"o", b"z"):
-        wire = _Recording(InProcessWire(asking.service, ADMIN))
+        wire = _Recording(InProcessWire(asking.service))
         _client(kind, wire).observe(["acme"])
         yield kind + "\n".join(wire.lines).encode()

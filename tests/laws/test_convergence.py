@@ -18,7 +18,7 @@ from reconciler.apply.changes import ApplyReport, Progress, Status
 from reconciler.apply.executor import Executor
 from reconciler.apply.folder_sinks import FileSink
 from reconciler.apply.journal import Journal
-from reconciler.cli.embedded import InProcessWire, local_caller
+from reconciler.cli.embedded import InProcessWire
 from reconciler.loop import carry_out, preview
 from reconciler.manifests.loader import load
 from reconciler.plan.digest import plan_digest
@@ -56,7 +56,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.service: IdentityService = open_memory()
-        self.client = OperationsClient(InProcessWire(self.service, local_caller()), this_process())
+        self.client = OperationsClient(InProcessWire(self.service), this_process())
 
     def declare(self, documents: list[dict[str, Any]], files: int = 1) -> DesiredState:
         manifests = self.folder / "manifests"

@@ -143,7 +143,7 @@ def called(
 
 def observed(service: IdentityService) -> ObservedState:
     """Return everything there is, as export looks at it."""
-    reader = OperationsReader(ReadOnlyWire(InProcessWire(service, local_caller())))
+    reader = OperationsReader(ReadOnlyWire(InProcessWire(service)))
     return reader.observe(reader.organizations())
 
 

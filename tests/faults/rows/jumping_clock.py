@@ -33,7 +33,7 @@ from tests.faults.catalogue import Row, must
 from tests.faults.invariants import check_events, check_store
 from tests.http_clients import apply_with, plan_with
 from tests.memory_store import MemoryEventStore, new_key
-from tests.unit.service.asking import ADMIN, Asking
+from tests.unit.service.asking import Asking
 
 HOUR = 3600 * MICROSECONDS
 YEAR_2038 = (1 << 31) * MICROSECONDS
@@ -224,7 +224,7 @@ def tokens(ask: Asking, dice: random.Random, folder: Path) -> None:
 
 def applies(ask: Asking, dice: random.Random, folder: Path, *, in_peace: bool = False) -> None:
     """Apply over and over; in peace there is nothing left to do afterwards."""
-    wire = InProcessWire(ask.service, ADMIN)
+    wire = InProcessWire(ask.service)
     client = client_of(RemoteService(wire, this_process(), "reconciler", "here", folder))
     for _ in range(1 if in_peace else 4):
         state = desired(
