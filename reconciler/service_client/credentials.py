@@ -227,7 +227,7 @@ def given_token(
         ServiceUnavailableError: it does not answer.
     """
     problem = f"the service gives no token for {whose}"
-    answer = _asked(fetch, "POST", where, urlencode(form).encode(), problem, remedy)
+    answer = _asked(fetch, where, urlencode(form).encode(), problem, remedy)
     token, life = answer.get("access_token"), answer.get("expires_in", LIFE)
     if not isinstance(token, str) or not token.isascii() or not token.isprintable():
         raise AccessDeniedError("the token endpoint answered without a token", remedy=remedy)
@@ -242,7 +242,7 @@ def token_endpoint(fetch: Fetch, endpoint: Endpoint) -> tuple[str, str]:
         ServiceUnavailableError: it does not answer.
     """
     problem = "the service does not say where to ask for a token"
-    found = _asked(fetch, "GET", endpoint.address + DISCOVERY, None, problem, _NO_ENDPOINT)
+    found = _asked(fetch, endpoint.address + DISCOVERY, None, problem, _NO_ENDPOINT)
     issuer, where = found.get("issuer"), found.get("token_endpoint")
     if not isinstance(issuer, str) or not isinstance(where, str):
         raise AccessDeniedError(problem, remedy=_NO_ENDPOINT)
@@ -277,16 +277,9 @@ def _statement(key: ServiceUserKey, audience: str, now: int) -> str:
     return statement
 
 
-def _asked(
-    fetch: Fetch,
-    verb: str,
-    url: str,
-    body: bytes | None,
-    problem: str,
-    remedy: str,
-) -> JsonObject:
+def _asked(fetch: Fetch, url: str, body: bytes | None, problem: str, remedy: str) -> JsonObject:
     headers = {"content-type": "application/x-www-form-urlencoded"} if body else {}
-    response = fetch(verb, url, headers, body)
+    response = fetch("POST" if body else "GET", url, headers, body)
     if response.status >= 500:
         raise ServiceUnavailableError(
             f"the service gave no token: it did not answer (HTTP status {response.status})",
