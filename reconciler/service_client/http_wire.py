@@ -363,9 +363,10 @@ class HttpWire:
             httpx.TransportError, OSError: it failed on the way.
             ValueError: the response is larger than is read, or compressed.
         """
-        connect = limits.connect if self._was_reached else limits.first_connect
+        if not self._was_reached:
+            limits = replace(limits, connect=limits.first_connect)
         verb, url, body = target
-        request = _request(verb, url, headers, body, limits, connect=connect)
+        request = _request(verb, url, headers, body, limits)
         await self._turn()
         began, result = time.monotonic(), "no answer"
         try:
@@ -431,9 +432,7 @@ class Poster:
             return Posted(0, failure_in_words(failure))
 
     async def _post(self, headers: Mapping[str, str], body: bytes) -> int:
-        request = _request(
-            "POST", self._url, headers, body, _OF_NOTICES, connect=_OF_NOTICES.connect
-        )
+        request = _request("POST", self._url, headers, body, _OF_NOTICES)
         async with asyncio.timeout(_OF_NOTICES.one_try):
             response = await self._connection.handle_async_request(request)
             await response.aclose()
@@ -452,10 +451,8 @@ def _request(
     headers: Mapping[str, str],
     body: bytes | None,
     limits: Limits,
-    *,
-    connect: float,
 ) -> httpx.Request:
-    timeouts = {"connect": connect, "pool": limits.connect}
+    timeouts = {"connect": limits.connect, "pool": limits.connect}
     timeouts |= {"read": limits.silence, "write": limits.silence}
     extensions = {"timeout": timeouts}
     return httpx.Request(
