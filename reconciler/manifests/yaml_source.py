@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from yaml._yaml import CParser
@@ -267,13 +267,13 @@ class _Reader:
     def _mapping(self) -> YamlMapping:
         next_event, usual_key = self._next, _usual_keys.get
         values: YamlMapping = {}
-        events: list[_Event] = []  # of the keys
+        lines: dict[str, int] = {}  # of the keys, from 0
         while (kind := type(event := next_event())) is not MappingEndEvent:
             key = usual_key(event.value) if kind is ScalarEvent else None
             if key is None or key in values or event.tag is not event.anchor:
-                key = self._key(event, values, events)
+                key = self._key(event, values, lines)
             values[key] = self._value(next_event())
-            events.append(event)
+            lines.setdefault(key, event.start_mark.line)
             if len(values) > MAX_NODES:  # one that is not at its end yet is in no count
                 self._stop_at_many(event)
         return values
@@ -287,7 +287,7 @@ class _Reader:
                 self._stop_at_many(event)
         return values
 
-    def _key(self, event: _Event, known: YamlMapping, events: Sequence[_Event]) -> str:
+    def _key(self, event: _Event, known: YamlMapping, lines: Mapping[str, int]) -> str:
         if type(event) is not ScalarEvent:
             self._stop(event, "YAML-KEY", "a key that is not text", _PLAIN_KEY)
         if event.tag is not event.anchor:
@@ -298,7 +298,7 @@ class _Reader:
         if not event.style:
             self._check_plain_key(event)
         if key in known:
-            self._refuse_twice(event, known, events)
+            self._refuse_twice(event, known, lines)
         return key
 
     def _check_plain_key(self, event: _Event) -> None:
@@ -332,7 +332,7 @@ class _Reader:
             )
             return None
 
-    def _refuse_twice(self, event: _Event, known: YamlMapping, events: Sequence[_Event]) -> None:
+    def _refuse_twice(self, event: _Event, known: YamlMapping, lines: Mapping[str, int]) -> None:
         begins_line = event.start_mark.column == 0  # nothing else can have a line above it
         if event.value == _FIRST_KEY and begins_line and _NAMING in known:
             self._joined = True
@@ -345,8 +345,7 @@ class _Reader:
             return
         if self._depth == 1 and self._joined:
             return  # it is a key of the second manifest
-        before = next(each for each in events if each.value == event.value)
-        first, line = before.start_mark.line + 1, event.start_mark.line + 1
+        first, line = lines[event.value] + 1, event.start_mark.line + 1
         self._refuse(
             event,
             "YAML-DUPLICATE-KEY",
