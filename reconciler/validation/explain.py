@@ -37,9 +37,9 @@ _LONGEST = {limits.pattern: limits.longest for limits in LIMITS}
 _NOT_WRITTEN = {
     **dict.fromkeys(
         ("secret", "clientsecret", "clientsecrets", "password", "token", "apikey", "accesstoken"),
-        "Remove it: no secret belongs in a manifest. The service makes client secrets, and apply "
-        "puts them where --secrets-to says (docs/secrets.md). One that was committed is known: "
-        "replace it.",
+        "Remove it: no secret belongs in a file of the repository. The service makes client "
+        "secrets, and apply puts them where --secrets-to says (docs/secrets.md). A token is given "
+        "by RECONCILER_TOKEN or --token-file. One that was committed is known: replace it.",
     ),
     "clientid": "Remove it: the service makes client ids. `reconciler outputs` lists them.",
 }

@@ -119,9 +119,11 @@ def test_a_wrong_value_has_the_words_that_it_has_in_a_manifest(tmp_path: Path) -
     found = reading_of(
         tmp_path,
         f"environments:\n  a: {{manifests: x}}\n  b: {{variables: {{{too_many}}}}}\n"
-        "  c: {variables: {v: {}}}\n",
+        "  c: {variables: {v: {}}}\n  d: {token: x}\n",
     ).findings
 
+    *found, of_a_token = found
+    assert "RECONCILER_TOKEN or --token-file" in of_a_token.remedy
     assert [(each.summary, each.remedy) for each in found] == [
         ("unknown field manifests", "Move manifests to the top of the document."),
         ("variables has 101 entries", "Keep at most 100."),

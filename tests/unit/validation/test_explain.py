@@ -298,7 +298,7 @@ ROWS = [
         with_spec(APPLICATION, clientSecret="hunter2"),
         "SCHEMA-UNKNOWN-FIELD",
         "unknown field clientSecret",
-        "no secret belongs in a manifest",
+        "no secret belongs in a file of the repository",
         id="a secret in a manifest",
     ),
     pytest.param(
