@@ -175,14 +175,13 @@ class Variables:
         return value
 
     def _fault(self, token: Token) -> Diagnostic:
-        """Return why a variable cannot stand inside of a text; note that it is used."""
+        """Return why a variable cannot stand inside of a text."""
         name = token.name
         if not name:
             remedy = f"Write ${{name}}, with letters, digits and _ in the name. {_ESCAPE}"
             return error("VARIABLE-NAME", f"no name of a variable: {token.text[:40]}", remedy)
         if name not in self._layers.variables:
             return self._unknown(name)
-        self.used.add(name)
         found = self._layers.variables[name]
         if found is None:
             return self._without_value(name)
