@@ -6,7 +6,7 @@ add policies; it takes none out, changes none and waives nothing until it is mer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TypeVar
@@ -200,21 +200,28 @@ def _told(
 ) -> tuple[list[Diagnostic], list[Waived]]:
     """Return what the verdicts find, and what waivers take back of it."""
     policies = {policy.name: policy for policy in judges.policies}
-    waivers = [each for each in judges.waivers if each.counts(today)]
+    waivers = _by_policy(judges.waivers, today)
     findings: list[Diagnostic] = []
     waived: list[Waived] = []
     for verdict in verdicts:
         policy = policies[verdict.policy]
         change = None if verdict.subject is None else changes[verdict.subject]
         ref = ref_of(change) if change else None
-        own = (each for each in waivers if each.policy == policy.name)
-        found = next((each for each in own if each.covers(ref)), None)
+        found = next((each for each in waivers.get(policy.name, ()) if each.covers(ref)), None)
         if found is not None and not verdict.reason:
             waived.append(_waived(found, ref))
         else:
             place = place_of(change) if change else policy.source.place("metadata", "name")
             findings.append(_finding(policy, verdict, ref, place))
     return findings, waived
+
+
+def _by_policy(waivers: Iterable[Waiver], today: date) -> Mapping[str, Sequence[Waiver]]:
+    found: dict[str, list[Waiver]] = {}
+    for waiver in waivers:
+        if waiver.counts(today):
+            found.setdefault(waiver.policy, []).append(waiver)
+    return found
 
 
 def _waived(waiver: Waiver, ref: ResourceRef | None) -> Waived:
