@@ -118,7 +118,7 @@ class Diagnostic:
 
 
 class FindingError(Exception):
-    """What a finding says keeps something from being read or written."""
+    """Something cannot be read or written, for the reason that a finding gives."""
 
     def __init__(self, finding: Diagnostic) -> None:
         super().__init__(finding.summary)

@@ -39,8 +39,12 @@ class Condition(StrEnum):
 
 HELD = frozenset(
     {
-        *(Condition.REWRITTEN, Condition.UNSIGNED, Condition.UNTRUSTED),
-        *(Condition.INVALID, Condition.BLOCKED, Condition.UNKNOWN),
+        Condition.REWRITTEN,
+        Condition.UNSIGNED,
+        Condition.UNTRUSTED,
+        Condition.INVALID,
+        Condition.BLOCKED,
+        Condition.UNKNOWN,
     }
 )
 """The conditions of a tip that is not applied: the reasons of holds."""

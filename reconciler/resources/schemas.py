@@ -66,7 +66,7 @@ class Patch(NamedTuple):
 
 
 Judged: TypeAlias = Kind | Patch | Literal["Configuration", "Defaults", "Policy", "Waiver"]
-"""What a schema is of: manifests of a kind, patches of them, or documents of other kinds."""
+"""The documents of a schema: manifests of a kind, patches of them, or those of other kinds."""
 
 
 def schema_for(judged: Judged, stage: Stage) -> Schema:
