@@ -383,6 +383,16 @@ def test_no_rule_reads_the_environment_or_the_clock(run: Run, small: Path) -> No
         assert "POLICY-RULE" in ran.all
 
 
+def test_a_rule_has_a_greatest_length(run: Run, small: Path) -> None:
+    for length, code in ((4_000, 0), (4_001, 1)):
+        in_folder(small.parent, a_policy("long", f"'{'a' * (length - 8)}' != ''"))
+
+        ran = run("validate", "--policies", "policies")
+
+        assert ran.code == code, ran.all
+        assert ("SCHEMA-TOO-LONG" in ran.all) == bool(code)
+
+
 def test_every_finding_comes_in_one_run(run: Run, small: Path) -> None:
     folder = in_folder(
         small.parent,
