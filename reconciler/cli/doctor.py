@@ -523,8 +523,8 @@ def look_at_git(_: Setup) -> Result:
 
 def look_at_ci_files(_: Setup) -> Result:
     """Compare the CI files that ``init`` wrote with those that this version writes."""
-    from reconciler.cli.init import TOOL, set_ups
-    from reconciler.cli.own_wheel import REQUIREMENTS
+    from reconciler.cli.ci_jobs import set_ups
+    from reconciler.cli.own_wheel import REQUIREMENTS, TOOL
 
     used: list[str] = []
     other: list[str] = []

@@ -22,6 +22,9 @@ from reconciler.resources.installation import DISTRIBUTION, WHEEL, is_checkout
 from reconciler.resources.origin import is_loopback_host
 
 _PACKAGE, CHECKOUT = Path(__file__).parents[1:3]
+TOOL = "reconciler"
+"""The folder, beside what a CI set-up reads, that its jobs install the tool from."""
+
 REQUIREMENTS = "requirements.txt"
 SUMS = "SHA256SUMS"
 MAX_WHEEL = 64 * 1024 * 1024  # bytes

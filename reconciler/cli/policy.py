@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import click
 
-from reconciler.cli.ci_policies import DEFAULT_FOLDER
 from reconciler.cli.configured import Configured, configured
 from reconciler.cli.options import command, group
 from reconciler.cli.output import draw, not_quiet
@@ -21,6 +20,7 @@ from reconciler.policy.model import Example, Policy, Verdict
 from reconciler.report.findings import FORMAT_VERSION, finding_as_json, findings_as_text
 from reconciler.report.layout import Forms, Layout, fitted, in_json
 from reconciler.resources.call import JsonObject
+from reconciler.resources.schemas import POLICIES
 
 
 class Tested(NamedTuple):
@@ -88,7 +88,7 @@ def test_command(dirs: tuple[str, ...], form: str) -> int:
 
 def _default(chosen: Configured) -> Sequence[str]:
     if chosen.configuration is None:
-        return (DEFAULT_FOLDER,)
+        return (POLICIES,)
     if not chosen.configuration.policies:
         raise UsageError(
             f"{chosen.configuration.file} names no policies",

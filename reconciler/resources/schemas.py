@@ -41,6 +41,9 @@ WAIVER: Literal["Waiver"] = "Waiver"
 POLICY_KINDS = (POLICY, WAIVER)
 """The kinds of documents that stand in a folder of policies and declare no resource."""
 
+POLICIES = "policies"
+"""The folder of policies beside manifests that no ``reconciler.yaml`` belongs to."""
+
 RECOMMENDED = "recommended"
 """The word that stands for the policies in the package, in place of a folder."""
 

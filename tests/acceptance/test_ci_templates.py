@@ -27,6 +27,8 @@ from tests.release import wheel
 from tests.warm_client import warm_program
 
 ZIZMOR = Path(sys.executable).parent / "zizmor"
+WRITTEN = "written"
+"""The folder beside an audit with the workflows that ``init`` wrote."""
 STEP = ROOT / ".github" / "actions" / "reconciler" / "run"
 
 
@@ -293,23 +295,46 @@ def test_a_release_is_installed_if_it_has_the_hash(
     assert right or "DO NOT MATCH THE HASHES" in installed.stderr
 
 
+@dataclass(frozen=True)
+class GitHub:
+    """What ``init --github`` wrote into a folder, and what it said."""
+
+    folder: Path
+    init: Ran
+
+    @property
+    def jobs(self) -> dict[str, Any]:
+        """Return each job, by its workflow and name."""
+        return {
+            f"{path.stem} {name}": job
+            for path in sorted((self.folder / ".github" / "workflows").iterdir())
+            for name, job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items()
+        }
+
+
+@pytest.fixture(scope="module")
+def github(tmp_path_factory: pytest.TempPathFactory) -> GitHub:
+    """Write the set-up for GitHub, which no test changes."""
+    folder = tmp_path_factory.mktemp("github")
+    made = GitHub(folder, program(folder)("init", "--github"))
+    assert made.init.code == 0
+    return made
+
+
 @pytest.fixture
-def audited(tmp_path: Path) -> Path:
-    """Return a folder with the workflows of this repository, those of ``init``, and the audit."""
-    for name in (".ci/audit-workflows", ".github", "reconciler/cli/templates"):
-        copy = tmp_path / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, copy)
-        else:
-            shutil.copy2(ROOT / name, copy)
+def audited(tmp_path: Path, github: GitHub) -> Path:
+    """Return a folder with the audit, the workflows of this repository, and those of ``init``."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy2(ROOT / ".ci" / "audit-workflows", tmp_path / ".ci")
+    shutil.copytree(ROOT / ".github", tmp_path / ".github")
+    shutil.copytree(github.folder / ".github" / "workflows", tmp_path / WRITTEN)
     return tmp_path
 
 
 def audit(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run what ``make lint`` runs."""
+    """Run what ``make lint`` runs, which audits what ``init`` writes itself."""
     return subprocess.run(
-        [folder / ".ci" / "audit-workflows"],
+        [folder / ".ci" / "audit-workflows", WRITTEN],
         env={**os.environ, "ZIZMOR": str(ZIZMOR)},
         capture_output=True,
         text=True,
@@ -335,9 +360,9 @@ def test_every_workflow_passes_an_audit(audited: Path) -> None:
         ("reconciler-plan.yml", "permissions: {}", "permissions: write-all"),
     ],
 )
-def test_a_fault_in_a_template_is_noticed(audited: Path, file: str, right: str, wrong: str) -> None:
-    """An audit that reads none of the templates would pass as well."""
-    path = audited / "reconciler" / "cli" / "templates" / "github" / "workflows" / file
+def test_a_fault_in_a_workflow_is_noticed(audited: Path, file: str, right: str, wrong: str) -> None:
+    """An audit that reads none of them would pass as well."""
+    path = audited / WRITTEN / file
     text = path.read_text(encoding="utf-8")
     assert right in text
     path.write_text(text.replace(right, wrong, 1), encoding="utf-8")
@@ -346,32 +371,6 @@ def test_a_fault_in_a_template_is_noticed(audited: Path, file: str, right: str, 
 
     assert failed.returncode != 0
     assert file in failed.stdout
-
-
-@dataclass(frozen=True)
-class GitHub:
-    """What ``init --github`` wrote into a folder, and what it said."""
-
-    folder: Path
-    init: Ran
-
-    @property
-    def jobs(self) -> dict[str, Any]:
-        """Return each job, by its workflow and name."""
-        return {
-            f"{path.stem} {name}": job
-            for path in sorted((self.folder / ".github" / "workflows").iterdir())
-            for name, job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items()
-        }
-
-
-@pytest.fixture(scope="module")
-def github(tmp_path_factory: pytest.TempPathFactory) -> GitHub:
-    """Write the set-up for GitHub, which no test changes."""
-    folder = tmp_path_factory.mktemp("github")
-    made = GitHub(folder, program(folder)("init", "--github"))
-    assert made.init.code == 0
-    return made
 
 
 def test_no_template_names_a_registry_or_an_unpinned_action(github: GitHub) -> None:

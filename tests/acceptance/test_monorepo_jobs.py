@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.acceptance.conftest import ORGANIZATION, ROOT, an_action, an_application, write
-from tests.acceptance.test_ci_templates import audit, audited
+from tests.acceptance.test_ci_templates import WRITTEN, audit, audited, github
 from tests.acceptance.test_github_jobs import ME, Team, installs, site
 from tests.direct import Direct
 from tests.program import program
@@ -31,7 +31,7 @@ from tests.runner.site import REPOSITORY, Site
 from tests.running import Server, running_server
 from tests.warm_client import warm_program
 
-__all__ = ["ME", "audited", "installs", "site"]
+__all__ = ["ME", "audited", "github", "installs", "site"]
 
 SHOP, DESK = "services/shop", "desk"
 NAMES = {SHOP: "services-shop", DESK: "desk"}
@@ -113,8 +113,7 @@ def test_the_configuration_of_a_tree_starts_its_jobs(written: Path) -> None:
 def test_the_workflows_of_folders_pass_the_audit(written: Path, audited: Path) -> None:
     """As those for one tree do."""
     for path in (written / ".github" / "workflows").iterdir():
-        copy = audited / "reconciler" / "cli" / "templates" / "github" / "workflows" / path.name
-        copy.write_bytes(path.read_bytes())
+        shutil.copy2(path, audited / WRITTEN)
 
     passed = audit(audited)
 

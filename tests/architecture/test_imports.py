@@ -99,6 +99,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "cel_expr_python": ("policy/rules.py",),
     "deepdiff": ("plan/diff.py",),
     "httpx": ("service_client/http_wire.py", "service/keyless/issuers.py"),
+    "jinja2": ("cli/ci_jobs.py",),
     "joserfc": ("service/keyless/signatures.py", "service_client/machine_keys.py"),
     "cryptography": ("service_client/machine_keys.py",),
     "orjson": ("service/", "apply/sink.py"),

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.apply.sinks import KINDS
+from reconciler.cli.ci_jobs import ANSWERS
 from reconciler.cli.connection import Connection
-from reconciler.cli.init import ANSWERS
 from reconciler.cli.main import cli
 from reconciler.cli.options import MADE, Command
 from reconciler.cli.settings import (

@@ -11,9 +11,9 @@
 #
 # For an environment of reconciler.yaml, `reconciler init --git-hooks --env NAME` writes the next three
 # lines: its name, the folder of reconciler.yaml, and how it is approved if it is protected.
-environment=
-folder=.
-approval=
+environment=@{environment}
+folder=@{folder}
+approval=@{approval}
 
 set -eu
 GIT_DIR=$(git rev-parse --absolute-git-dir)
