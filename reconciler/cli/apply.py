@@ -7,10 +7,11 @@ end of the command.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from reconciler.apply.changes import ApplyReport, Status
 from reconciler.apply.executor import Executor
@@ -39,7 +40,7 @@ from reconciler.cli.connection import Connection, place_of_store, require_seal_k
 from reconciler.cli.journals import begun, open_journal
 from reconciler.cli.manifests import clean_commit, read_whole, revision_of
 from reconciler.cli.moments import new_context, organizations_of_run
-from reconciler.cli.options import command, paths_argument
+from reconciler.cli.options import MADE, command, paths_argument
 from reconciler.cli.output import say, timed
 from reconciler.cli.policies import Judge, PolicyFolders, check_judged, judging
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
@@ -85,7 +86,8 @@ class Run:
     judge: Judge
     files: LocalFiles = NO_FILES
     approval: Approval
-    sink: SecretSink | None
+    secrets_to: str | None
+    sink: SecretSink | None = None
     output: TextOutput
     revision: str = ""
     require_secrets: bool = False
@@ -96,39 +98,33 @@ class Run:
     undo: Undoing | None = None
 
 
-@command("apply", example="plan.json", formats=(*OUTPUTS,), need=Need.ONE)
+def run_of(given: Mapping[str, Any]) -> Run:
+    """Return the run that settings describe; nothing of it is read, approved or opened yet."""
+    names = Run.__dataclass_fields__.keys()
+    made = {name: build(given) for name, build in MADE.items() if name in names}
+    flags = {name: given[name] for name in names & given.keys() - made.keys()}
+    judge, output = Judge(configured()), OUTPUTS[given["form"]]()
+    return Run(**made, **flags, judge=judge, approval=Approval(), output=output)
+
+
+@command("apply", example="plan.json", formats=(*OUTPUTS,), need=Need.ONE, run=run_of)
 @paths_argument
-def apply_command(
-    paths: tuple[str, ...],
-    connection: Connection,
-    secrets_to: str | None,
-    scope: Scope,
-    allowed: Allowances,
-    folders: PolicyFolders,
-    form: str,
-    revision: str,
-    digest: str,
-    *,
-    require_secrets: bool,
-    auto_approve: bool,
-    lock_timeout: float,
-    despite_pause: bool,
-) -> int:
+def apply_command(paths: tuple[str, ...], run: Run, folders: PolicyFolders, digest: str) -> int:
     """Make a plan, show it, ask for approval, and carry it out.
 
     PATHS are files and folders; the default is the folder manifests. REF is
     Kind/organization[/project]/name. A plan file before PATHS, or --digest, is the approval: the
     plan is made again, and applied if it is the same.
     """
-    output = OUTPUTS[form]()
-    with output.of_a_run():
+    connection, scope = run.connection, run.scope
+    with run.output.of_a_run():
         require_seal_key(connection)
         chosen = configured()
         approval, paths = take_approval(
             paths, digest, chosen.name, place_of_store(connection.service)
         )
         check_partial(chosen, scope, *([approval.file.plan.scope] if approval.file else []))
-        check_protection(chosen, connection.service, auto_approve=auto_approve)
+        check_protection(chosen, connection.service, auto_approve=run.auto_approve)
         if chosen.is_protected and not approval.is_given:
             raise UsageError(
                 f"environment {chosen.name} is protected: it takes an approved plan only",
@@ -137,19 +133,8 @@ def apply_command(
                 "written.",
             )
         with judging(folders, chosen) as judge:
-            run = Run(
-                connection=connection,
-                scope=scope,
-                allowed=allowed,
-                judge=judge,
-                approval=approval,
-                sink=sink_for(connection, secrets_to),
-                output=output,
-                require_secrets=require_secrets,
-                auto_approve=auto_approve,
-                lock_timeout=lock_timeout,
-                despite_pause=despite_pause,
-            )
+            sink = sink_for(connection, run.secrets_to)
+            run = replace(run, judge=judge, approval=approval, sink=sink)
             if approval.file is not None and approval.file.plan.scope.undo:
                 judge.check()
                 return _apply_saved_undo(run, approval.file, paths, chosen)
@@ -161,7 +146,7 @@ def apply_command(
                 warnings=warnings,
                 scope=scope,
                 files=LocalFiles(look, partial(begun, connection, scope)),
-                revision=revision or revision_of(paths or chosen.manifests, os.environ),
+                revision=run.revision or revision_of(paths or chosen.manifests, os.environ),
                 commit=_commit(paths or chosen.manifests, chosen, desired, scope),
             )
             if blocks := untrusted():  # shown, then refused: a service is not asked

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import click
 
-from reconciler.cli.apply import Run, apply_undo, of_service, planned
+from reconciler.cli.apply import Run, apply_undo, of_service, planned, run_of
 from reconciler.cli.apply_output import OUTPUTS, Extent
 from reconciler.cli.approval import check_protection, is_digest, take_approval
 from reconciler.cli.clients import open_reader, sink_for, warn_without_sink
 from reconciler.cli.configured import Need, check_partial, configured
-from reconciler.cli.connection import Connection, place_of_store, require_seal_key
+from reconciler.cli.connection import place_of_store, require_seal_key
 from reconciler.cli.manifests import Made
 from reconciler.cli.moments import log_of
 from reconciler.cli.options import command, paths_argument
@@ -24,8 +24,6 @@ from reconciler.cli.process import ExitCode
 from reconciler.cli.undoing import Undoing, check_paths
 from reconciler.errors import ObjectNotFoundError, UsageError
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Scope
 from reconciler.plan.undo import is_change
 from reconciler.report.plan_document import PlanDocument
 from reconciler.report.visible import visible
@@ -105,18 +103,20 @@ def _run_of_plan(reader: ReadOnlyService, digest: str) -> str:
     return runs.pop()
 
 
-@command("undo", example="01a20af927484fd19232209f8ad77c57", formats=(*OUTPUTS,), need=Need.ONE)
+@command(
+    "undo",
+    example="01a20af927484fd19232209f8ad77c57",
+    formats=(*OUTPUTS,),
+    need=Need.ONE,
+    run=run_of,
+)
 @click.argument("of", metavar="[RUN|DIGEST]", default="")
 @paths_argument
 def undo_command(
     of: str,
     paths: tuple[str, ...],
-    connection: Connection,
-    secrets_to: str | None,
-    scope: Scope,
-    allowed: Allowances,
+    run: Run,
     folders: PolicyFolders,
-    form: str,
     digest: str,
     keep: tuple[ResourceRef, ...],
     reason: str,
@@ -124,9 +124,6 @@ def undo_command(
     expires: int,
     *,
     last: bool,
-    auto_approve: bool,
-    lock_timeout: float,
-    despite_pause: bool,
 ) -> int:
     """Take back what one run did: its objects become what they were before it.
 
@@ -134,8 +131,8 @@ def undo_command(
     that was changed since is refused. What the run made is deleted only with --prune. A plan that
     --out saved is carried out by apply FILE. Manifests in PATHS only give warnings.
     """
-    output = OUTPUTS[form]()
-    with output.of_a_run():
+    connection, scope = run.connection, run.scope
+    with run.output.of_a_run():
         chosen = configured()
         if last and os.path.lexists(of):  # the first of PATHS
             of, paths = "", (of, *paths)
@@ -147,7 +144,7 @@ def undo_command(
         if not is_only_shown:
             require_seal_key(connection)
         if not out:
-            check_protection(chosen, connection.service, auto_approve=auto_approve)
+            check_protection(chosen, connection.service, auto_approve=run.auto_approve)
         with open_reader(connection) as reader:
             if last:
                 of = _last_run(reader, scope.tree)
@@ -156,18 +153,8 @@ def undo_command(
         scope = replace(scope, undo=of, keep=tuple(sorted({ref.key for ref in keep})))
         with judging(folders, chosen) as judge:
             judge.check()
-            run = Run(
-                connection=connection,
-                scope=scope,
-                allowed=allowed,
-                judge=judge,
-                approval=approval,
-                sink=sink_for(connection, secrets_to),
-                output=output,
-                auto_approve=auto_approve,
-                lock_timeout=lock_timeout,
-                despite_pause=despite_pause,
-            )
+            sink = sink_for(connection, run.secrets_to)
+            run = replace(run, scope=scope, judge=judge, approval=approval, sink=sink)
             run = of_service(run, Undoing(of, reason, keep, paths, chosen))
             if not is_only_shown:
                 return apply_undo(run)
