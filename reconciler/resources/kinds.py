@@ -98,11 +98,6 @@ class KindRow:
         return (IGNORE._replace(words=names),) if names else ()
 
     @property
-    def is_in_project(self) -> bool:
-        """Return whether a project owns the objects of the kind."""
-        return len(self.owner) == len(IN_PROJECT)
-
-    @property
     def alternatives(self) -> list[tuple[str, str]]:
         """Return the pairs of fields; a manifest has one of each pair."""
         return [(name, other.name) for name, other in self.instead.items()]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from reconciler.kinds.fields import KINDS
 from reconciler.resources.call import Call, JsonObject
-from reconciler.resources.ref import KIND_NAMED, PROJECT, ResourceRef, fold
+from reconciler.resources.ref import IN_PROJECT, KIND_NAMED, PROJECT, ResourceRef, fold
 from reconciler.resources.undone import undone_of
 from reconciler.service_client.answers import event_of, id_of, objects_of, sequence_of, text_of
 from reconciler.service_client.locks import Leases, Terms
@@ -73,7 +72,7 @@ def unmade_in(
         for fields in objects_of(organization, "unmade"):
             kind, mark = KIND_NAMED.get(text_of(fields, "kind")), undone_of(fields.get("undone"))
             project = projects.get(text_of(fields, "projectId"), "")
-            if kind is None or mark is None or (KINDS[kind].is_in_project and not project):
+            if kind is None or mark is None or (kind in IN_PROJECT and not project):
                 continue
             owner = text_of(organization, "name")
             ref = ResourceRef(kind, owner, project, text_of(fields, "name"))

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from reconciler.kinds.fields import KINDS
-from reconciler.resources.ref import Kind, fold
+from reconciler.resources.ref import IN_PROJECT, Kind, fold
 from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery, ObjectRow
 from reconciler.service.operations.answers import Answer, timestamp
 from reconciler.service.operations.operation import MANAGEMENT, Effect, Operation
@@ -149,7 +149,7 @@ class Listing:
     def _filters(self, call: Reading, fields: Fields) -> Filters:
         if self.kind is Kind.ORGANIZATION:
             return Filters("", call.caller.organizations)
-        if KINDS[self.kind].is_in_project:
+        if self.kind in IN_PROJECT:
             project = fields.text("projectId", required=True)
             return Filters(call.owner(Kind.PROJECT, project).id)
         return Filters(call.organization().id)
@@ -165,7 +165,7 @@ def listed(
 ) -> Operation:
     """Return the operation that lists objects of a kind."""
     row = KINDS[listing.kind]
-    owner = "a project" if row.is_in_project else "the organization of the call"
+    owner = "a project" if listing.kind in IN_PROJECT else "the organization of the call"
     about = about or f"List the {row.plural} of {owner}."
     return Operation(
         name, permission, Effect.READS, listing, grpc=(f"{service}/{name}",), about=about

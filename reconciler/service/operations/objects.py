@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import Field
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import IN_PROJECT, Kind
 from reconciler.service.domain.events import Added, Removed
 from reconciler.service.domain.refusal import not_found
 from reconciler.service.domain.state import change, switch
@@ -50,7 +50,7 @@ class ById:
             Refusal: it is missing.
         """
         row = call.object(self.kind, asked[self.id])
-        if KINDS[self.kind].is_in_project and row.parent != asked["projectId"]:
+        if self.kind in IN_PROJECT and row.parent != asked["projectId"]:
             raise not_found(KINDS[self.kind].noun)
         return row
 
@@ -66,14 +66,14 @@ class ById:
 
 
 def _owner_fields(kind: Kind) -> tuple[Field, ...]:
-    return (PROJECT_ID,) if KINDS[kind].is_in_project else ()
+    return (PROJECT_ID,) if kind in IN_PROJECT else ()
 
 
 def added(
     call: Writing, kind: Kind, asked: Asked, client_id: str = "", secret_hash: str = ""
 ) -> ObjectRow:
     """Make an object in the project that the call names, or in its organization."""
-    if KINDS[kind].is_in_project:
+    if kind in IN_PROJECT:
         project = call.owner(Kind.PROJECT, asked["projectId"])
         organization, parent = project.organization, project.id
     else:

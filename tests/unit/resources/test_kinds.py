@@ -5,7 +5,9 @@ from __future__ import annotations
 from google.protobuf.descriptor import FieldDescriptor
 
 from reconciler.kinds.fields import KINDS
+from reconciler.resources import ref
 from reconciler.resources.fields import Field, Form
+from reconciler.resources.kinds import IN_PROJECT
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 from reconciler.service.transport.protobuf import POOL
@@ -59,3 +61,7 @@ def test_the_normal_form_has_what_is_said_and_the_store_what_is_not_off() -> Non
 
     assert normal_form(Kind.PROJECT, {}) == {}
     assert normal_form(Kind.PROJECT, said) == {name: OFF[name] for name in said}
+
+
+def test_what_a_project_owns_names_it_in_manifests_and_in_addresses() -> None:
+    assert {kind for kind in Kind if KINDS[kind].owner == IN_PROJECT} == ref.IN_PROJECT
