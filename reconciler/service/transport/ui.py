@@ -212,43 +212,35 @@ async def _tokens(asking: _Asking) -> JsonObject:
 async def _history(asking: _Asking) -> JsonObject:
     """Return the last events of an object, newest first, and what each set to another value."""
     last: deque[JsonObject] = deque(maxlen=PAGE)
-    since, after, count = _Since(), "", 0
+    said: dict[str, str] = {}  # by the events up to now
+    after, count = "", 0
     for _ in range(LOOKS):
-        found = await asking.ask("GetObjectHistory", since.keep, id=asking.id, after=after)
+        found = await asking.ask(
+            "GetObjectHistory", partial(_news, said), id=asking.id, after=after
+        )
         last.extend(found["events"])
         count += len(found["events"])
         after = found["next"]
         if not after:
             break
     events = [*reversed(last)]
-    shown = {"id": asking.id, "name": since.name, "events": events}
+    shown = {"id": asking.id, "name": said.get("name", ""), "events": events}
     return {**shown, "count": count, "is_all": not after}
 
 
-class _Since:
-    """What the events of one object said, up to now."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-
-    @property
-    def name(self) -> str:
-        """Return the name that they gave the object; empty where it has none of its own."""
-        return self._known.get("name", "")
-
-    def keep(self, event: dict[str, Any]) -> JsonObject:
-        """Return an event, with the fields that it gave another value."""
-        payload = event.pop("payload")
-        spec = payload.pop("spec", None)
-        said = {**payload, **(spec if isinstance(spec, dict) else {})}
-        texts = {name: _value(value) for name, value in said.items()}
-        fields = [
-            [name, self._known[name][:LONGEST] if name in self._known else None, text[:LONGEST]]
-            for name, text in texts.items()
-            if self._known.get(name) != text
-        ]
-        self._known.update(texts)
-        return {**event, "fields": fields}
+def _news(said: dict[str, str], event: dict[str, Any]) -> JsonObject:
+    """Return an event, with the fields that it gave another value than was said before it."""
+    payload = event.pop("payload")
+    spec = payload.pop("spec", None)
+    values = {**payload, **(spec if isinstance(spec, dict) else {})}
+    texts = {name: _value(value) for name, value in values.items()}
+    fields = [
+        [name, said[name][:LONGEST] if name in said else None, text[:LONGEST]]
+        for name, text in texts.items()
+        if said.get(name) != text
+    ]
+    said.update(texts)
+    return {**event, "fields": fields}
 
 
 def _value(value: object) -> str:
