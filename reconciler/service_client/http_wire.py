@@ -258,7 +258,11 @@ class HttpWire:
         async def work(connection: httpx.AsyncHTTPTransport) -> None:
             for index, (call, target) in waiting:
                 headers = headers_of(call, target, bearer)
-                limits = self._limits_of(call, allowed)
+                limits = self._limits
+                # A try of a batch never ends early: a copy would be sent while the first is under
+                # way, and wait for it.
+                if call.operation == WRITE_BATCH:
+                    limits = replace(limits, silence=allowed, one_try=allowed)
                 replies[index] = await self._ask(
                     connection, call, (target, headers), limits, deadline
                 )
@@ -303,15 +307,6 @@ class HttpWire:
         if self._tell_retry:
             problem = service_error(refusal).problem
             self._tell_retry(f"Trying again in {max(wait, 0.1):.1f} s: {problem}.")
-
-    def _limits_of(self, call: Call, allowed: float) -> Limits:
-        """Return the limits of each try. That of a batch never ends early.
-
-        Otherwise a copy would be sent while the first is under way, and wait for it.
-        """
-        if call.operation != WRITE_BATCH:
-            return self._limits
-        return replace(self._limits, silence=allowed, one_try=allowed)
 
     async def _try(
         self,
