@@ -178,11 +178,8 @@ def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> Obser
         spec = read_spec(kind, fields["spec"])
     except ValueError as failure:
         raise unsound(object_id, str(failure)) from None
-    organization, project, details = (
-        fields["organizationId"],
-        fields["projectId"],
-        fields["details"],
-    )
+    organization, project = fields["organizationId"], fields["projectId"]
+    details = fields["details"]
     # ``names`` are those of the organization and its projects, by id.
     if organization not in names or (project and project not in names):
         return None
