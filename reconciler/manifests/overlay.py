@@ -39,10 +39,10 @@ class Overlay:
         self._defaults = defaults
         self._others: list[Manifest] = []
         self._by_ref: dict[ResourceRef, Manifest] = {}
-        self._left: dict[ResourceRef, Manifest] = {}
-        self._names: set[str] = set()
         for document in documents:
             self._take(document)
+        self._left = dict(self._by_ref)
+        self._names = {fold(ref.name) for ref in self._by_ref}
 
     def _take(self, manifest: Manifest) -> None:
         ref = declared_ref(manifest.document)
@@ -50,10 +50,7 @@ class Overlay:
             self._others.append(manifest)
             return
         first = self._by_ref.setdefault(ref.key, manifest)
-        if first is manifest:
-            self._left[ref.key] = manifest
-            self._names.add(fold(ref.name))
-        else:
+        if first is not manifest:
             summary = f"a second document of this overlay about {ref}"
             remedy = f"The first is at {first.place()}: write one of them."
             place = manifest.place("metadata", "name")
