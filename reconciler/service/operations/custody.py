@@ -137,12 +137,9 @@ def unsealed(tx: Transaction, place: Place, batch: Batch, runtime: Runtime) -> S
     seal_id, slot = place
     if seal_id is None:
         raise secret_gone()
-    for draft in (batch.answered, batch.custody):
-        if seal_id == draft.id:
-            secrets: Sequence[Secret | None] = draft.secrets
-            break
-    else:
-        secrets = _opened(tx, seal_id, batch, runtime)
+    # A draft that has an id has a secret.
+    drafts = {draft.id: draft.secrets for draft in (batch.answered, batch.custody)}
+    secrets = drafts.get(seal_id) or _opened(tx, seal_id, batch, runtime)
     secret = secrets[slot] if slot < len(secrets) else None
     if secret is None:
         raise secret_gone()
