@@ -172,7 +172,8 @@ class ZitadelClient:
             unidentified=self._unidentified,
             keeps_history=False,
             knows_audience=self._knows_audience(seen),
-            capabilities=self._capabilities,
+            # A server without template calls is as old as the source.
+            capabilities=SOURCE if self._is_old else capabilities_of(self._generation, "zitadel-3"),
             generation=self._generation,
             only_active=frozenset(
                 kind
@@ -180,11 +181,6 @@ class ZitadelClient:
                 if calls.only_active and not calls.is_old
             ),
         )
-
-    @property
-    def _capabilities(self) -> str:
-        """Return what the server takes. One without template calls is as old as the source."""
-        return SOURCE if self._is_old else capabilities_of(self._generation, "zitadel-3")
 
     @property
     def _is_old(self) -> bool:
