@@ -229,7 +229,10 @@ def _chain_findings(view: Snapshot) -> Iterator[str]:
         heads[event.organization] = Head(
             event.organization, event.sequence, head.events + 1, event.hash
         )
-    yield from _head_findings(heads, {head.organization: head for head in view.heads()})
+    kept = {head.organization: head for head in view.heads()}
+    for organization in sorted(heads.keys() | kept.keys()):
+        if heads.get(organization) != kept.get(organization):
+            yield f"organization {organization}: the log does not end where it should"
 
 
 def _link_findings(head: Head, event: StoredEvent) -> Iterator[str]:
@@ -249,12 +252,6 @@ def _stream_findings(streams: dict[str, tuple[str, int]], event: StoredEvent) ->
     if event.organization != owner:
         yield f"object {event.stream}: belongs to {owner} and to {event.organization}"
     streams[event.stream] = owner, event.version
-
-
-def _head_findings(counted: dict[str, Head], kept: dict[str, Head]) -> Iterator[str]:
-    for organization in sorted(counted.keys() | kept.keys()):
-        if counted.get(organization) != kept.get(organization):
-            yield f"organization {organization}: the log does not end where it should"
 
 
 def _object_findings(view: Snapshot) -> Iterator[str]:
