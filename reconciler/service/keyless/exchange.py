@@ -102,7 +102,8 @@ class Exchange:
         rules = await self._rules(token, ISSUER)
         met = [rule for rule in rules if not self._problems(token, rule)]
         if not met:
-            raise SignedTokenError(self._why_none(token, rules))
+            why = (f"rule {rule.name}: {', '.join(self._problems(token, rule))}" for rule in rules)
+            raise SignedTokenError("; ".join(why)[:LONGEST_REASON])
         problem = SignedTokenError("no rule was met")
         signed = []
         for rule in met:
@@ -144,10 +145,6 @@ class Exchange:
 
     def _problems(self, token: SignedToken, rule: TrustRow) -> Sequence[str]:
         return problems(token, rule, self.origin, self._now() // MICROSECONDS)
-
-    def _why_none(self, token: SignedToken, rules: Sequence[TrustRow]) -> str:
-        why = (f"rule {rule.name}: {', '.join(self._problems(token, rule))}" for rule in rules)
-        return "; ".join(why)[:LONGEST_REASON]
 
     async def _check_signature(self, token: SignedToken, rule: TrustRow) -> None:
         if rule.keys:
