@@ -116,11 +116,10 @@ class _Run:
         discovery.findings += [_in_overlay(path) for path in sorted(inner)]
         named = discovery.files([path for path in typed if path not in inner])
         files = named if piped is None else [piped]
-        documents, defaults = self._read(files)
+        defaults = self._step(FolderDefaults(self.growth))
+        documents = self._read(files, defaults)
         around = discovery.beside(enclosing(root, paths))
-        for document in self._documents(each for each in around if _may_hold_defaults(each.data)):
-            if is_defaults(document.document):
-                self._take_defaults(document, defaults)
+        self._read((each for each in around if _may_hold_defaults(each.data)), defaults)
         if self._layers.overlay:
             laid = self._overlaid(documents, defaults, adds=is_within(root, paths))
         else:
@@ -138,41 +137,31 @@ class _Run:
         from reconciler.manifests.overlay import Overlay, about_folder
 
         search, folder = self._step(Discovery()), self._layers.overlay
-        patches, own_defaults = self._read(search.files([folder]))
+        own_defaults = self._step(FolderDefaults(self.growth))
+        patches = self._read(search.files([folder]), own_defaults)
         if place := self._layers.overlay_place:
             search.findings = [about_folder(each, folder, place) for each in search.findings]
         owned = (own_defaults.fill(each, owner_only=True) for each in patches)
         overlay = self._step(Overlay(filter(self._holds, owned), own_defaults))
-        laid = []
-        for document in documents:
-            manifest = overlay.lay_over(document, defaults)
-            if manifest is not None and self._holds(manifest):
-                laid.append(manifest)
+        every = (overlay.lay_over(document, defaults) for document in documents)
+        laid = [each for each in every if each is not None and self._holds(each)]
         added = list(overlay.added(laid)) if adds else []
         self.patches += overlay.patches
         return laid + added
 
-    def _read(self, files: Iterable[FoundFile]) -> tuple[list[Manifest], FolderDefaults]:
-        """Return documents and Defaults of files, their variables replaced."""
-        defaults = self._step(FolderDefaults(self.growth))
+    def _read(self, files: Iterable[FoundFile], defaults: FolderDefaults) -> list[Manifest]:
+        """Return the manifests of files, their variables replaced; add their Defaults to others."""
         manifests = []
-        for document in self._documents(files):
+        for document in self._reader.manifests(files):
+            if is_configuration(document.document):
+                continue
+            self.variables.replace(document)
             if is_defaults(document.document):
-                self._take_defaults(document, defaults)
+                defaults.add(document)
+                self.defaults.append(document)
             else:
                 manifests.append(document)
-        return manifests, defaults
-
-    def _documents(self, files: Iterable[FoundFile]) -> Iterator[Manifest]:
-        """Yield the documents of files but for configurations, their variables replaced."""
-        for manifest in self._reader.manifests(files):
-            if not is_configuration(manifest.document):
-                self.variables.replace(manifest)
-                yield manifest
-
-    def _take_defaults(self, document: Manifest, defaults: FolderDefaults) -> None:
-        defaults.add(document)
-        self.defaults.append(document)
+        return manifests
 
     def _holds(self, manifest: Manifest) -> bool:
         """Return whether a manifest belongs to the shard, or does not say where it belongs."""
