@@ -63,6 +63,21 @@ def test_a_key_that_comes_back_with_another_request_is_refused(
     assert ask.event_count() == before
 
 
+def test_a_key_that_comes_back_with_another_context_to_record_is_refused(ask: Asking) -> None:
+    """The context is all that such a call asks for; how it is spelled does not matter."""
+    held = ask.an_action()["id"]
+    recorded = {"id": held, "idempotency_key": "k1"}
+    first = ask("RecordContext", **recorded, context='{"tree":"a","preventDelete":true}')
+    before = ask.event_count()
+
+    refusal = ask.refused("RecordContext", **recorded, context='{"tree":"a","preventDelete":false}')
+    again = ask("RecordContext", **recorded, context='{"preventDelete": true, "tree": "a"}')
+
+    assert (refusal.code, refusal.reason) == (9, "idempotency.reused")
+    assert again == first
+    assert ask.event_count() == before
+
+
 def test_a_key_is_its_callers_own(ask: Asking) -> None:
     """Nobody can guess their way to another caller's answers."""
     ask.an_app(idempotency_key="k1")

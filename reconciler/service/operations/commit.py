@@ -198,8 +198,11 @@ def _digest(request: Request, admitted: _Admitted) -> bytes:
     """
     operation, asked = admitted
     organization = request.organization or request.caller.only_organization
+    fields = request.fields if isinstance(asked, Fields) else asked.meaning()
+    if operation.is_of_context:
+        fields = {**fields, "context": json.loads(request.context or "{}")}
     try:
-        meaning = canonical(request.fields if isinstance(asked, Fields) else asked.meaning())
+        meaning = canonical(fields)
     except TypeError:
         raise invalid("request", "must be JSON") from None
     return sha256(f"{operation.name}\n{organization}\n{meaning}".encode()).digest()

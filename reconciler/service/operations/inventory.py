@@ -232,5 +232,7 @@ ROWS = (
     Operation("ListObjects", "org.read", Effect.READS, list_objects),
     Operation("ListTokens", "token.list", Effect.READS, list_tokens),
     Operation("ListTrees", "org.read", Effect.READS, list_trees),
-    Operation("RecordContext", "org.context.write", Effect.CHANGES, record_context),
+    Operation(
+        "RecordContext", "org.context.write", Effect.CHANGES, record_context, is_of_context=True
+    ),
 )

@@ -54,6 +54,7 @@ class Operation:
         about: Its summary in the description of the API; by default that of its handler.
         successor: Name of the operation that replaces it; empty unless it is deprecated.
         made: Of a create whose answer has no id: returns the id of the object from the request.
+        is_of_context: Whether what it writes is the context of the call.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Operation:
     successor: str = ""
     needs_token: bool = True
     made: Callable[[JsonObject], str] | None = None
+    is_of_context: bool = False
 
     @property
     def http(self) -> tuple[str, ...]:
