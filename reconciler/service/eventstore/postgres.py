@@ -50,9 +50,9 @@ from reconciler.service.eventstore.postgres_errors import (
 from reconciler.service.eventstore.postgres_transaction import PostgresTransaction
 from reconciler.service.eventstore.rows import NO_LOOKUPS, Lookups
 from reconciler.service.eventstore.sql import Snapshot
+from reconciler.service.eventstore.sweeps import Sweeps
 from reconciler.service.eventstore.writers import WRITERS_VERSION
 
-SWEPT_EVERY = 60_000_000  # microseconds between looks for what has expired
 SIZE = 16  # a server's threads; four servers stay below the usual max_connections of 100
 WAIT_SECONDS = 10.0
 RETRY_SECONDS = 3.0  # then the next caller begins anew, so that a wait never grows long
@@ -291,7 +291,7 @@ class PostgresEventStore(PostgresReadOnlyStore):
         """
         super().__init__(address)
         self._now = now
-        self._swept = 0
+        self._is_due = Sweeps().is_due
         self._writers = writers
         self._has_signed = False  # whether the store keeps this version, or a higher one
 
@@ -315,14 +315,6 @@ class PostgresEventStore(PostgresReadOnlyStore):
                 raise AWAITS_STANDBY.at(self.place) from error
             raise
         crashpoint("S8")
-
-    def _is_due(self, now: int) -> bool:
-        """Return whether to look for what has expired, which need not be done in every commit."""
-        # Not under a lock: two threads that look at once only do it twice.
-        if now - self._swept < SWEPT_EVERY:
-            return False
-        self._swept = now
-        return True
 
     def bind(self, name: str, value: str) -> str:
         """Keep a fact about the store unless it is kept already; return what is kept."""

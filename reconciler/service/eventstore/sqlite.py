@@ -29,6 +29,7 @@ from reconciler.service.eventstore.sqlite_tables import (
     SET_META,
     SqliteTransaction,
 )
+from reconciler.service.eventstore.sweeps import Sweeps
 from reconciler.service.eventstore.writers import WRITERS, WRITERS_VERSION, require_current
 
 NEVER = -math.inf  # before any time of the monotonic clock, which may begin near 0 at boot
@@ -86,6 +87,7 @@ class SqliteEventStore(_OpenStore):
         self._is_writable = os.access(path, os.W_OK)
         super().__init__(path, files.connect(path))
         self._now = now
+        self._sweeps = Sweeps()
         self._writers = writers
         self._lock = threading.Lock()
         with files.closed_on_failure(self._connection):
@@ -109,7 +111,7 @@ class SqliteEventStore(_OpenStore):
             self._connection.execute("BEGIN IMMEDIATE")
             crashpoint("S2")
             try:
-                writing = SqliteTransaction(self._connection, self._now)
+                writing = SqliteTransaction(self._connection, self._now, self._sweeps)
                 self._sign(writing)
                 yield writing
                 crashpoint("S7")

@@ -15,6 +15,7 @@ from reconciler.service.eventstore.errors import NameTakenError, StreamConflictE
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import Head, StoredEvent, StreamAt
 from reconciler.service.eventstore.sql import Dialect, Values, delete, insert, upsert
+from reconciler.service.eventstore.sweeps import Sweeps
 from reconciler.service.eventstore.tables import (
     EVENTS,
     HEADS,
@@ -55,7 +56,11 @@ EXPIRE_OWED_SEALS = (
     " (SELECT seal FROM owed WHERE seal IS NOT NULL AND expires_at <= ?)"
 )
 EXPIRE_OWED = "UPDATE owed SET seal = NULL WHERE seal IS NOT NULL AND expires_at <= ?"
-EXPIRE_RECORDS = "DELETE FROM records WHERE expires_at <= ?"
+# Other writers wait for a commit. Of very many records that expired at once, the rest goes later.
+MOST_EXPIRED = 1000
+EXPIRE_RECORDS = (
+    "DELETE FROM records WHERE rowid IN (SELECT rowid FROM records WHERE expires_at <= ? LIMIT ?)"
+)
 EXPIRE_PASSES = "DELETE FROM passes WHERE kept_until <= ?"
 EXPIRE_SEALS = (
     "DELETE FROM seals WHERE expires_at <= ? AND id NOT IN"
@@ -76,8 +81,11 @@ DIALECT = Dialect(NAME_FILTERS, json.dumps)
 class SqliteTransaction(Transaction):
     """The rows, and writing them."""
 
-    def __init__(self, connection: sqlite3.Connection, now: Callable[[], int]) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, now: Callable[[], int], sweeps: Sweeps
+    ) -> None:
         self._connection = connection
+        self._sweeps = sweeps
         self._write = connection.cursor().execute
         self._now = now
         self._heads: dict[str, Head] = {}  # as this transaction left them
@@ -142,5 +150,6 @@ class SqliteTransaction(Transaction):
         if self._write(IS_OWED_TOO_LONG, (now,)).fetchone():
             self._write(EXPIRE_OWED_SEALS, (now,))
             self._write(EXPIRE_OWED, (now,))
-        if self._write(EXPIRE_RECORDS, (now,)).rowcount:
+        self._write(EXPIRE_RECORDS, (now, MOST_EXPIRED))
+        if self._sweeps.is_due(now):  # it reads every seal and every record
             self._write(EXPIRE_SEALS, (now,))
