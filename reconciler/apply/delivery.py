@@ -36,6 +36,7 @@ from reconciler.errors import (
     PreconditionFailedError,
     ReconcilerError,
     ServiceError,
+    ServiceUnavailableError,
     UsageError,
 )
 from reconciler.kinds.fields import KINDS
@@ -250,7 +251,8 @@ def rotate(
     if isinstance(result, ServiceError):
         if isinstance(result, REFUSED):
             journal.end(keys)
-        raise result
+            raise result
+        raise _perhaps_replaced(result, custody=custody)
     if result.client_secret is None:
         raise ServiceError(
             f"the service gave no secret for {held.ref}", remedy="Run the command again."
@@ -267,6 +269,20 @@ def rotate(
     # A secret that an earlier run may have lost is of no use any more.
     journal.end([intent.key for intent in journal.open_intents if _is_replaced(intent, held)])
     return replace(kept, notes=(*kept.notes, *notes))
+
+
+def _perhaps_replaced(failure: ServiceError, *, custody: bool) -> ServiceUnavailableError:
+    """Return the failure of a rotation, with what to do if it was carried out all the same."""
+    owed = (
+        "is owed: `reconciler secret deliver` delivers it. Running the command again replaces it "
+        "once more."
+    )
+    gone = "is lost: run the command again for another."
+    return ServiceUnavailableError(
+        failure.problem,
+        remedy="If the client secret was replaced all the same, the old one has ended and the new "
+        f"one {owed if custody else gone}",
+    )
 
 
 def _not_delivered(

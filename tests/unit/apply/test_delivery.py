@@ -27,6 +27,7 @@ from reconciler.errors import (
     NotDeliveredError,
     ReconcilerError,
     ServiceError,
+    ServiceUnavailableError,
     UsageError,
 )
 from reconciler.plan.model import Change, Create, Delete, Update
@@ -229,6 +230,35 @@ def test_a_rotation_that_was_cut_short_is_owed_by_a_service_with_custody(journal
         "well."
     )
     assert id_of(WEB) in service.owed
+
+
+OWED = (
+    "is owed: `reconciler secret deliver` delivers it. Running the command again replaces it once "
+    "more."
+)
+
+
+@pytest.mark.parametrize(
+    ("custody", "after"),
+    [(True, OWED), (False, "is lost: run the command again for another.")],
+)
+def test_a_rotation_without_an_answer_says_what_may_have_happened(
+    journal: Journal, custody: object, after: str
+) -> None:
+    """A second rotation is no repeat of the first one, as other writes are."""
+
+    class Silent(FakeService):
+        def write(self, *_: object) -> list[Written | ServiceError]:
+            return [lost()]
+
+    with journal, pytest.raises(ServiceUnavailableError) as caught:
+        rotate(held(WEB), Silent(), journal, FakeSink(), {}, custody=bool(custody))
+
+    assert caught.value.problem == "the service did not answer"
+    assert caught.value.remedy == (
+        "If the client secret was replaced all the same, the old one has ended and the new one "
+        f"{after}"
+    )
 
 
 def test_a_refused_rotation_leaves_nothing_open(journal: Journal) -> None:
