@@ -285,7 +285,7 @@ def _lockouts(
         held = change.held
         harm = names_of(risks_of(change)) if held.id in own or is_critical(change) else ""
         if harm:
-            yield (_own_access if held.id in own else _critical)(change, held, harm)
+            yield _lockout(change, held, harm, is_own=held.id in own)
 
 
 def _of_kinds(
@@ -308,28 +308,17 @@ def by_kind(changes: Sequence[Change], environment: str = "") -> Mapping[Kind, P
     return found
 
 
-def _critical(change: Change, held: ObservedObject, harm: str) -> Diagnostic:
+def _lockout(change: Change, held: ObservedObject, harm: str, *, is_own: bool) -> Diagnostic:
     ref = ref_of(change)
-    switched = next(
-        (each.name for each in (REACTIVATED, DEACTIVATED) if each.name in harm), "weakened"
-    )
-    return error(
-        "GUARD-CRITICAL",
-        f"a critical object would be {'removed' if isinstance(change, Delete) else switched}",
-        f"{ref} was declared with metadata.critical; its risks here: {harm}. {break_glass(ref)}",
-        ref=ref,
-    )
-
-
-def _own_access(change: Change, held: ObservedObject, harm: str) -> Diagnostic:
-    ref = ref_of(change)
-    return error(
-        "GUARD-OWN-ACCESS",
-        "the plan touches what its own caller signs in with",
-        f"{ref} (id {held.id}) is what this run signs in with; its risks here: {harm}. "
-        f"{break_glass(ref)}",
-        ref=ref,
-    )
+    if is_own:
+        code, summary = "GUARD-OWN-ACCESS", "the plan touches what its own caller signs in with"
+        why = f"{ref} (id {held.id}) is what this run signs in with"
+    else:
+        switches = (each.name for each in (REACTIVATED, DEACTIVATED) if each.name in harm)
+        done = "removed" if isinstance(change, Delete) else next(switches, "weakened")
+        code, summary = "GUARD-CRITICAL", f"a critical object would be {done}"
+        why = f"{ref} was declared with metadata.critical"
+    return error(code, summary, f"{why}; its risks here: {harm}. {break_glass(ref)}", ref=ref)
 
 
 _Path: TypeAlias = tuple[str | int, ...]
