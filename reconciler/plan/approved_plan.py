@@ -234,11 +234,11 @@ def traces_of(
     """Return what an earlier run of a plan left behind; ``removals`` is None if not told."""
     removed = None
     if removals is not None:
-        removed = frozenset(each.id for each in removals if _is_for(each.event, digest))
+        removed = frozenset(each.id for each in removals if each.event.said("plan") == digest)
     renewed = frozenset(
         object_id
         for object_id, events in histories.items()
-        if any(_is_for(event, digest) and gives_secret(event) for event in events)
+        if any(event.said("plan") == digest and gives_secret(event) for event in events)
     )
     return Traces(removed, renewed)
 
@@ -331,7 +331,3 @@ def _is_half_emptied(change: Change, held: ObservedObject) -> bool:
     before = change.held.spec
     left = {name: values for name, values in held.spec.items() if values}
     return held.spec != before and all(before.get(each) == left[each] for each in left)
-
-
-def _is_for(event: ObjectEvent, digest: str) -> bool:
-    return event.said("plan") == digest
