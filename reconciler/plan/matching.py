@@ -15,7 +15,7 @@ from reconciler.kinds.rules import RULES
 from reconciler.plan.model import Pair
 from reconciler.plan.references import compared_by_names, not_held
 from reconciler.resources.nearest import near_refs
-from reconciler.resources.ref import Kind, ResourceRef, owner_of
+from reconciler.resources.ref import ResourceRef, owner_of
 from reconciler.resources.references import needs
 from reconciler.state import (
     DesiredState,
@@ -120,17 +120,12 @@ def _match_pinned(
     findings: list[Diagnostic] = []
     for key, resource in pins.items():
         held = by_id.get(resource.pinned_id)
-        if held is not None and _same_owner(key, held.ref.key):
+        kind, owner = key.kind, owner_of(key)
+        if held is not None and (held.ref.kind, owner_of(held.ref.key)) == (kind, owner):
             found[key] = held
         else:
             findings.append(_wrong_pin(resource, held, environment))
     return found, findings
-
-
-def _same_owner(declared: ResourceRef, held: ResourceRef) -> bool:
-    if declared.kind is Kind.ORGANIZATION:
-        return held.kind is Kind.ORGANIZATION
-    return declared[:3] == held[:3]
 
 
 def _wrong_pin(resource: Resource, held: ObservedObject | None, environment: str) -> Diagnostic:
