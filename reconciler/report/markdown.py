@@ -80,7 +80,7 @@ def plan_as_markdown(document: PlanDocument, layout: Layout = BARE) -> str:
     hidden = cut_short = 0
     for at, (name, groups) in enumerate(operations.items()):
         with room.part(1 / (len(operations) - at)) as part:
-            lines, unseen = fenced(groups, _group_lines, "diff", part)
+            lines, unseen = fenced(groups, lambda group: _drawn(group)[0], "diff", part)
         seen = groups[: len(groups) - unseen]
         left = _members(groups) - _members(seen)
         title = f"{_members(groups)} {document.operations[name]}{_REMARKS.get(name, '')}"
@@ -243,11 +243,6 @@ def _finding(finding: Diagnostic) -> list[str]:
 
 def _risk(shown: Shown) -> list[str]:
     return [_cut(f"{names_of(shown.risks)}: {shown.name}")]
-
-
-def _group_lines(group: Group) -> list[str]:
-    lines, _ = _drawn(group)
-    return lines
 
 
 def _drawn(group: Group) -> tuple[list[str], bool]:
