@@ -75,20 +75,17 @@ def check_host(host: str) -> None:
         return
     labels = host.split(".")
     if _LOOKS_NUMERIC.fullmatch(labels[-1]):
-        _check_ipv4(host)
+        try:
+            IPv4Address(host)
+        except AddressValueError:
+            problem = f"{host} is not an IPv4 address: write four numbers up to 255"
+            raise ValueError(problem) from None
         return
     if len(host) > MAX_HOST or not all(_LABEL.fullmatch(label) for label in labels):
         raise ValueError(
             f"{host} is not a host name: lower-case letters, digits and inner hyphens, "
             "parts of at most 63 joined by dots"
         )
-
-
-def _check_ipv4(host: str) -> None:
-    try:
-        IPv4Address(host)
-    except AddressValueError:
-        raise ValueError(f"{host} is not an IPv4 address: write four numbers up to 255") from None
 
 
 def as_localhost(address: str) -> str:
