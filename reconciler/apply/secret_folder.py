@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from reconciler.apply.sink import (
     Application,
@@ -76,16 +76,8 @@ def make_private_folder(folder: Path) -> None:
         )
 
 
-class _Files(NamedTuple):
-    """All files of a folder, by their client id.
-
-    Attributes:
-        unread: The first failure to read a file; its client id is unknown.
-    """
-
-    by_client_id: Mapping[str, Sequence[Path]]
-    unread: LocalFileError | None
-
+_Files: TypeAlias = tuple[Mapping[str, Sequence[Path]], LocalFileError | None]
+"""The files of a folder by their client id, and the first failure to read one."""
 
 _Search: TypeAlias = Callable[[], _Files]
 """Reads the whole folder, at most once."""
@@ -128,9 +120,9 @@ class FolderSink(ABC):
     def sealed(self, content: bytes) -> bytes:
         """Return content as it is written into a file."""
 
-    @abstractmethod
     def with_ref(self, path: Path, ref: ResourceRef) -> bytes | None:
-        """Return the content of a file with another ref; None if it needs no change."""
+        """Return the content of a file with another ref; None if it stays as it is."""
+        return None
 
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Write a probe the way a secret is written, and remove it."""
@@ -254,7 +246,7 @@ class FolderSink(ABC):
                 continue
             if client_id is not None:
                 found.setdefault(client_id, []).append(path)
-        return _Files(found, unread)
+        return found, unread
 
     def _paths(self, application: Application, search: _Search) -> Sequence[Path]:
         """Return the file under a name of the application, otherwise those under any name.
@@ -264,10 +256,10 @@ class FolderSink(ABC):
         """
         if own := self._own(application):
             return [own]
-        files = search()
-        paths = files.by_client_id.get(application.client_id, ())
-        if not paths and files.unread:
-            raise files.unread
+        files, unread = search()
+        paths = files.get(application.client_id, ())
+        if not paths and unread:
+            raise unread
         return paths
 
     def _follow(self, move: Move, search: _Search) -> Followed:
@@ -305,16 +297,16 @@ class FolderSink(ABC):
         Raises:
             LocalFileError: one that may be its own cannot be read. The others are removed.
         """
-        files = search()
-        paths = [*files.by_client_id.get(application.client_id, ())]
+        files, unread = search()
+        paths = [*files.get(application.client_id, ())]
         for path in paths:
             path.unlink(missing_ok=True)
         own = self._own(application)  # a sealed file whose name does not show the client id
         if own:
             own.unlink(missing_ok=True)
             paths.append(own)
-        if not paths and files.unread:
-            raise files.unread
+        if not paths and unread:
+            raise unread
         return tuple(_removed(application, path) for path in paths)
 
     def _renamed(self, source: Path, names: Sequence[str]) -> Path:
