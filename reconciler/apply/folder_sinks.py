@@ -123,10 +123,6 @@ class AgeSink(FolderSink):
         parts = path.name.removesuffix(self.suffix).split(".")
         return parts[-1] if len(parts) == 4 and _is_plain_file(path) else None
 
-    def with_ref(self, path: Path, ref: ResourceRef) -> bytes | None:
-        """Leave the content as it is: only the recipients can open it."""
-        return None
-
     def sealed(self, content: bytes) -> bytes:
         """Return the content sealed: only the recipients can open it."""
         import pyrage
