@@ -106,7 +106,7 @@ class Executor:
                 nothing was sent.
         """
         self._custody, self._plan = observed.custody, plan
-        delivered = self._deliver_owed(plan)
+        delivered = self._deliver_owed()
         notes, self._left = recover(self._journal, self._sink, observed, plan.organizations)
         self._notes += notes
         self._ids = {key: held.id for key, held in observed.objects.items()}
@@ -116,7 +116,7 @@ class Executor:
                 self._carry_out([runs[id(change)] for change in batch], len(runs))
         outcomes = tuple(run.outcome for run in runs.values())
         if require_secrets or not observed.custody:  # custody itself knows what is missing
-            self._notes += self._missing(plan, observed, outcomes, is_required=require_secrets)
+            self._notes += self._missing(observed, outcomes, is_required=require_secrets)
         interrupted = self._watch.stop_signal()
         if self._failure or interrupted:  # the rest of a create may not be written
             self._left = [intent for intent in self._left if intent.purpose == "secret"]
@@ -132,10 +132,10 @@ class Executor:
         with suppress(LocalFileError):  # the next run reports it again
             self._journal.end([intent.key for intent in self._left])
 
-    def _deliver_owed(self, plan: Plan) -> DeliveryResult:
+    def _deliver_owed(self) -> DeliveryResult:
         """Deliver what is owed to the tree, before anything new is made."""
-        owed = owed_for(self._sink, plan)
-        secrets = [ref_of(change) for change in plan.changes if makes_secret(change)]
+        owed = owed_for(self._sink, self._plan)
+        secrets = [ref_of(change) for change in self._plan.changes if makes_secret(change)]
         secrets += [secret.ref for secret in owed]
         if secrets:
             self._proven_sink().prove(secrets)
@@ -147,18 +147,13 @@ class Executor:
         return result
 
     def _missing(
-        self,
-        plan: Plan,
-        observed: ObservedState,
-        outcomes: Sequence[Outcome],
-        *,
-        is_required: bool,
+        self, observed: ObservedState, outcomes: Sequence[Outcome], *, is_required: bool
     ) -> Sequence[Diagnostic]:
         """Return findings on secrets that are not in the sink, but for those reported before."""
         if self._sink is None or self._watch.stop_signal():
             return ()
         told = {note.ref for note in self._notes if note.is_error}
-        applications = declared_applications(plan, observed, outcomes)
+        applications = declared_applications(self._plan, observed, outcomes)
         left = [application for application in applications if application.ref not in told]
         made = {outcome.client_id for outcome in outcomes if outcome.secret_at}
         return tuple(missing_secrets(left, made, self._sink, required=is_required))
