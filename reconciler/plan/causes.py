@@ -230,18 +230,20 @@ def cause_in_words(cause: Cause) -> str:
     """Return a cause as half a sentence; empty where there is nothing to say."""
     match cause.kind:
         case CauseKind.SERVICE:
-            return f"changed on the service since, {_writer(cause)}"
+            return f"changed on the service since, {writer_in_words(cause)}"
         case CauseKind.BOTH:
-            return f"declared differently, and changed on the service since, {_writer(cause)}"
+            writer = writer_in_words(cause)
+            return f"declared differently, and changed on the service since, {writer}"
         case CauseKind.EVENT:
-            return _writer(cause) + (f", {cause.why}" if cause.why else "")
+            return writer_in_words(cause) + (f", {cause.why}" if cause.why else "")
         case CauseKind.TAKE_OVER:
             return f"taken over from {f'tree {cause.tree}' if cause.tree else 'no tree'}"
         case _:
             return _PLAIN.get(cause.kind, "")
 
 
-def _writer(cause: Cause) -> str:
+def writer_in_words(cause: Cause) -> str:
+    """Return who wrote the event of a cause, for which tree, and when if that is known."""
     tree = f" for tree {cause.tree}" if cause.tree else ""
     when = f" at {cause.at} (sequence {cause.sequence})" if cause.at else ""
     return f"by {cause.by}{tree}{when}"

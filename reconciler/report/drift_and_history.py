@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from reconciler.plan.causes import writer_in_words
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.drift import Drift, DriftedObject
 from reconciler.plan.history import Step
-from reconciler.plan.model import Cause
 from reconciler.plan.risk import Risk, by_danger, removal_risk, risks_of_fields
 from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.findings import FORMAT_VERSION
@@ -224,7 +224,7 @@ def _drifted(drifted: DriftedObject, style: Style) -> Iterator[str]:
     if drifted.removed_id:
         yield f"    what this tree applied was deleted (id {visible(drifted.removed_id)})"
         done = "made again"
-    yield f"    {done} {_author(drifted.cause)}"
+    yield f"    {done} {visible(writer_in_words(drifted.cause))}"
     yield from _fields(drifted.fields, style)
 
 
@@ -232,11 +232,6 @@ def _fields(fields: Sequence[FieldChange], style: Style) -> Iterator[str]:
     for field in fields:
         shown = field_lines(field, style, is_new=field.before is None)
         yield from (f"    {line}" for line in shown)
-
-
-def _author(cause: Cause) -> str:
-    tree = f" for tree {visible(cause.tree)}" if cause.tree else ""
-    return f"by {visible(cause.by)}{tree} at {visible(cause.at)} (sequence {cause.sequence})"
 
 
 def _drifted_as_json(drifted: DriftedObject) -> JsonObject:
