@@ -168,15 +168,14 @@ def _metadata_changes(change: Rewrite) -> Iterator[FieldChange]:
         yield FieldChange(OWNER, held.owner or None, change.new_owner)
 
 
-def _secret_change(change: Rewrite) -> tuple[FieldChange, ...]:
-    """Return that an object gets a new secret: before and after are whether it has one.
+def _secret_change(change: Rewrite) -> Iterator[FieldChange]:
+    """Yield that an object gets a new secret: before and after are whether it has one.
 
     Where it moves to a client secret, its fields say so already.
     """
     is_lacking = lacks_secret(change.resource, change.held) and signs_in_with_secret(change.held)
-    if not change.new_secret and not is_lacking:
-        return ()
-    return (FieldChange(CREDENTIAL, not is_lacking, after=True),)
+    if change.new_secret or is_lacking:
+        yield FieldChange(CREDENTIAL, not is_lacking, after=True)
 
 
 # From 4.0 on, a ZITADEL keeps a list that an update leaves out; before, it was emptied. Only
