@@ -188,7 +188,6 @@ def selected(drift: Drift, plan: Plan) -> Drift:
     chosen = Selection(plan)
     objects = tuple(each for each in drift.objects if each.ref in chosen)
     untold = tuple(ref for ref in drift.untold if ref in chosen)
-    differ = len(drift.refs)
     return replace(
         drift,
         objects=objects,
@@ -199,7 +198,7 @@ def selected(drift: Drift, plan: Plan) -> Drift:
         inactive=tuple(ref for ref in drift.inactive if ref in chosen),
         ignored=tuple(each for each in drift.ignored if each.ref in chosen),
         scope=plan.scope,
-        left_out=differ - len(objects) - len(untold),
+        left_out=len(drift.refs) - len(objects) - len(untold),
     )
 
 
