@@ -41,7 +41,7 @@ def batches(changes: Sequence[Change], size: int) -> list[Sequence[Change]]:
     freed: set[ResourceRef] = set()
     stage: tuple[int, bool] | None = None
     for change in changes:
-        here = _stage(change)
+        here = KINDS[ref_of(change).kind].rank, isinstance(change, Delete)
         if here != stage or len(cut[-1]) == size or (freed and ref_of(change).key in freed):
             cut.append([])
             stage, freed = here, set()
@@ -49,10 +49,6 @@ def batches(changes: Sequence[Change], size: int) -> list[Sequence[Change]]:
         if key := frees(change):
             freed.add(key)
     return [tuple(batch) for batch in cut]
-
-
-def _stage(change: Change) -> tuple[int, bool]:
-    return KINDS[ref_of(change).kind].rank, isinstance(change, Delete)
 
 
 def _rank(change: Change) -> tuple[bool, int, ResourceRef, ResourceRef]:
