@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.plan.integrity import Document, SavedFileError, check_spec, like, sealed, unsealed
 from reconciler.resources.capabilities import CAPABILITIES
-from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.ref import Kind, fold
 from reconciler.resources.strict_json import Count, Seconds
 from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
 
@@ -104,6 +104,7 @@ class _SnapshotDocument(Document):
 def snapshot_content(file: SnapshotFile) -> bytes:
     """Return the content of a snapshot: the same for the same state, to the byte."""
     state = file.state
+    doubles = sorted(state.name_clashes, key=lambda held: (held.ref.key, held.id))
     document = like(
         _SnapshotDocument,
         file,
@@ -111,7 +112,7 @@ def snapshot_content(file: SnapshotFile) -> bytes:
         all=file.organizations is None,
         organizations=tuple(sorted(file.organizations or ())),
         elsewhere=tuple((name, *sorted(state.elsewhere[name])) for name in sorted(state.elsewhere)),
-        doubles=tuple(map(_undated, sorted(state.name_clashes, key=_place))),
+        doubles=tuple(map(_undated, doubles)),
         objects=tuple(_undated(state.objects[key]) for key in sorted(state.objects)),
         only_active=frozenset(state.only_active),
     )
@@ -151,7 +152,3 @@ def read_snapshot(content: bytes) -> SnapshotFile:
 def _undated(held: ObservedObject) -> ObservedObject:
     """Return an object without the time of its creation: none is to be taken for a new one."""
     return replace(held, created_at="")
-
-
-def _place(held: ObservedObject) -> tuple[ResourceRef, str]:
-    return held.ref.key, held.id
