@@ -133,7 +133,11 @@ class Engine:
         ):
             for (line, column), sentence in errors:
                 yield _wrong_rule(policy, kind, sentence, line, column)
-            nulls = [_null(policy, name, *reads[name]) for name in _nulls(policy, reads)]
+            nulls = [
+                _null(policy, name, change, *reads[name])
+                for name, change in _MISSING.items()
+                if name in reads and change in policy.changes
+            ]
             yield from nulls
             if not errors and not nulls:
                 self._numbers[policy.name] = number
@@ -287,11 +291,6 @@ def _complete(kind: Kind, spec: Spec, held: Spec, read: frozenset[str]) -> Spec:
     return {name: value for name, value in whole.items() if name in names}
 
 
-def _nulls(policy: Policy, reads: Mapping[str, Any]) -> list[str]:
-    """Return the variables that a rule reads and some changes that it judges do not have."""
-    return [name for name, change in _MISSING.items() if name in reads and change in policy.changes]
-
-
 # Findings
 
 
@@ -317,8 +316,8 @@ def _field_remedy(written: str, kinds: Sequence[Kind]) -> str:
     return f"Did you mean {meant}? {where}"
 
 
-def _null(policy: Policy, name: str, line: int, column: int) -> Diagnostic:
-    change = _MISSING[name]
+def _null(policy: Policy, name: str, change: str, line: int, column: int) -> Diagnostic:
+    """Return an error about a variable that some changes which a rule judges do not have."""
     return error(
         "POLICY-NULL",
         f"rule of policy {cut(policy.name)} reads {name}, which a {change} does not have",
