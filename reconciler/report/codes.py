@@ -28,15 +28,12 @@ class Code(NamedTuple):
     remedy: str
 
 
-def _read() -> Mapping[str, tuple[Code, ...]]:
-    content = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-    return {
-        section: tuple(Code(name, **texts) for name, texts in codes.items())
-        for section, codes in tomllib.loads(content).items()
-    }
+_FILE = Path(__file__).with_suffix(".toml")
 
-
-SECTIONS = _read()
+SECTIONS: Mapping[str, tuple[Code, ...]] = {
+    section: tuple(Code(name, **texts) for name, texts in codes.items())
+    for section, codes in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
+}
 """The codes of each section of the page."""
 
 CODES: Mapping[str, Code] = {code.name: code for codes in SECTIONS.values() for code in codes}
