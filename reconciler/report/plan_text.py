@@ -38,6 +38,7 @@ SYMBOLS = {
 _REMARKS = {"adopt": "never applied by this tree before", "delete": "declared nowhere"}
 FIRST = 30
 MARGIN = "    "
+MERGE_FIRST = "Blocked: merge these changes of the configuration on their own."
 SHOW_EACH = "Give --full to see each."
 
 
@@ -55,7 +56,8 @@ def plan_as_text(document: PlanDocument, layout: Layout = BARE) -> str:
         groups, hidden = document.folded()
     blocks = [wrapped(place_as_text(document.place), layout.width)]
     if document.plan.is_refused:
-        blocks.append("\n".join(_refusals(document, style)))
+        refusals = (visible(f"{each.location}: {each.summary}") for each in document.plan.blocks)
+        blocks += section(MERGE_FIRST, refusals, style, "red")
     blocks += _risky(document, layout)
     blocks += [group_as_text(group, layout) for group in groups]
     blocks += _hidden(hidden, layout)
@@ -89,12 +91,6 @@ def ignored_section(lines: Sequence[str], layout: Layout) -> list[str]:
     if layout.folded and more > 0:
         lines = [*lines[:FIRST], f"and {more} more: --format json lists each"]
     return section(f"{LEFT_TO_OTHERS}:", lines, layout.style)
-
-
-def _refusals(document: PlanDocument, style: Style) -> Iterator[str]:
-    yield style("Blocked: merge these changes of the configuration on their own.", "bold", "red")
-    for block in document.plan.blocks:
-        yield f"  {visible(f'{block.location}: {block.summary}')}"
 
 
 _HIDDEN = {"create": " without a risk", "update": " without a risk", "delete": ""}
