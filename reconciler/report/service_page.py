@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -81,7 +81,7 @@ def _applied(records: Sequence[_Shown]) -> str:
     )
 
 
-def _list(items: Iterator[str]) -> str:
+def _list(items: Iterable[str]) -> str:
     inside = "".join(f"<li>{item}</li>" for item in items)
     return f'<ul class="cells">{inside}</ul>' if inside else ""
 
@@ -92,7 +92,7 @@ def _notices(head: _Shown) -> str:
     if int(head["owed"]):
         owed = f"{int(head['owed'])} owed"
         found.append(link(f"{_of(head['id'])}/owed", f'<span class="tag">{owed}</span>'))
-    return _list(iter(found))
+    return _list(found)
 
 
 def _objects(shown: _Shown) -> str:
@@ -138,12 +138,9 @@ def _about(organization: _Shown) -> str:
         for each in organization["applied"]
     ]
     heads = ("Tree", "Commit", "Outcome", "Recorded")
-    return "".join(
-        (
-            panel("risky", "Paused", f"<ul>{pauses}</ul>") if pauses else "",
-            table("Commits that were applied last", heads, trees, "No commit is recorded."),
-        )
-    )
+    paused = panel("risky", "Paused", f"<ul>{pauses}</ul>") if pauses else ""
+    applied = table("Commits that were applied last", heads, trees, "No commit is recorded.")
+    return paused + applied
 
 
 def _changes(shown: _Shown) -> str:
@@ -167,8 +164,7 @@ def _changes(shown: _Shown) -> str:
 
 def _writer(event: _Shown) -> str:
     """Return the writer of an event, and what the service verified of it before the write."""
-    verified: _Shown = event["verified"]
-    return name_of(event["writer"]) + _said(verified, "verified ")
+    return name_of(event["writer"]) + _said(event["verified"], "verified ")
 
 
 def _context(context: _Shown) -> str:
