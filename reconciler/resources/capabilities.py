@@ -129,19 +129,14 @@ def refusal(use: Use, service: Capabilities, *, is_chosen: bool) -> tuple[str, s
         summary = f"{service.title} does not take an empty {name}"
         remedy = f"Write {use.field.for_empty}: empty means the same."
         return "CAPABILITY-VALUE", summary, remedy
+    code, summary, instead = "CAPABILITY-FIELD", f"{service.title} has no {name}", "Remove it."
     if use.text:
         code = "SCHEMA-TOO-LONG"
         unit = "bytes" if service.is_newer else "characters"
         summary = f"{name} is longer than {most} {unit}"
         instead = f"It has {service.size_of(use.text)}; shorten it to at most {most}."
     elif use.word:
-        code = "CAPABILITY-VALUE"
-        summary = f"{service.title} does not take {use.word}"
-        instead = "Remove it."
-    else:
-        code = "CAPABILITY-FIELD"
-        summary = f"{service.title} has no {name}"
-        instead = "Remove it."
+        code, summary = "CAPABILITY-VALUE", f"{service.title} does not take {use.word}"
     return code, summary, f"{instead}{_takers(use, is_chosen=is_chosen)}"
 
 
