@@ -332,11 +332,8 @@ def duration_problem(field: str, written: str | float, longest: int) -> Diagnost
         shown = f"{cut(written)} is {exact}" if exact != written else exact
         return error(_CODE, f"{field} is too long: {shown}", f"Write at most {limit}.")
     summary = f"{field} is not a duration: {cut(written)}"
-    if meant is None:
-        return error(
-            _CODE, summary, f"Write seconds followed by s, from 0s to {limit}: 5s or 1.5s."
-        )
-    return error(_CODE, summary, f"Write {format_duration(meant)}.")
+    form = f"seconds followed by s, from 0s to {limit}: 5s or 1.5s"
+    return error(_CODE, summary, f"Write {form if meant is None else format_duration(meant)}.")
 
 
 def _nanoseconds(text: str) -> int | None:
