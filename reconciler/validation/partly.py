@@ -8,6 +8,7 @@ right.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import cycle, islice, product
 from math import prod
 from typing import Any, NamedTuple
@@ -58,7 +59,8 @@ class Partly(NamedTuple):
         """Return what ``judge`` finds whatever the values are, but for what it finds at them."""
         if not self.filled:
             return []
-        first, *others = ([_unnamed(each) for each in judge(one)] for one in self.filled)
+        # Without their refs, which a value can be part of.
+        first, *others = ([replace(each, ref=None) for each in judge(one)] for one in self.filled)
         places = {self.filled[0].place(*path)[:3] for path in self.wrong if self._is_there(path)}
         return [
             each
@@ -71,11 +73,6 @@ class Partly(NamedTuple):
         """Return whether a value is written; the place of a missing one is that of others."""
         manifest = self.filled[0]
         return manifest.place(*path) != manifest.place(*path[:-1])
-
-
-def _unnamed(finding: Diagnostic) -> Diagnostic:
-    """Return a finding without its ref, which a value can be part of."""
-    return finding.at(finding.location) if finding.location else finding
 
 
 def partly_right(kind: Kind, manifest: Manifest, found: Sequence[SchemaFault]) -> Partly:
