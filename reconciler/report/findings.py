@@ -153,9 +153,13 @@ def excerpt(line: str, location: SourceLocation, width: int = 0) -> list[str]:
 def _shown(line: str) -> tuple[str, int]:
     """Return a line as it can be shown, and how many of its first characters are unchanged."""
     shown = without_secrets(line)
-    pairs = enumerate(zip(line, shown, strict=False))
-    changed = (at for at, (written, other) in pairs if written != other)
-    return shown.rstrip(), next(changed, min(len(line), len(shown)))
+    return shown.rstrip(), equal_start(line, shown)
+
+
+def equal_start(one: str, other: str) -> int:
+    """Return with how many equal characters two texts begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def without_secrets(line: str) -> str:

@@ -24,7 +24,7 @@ from reconciler.report.differences import (
     unified,
     value_as_text,
 )
-from reconciler.report.findings import counts, finding_groups, rest_in_words
+from reconciler.report.findings import counts, equal_start, finding_groups, rest_in_words
 from reconciler.report.groups import MANY, NAMED
 from reconciler.report.layout import BARE, Layout, wrapped
 from reconciler.report.place import as_code, place_as_marker, place_as_text
@@ -129,7 +129,8 @@ def _listed_risks(document: PlanDocument, found: Sequence[Shown], room: Room) ->
             break
         room.left -= len(line) + 1
         lines.append(line)
-    title, *listed = _listed("### Risks", fenced(found, _risk, "text", room)) or [""]
+    named = [f"{names_of(each.risks)}: {each.name}" for each in found]
+    title, *listed = _listed("### Risks", fenced(named, _line, "text", room)) or [""]
     meanings = ["\n".join(lines)] if lines else []
     return [title, *meanings, *listed] if title else []
 
@@ -241,10 +242,6 @@ def _finding(finding: Diagnostic) -> list[str]:
     return [_cut(head), *wrapped(remedy, COLUMNS).split("\n")]
 
 
-def _risk(shown: Shown) -> list[str]:
-    return [_cut(f"{names_of(shown.risks)}: {shown.name}")]
-
-
 def _drawn(group: Group) -> tuple[list[str], bool]:
     """Return changes shown as one, and whether any of what they change is left out.
 
@@ -298,16 +295,10 @@ def _difference_alone(row: Row) -> Row:
     (old, before), (new, after) = row.before, row.after
     if max(len(visible(before)), len(visible(after))) <= LINE - _MARGIN:
         return row
-    start = _equal(before, after)
-    end = _equal(before[start:][::-1], after[start:][::-1])
+    start = equal_start(before, after)
+    end = equal_start(before[start:][::-1], after[start:][::-1])
     start, end = max(0, start - AROUND), max(0, end - AROUND)
     return Row((old, _middle(before, start, end)), (new, _middle(after, start, end)))
-
-
-def _equal(one: str, other: str) -> int:
-    """Return with how many equal characters two texts begin."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _middle(line: str, start: int, end: int) -> str:
