@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from reconciler.kinds.project_role.fields import role_id
-from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Field
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.events import Added
@@ -55,10 +54,6 @@ def add_role(call: Writing, asked: Asked) -> Answer:
     return {"details": details_read(row)}
 
 
-def _made(fields: JsonObject) -> str:
-    return role_id(str(fields["projectId"]), str(fields[_KEY]))
-
-
 # Each takes two texts, the first of them from a role.
 _MATCHES: dict[str, Callable[[str, str], bool]] = {
     "equals": str.__eq__,
@@ -101,7 +96,7 @@ ROWS = (
         operation(
             "AddProjectRole", _WRITE, Effect.CREATES, add_role, Form(Kind.PROJECT_ROLE, _FIELDS)
         ),
-        made=_made,
+        made=lambda fields: role_id(str(fields["projectId"]), str(fields[_KEY])),
     ),
     update("UpdateProjectRole", _WRITE, _ROLE, *_FIELDS),
     remove(
