@@ -13,7 +13,7 @@ import os
 import uuid
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, Self
 
@@ -91,7 +91,7 @@ class Journal:
 
     def begin(self, intents: Sequence[Intent]) -> None:
         """Record intents; on return they are on the disk."""
-        self._append({"begin": _plain(intent)} for intent in intents)
+        self._append({"begin": asdict(intent)} for intent in intents)
         self._open.update((intent.key, intent) for intent in intents)
 
     def end(self, keys: Sequence[str]) -> None:
@@ -246,7 +246,3 @@ def _open_locked(path: Path) -> int:
 def _writing(path: Path) -> AbstractContextManager[None]:
     remedy = "Make it writable for this user, with room on the disk. Nothing more is sent."
     return writing(f"write the journal {path}", remedy)
-
-
-def _plain(intent: Intent) -> JsonObject:
-    return {name: getattr(intent, name) for name in Intent.__slots__}

@@ -9,10 +9,11 @@ import gzip
 import json
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from reconciler.apply.journal import FORMAT, Intent, _plain
+from reconciler.apply.journal import FORMAT, Intent
 from reconciler.diagnostics import SourceLocation, warning
 from reconciler.plan.integrity import as_json
 from reconciler.plan.model import Adopt, Create, Delete, Unmanaged, Update
@@ -182,7 +183,7 @@ def _journals() -> Iterator[bytes]:
         Intent("secret", "k2", WEB),
         Intent("rename", "k3", WEB, "7", "c"),
     )
-    records: list[Any] = [{"journal": FORMAT}, *({"begin": _plain(each)} for each in intents)]
+    records: list[Any] = [{"journal": FORMAT}, *({"begin": asdict(each)} for each in intents)]
     text = "\n".join(map(json.dumps, [*records, {"end": "k1"}]))
     yield f"{text}\n".encode()
     yield f"{text}\n".encode()[:-20]
