@@ -65,7 +65,7 @@ def judge(loaded: Loaded) -> Judgement:
             needs += verdict.needs
             if verdict.resource is not None:
                 resources.append(verdict.resource)
-                if not verdict.is_valid:
+                if any(finding.is_error for finding in verdict.findings):
                     broken.add(verdict.resource.ref.key)
         named, duplicates = _unique_resources(resources)
     by_key = {key: each for key, each in named.items() if key not in broken} if broken else named
@@ -140,13 +140,11 @@ class _Verdict(NamedTuple):
     Attributes:
         findings: What is wrong or dangerous about it.
         resource: What it declares; None where it does not say which object it is about.
-        is_valid: Whether nothing is wrong with the resource.
         needs: What not every service takes of it.
     """
 
     findings: Sequence[Diagnostic]
     resource: Resource | None = None
-    is_valid: bool = False
     needs: Sequence[Need] = ()
 
 
@@ -160,7 +158,7 @@ def _judge_one(manifest: Manifest, compiled: Compile) -> _Verdict:
     findings = _semantics(resource, manifest, compiled)
     if any(finding.is_error for finding in findings):
         return _Verdict(findings, resource)
-    return _Verdict(findings, resource, is_valid=True, needs=[*_needs(resource, manifest)])
+    return _Verdict(findings, resource, [*_needs(resource, manifest)])
 
 
 def _judge_partly(kind: Kind, manifest: Manifest, compiled: Compile) -> _Verdict:
@@ -181,7 +179,7 @@ def _judge_partly(kind: Kind, manifest: Manifest, compiled: Compile) -> _Verdict
     return _Verdict(
         [replace(each, ref=resource.ref) for each in findings],
         resource,
-        needs=[need for need in needs if not partly.is_wrong(need.use.path)],
+        [need for need in needs if not partly.is_wrong(need.use.path)],
     )
 
 
