@@ -310,9 +310,9 @@ class FolderSink(ABC):
         return tuple(_removed(application, path) for path in paths)
 
     def _renamed(self, source: Path, names: Sequence[str]) -> Path:
-        """Give a file the first of these names that is free, and return its new path.
+        """Give a file the first of these names that is free beside its own, and return the path.
 
-        A crash in between leaves the file under both names, and never under none.
+        A crash before the other name goes leaves the file under both, and never under none.
 
         Raises:
             LocalFileError: all of the names are taken.
@@ -321,7 +321,6 @@ class FolderSink(ABC):
         for target in (self.folder / name for name in names):
             if _name(source, target):
                 crashpoint("C19")
-                _remove(source)
                 return target
         raise _taken(self.folder / names[-1])
 
