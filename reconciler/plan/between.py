@@ -82,7 +82,9 @@ def changed_between(
         if then is None:
             changes.append(Create(as_declared(now)))
             continue
-        update = _update(then, now, events.get(now.id, ()))
+        owner = now.owner if now.owner and now.owner != then.owner else ""
+        is_rotated = any(map(gives_secret, events.get(now.id, ())))
+        update = Update(as_declared(now), then, new_secret=is_rotated, new_owner=owner)
         if field_changes(update):
             changes.append(update)
         else:
@@ -122,16 +124,6 @@ def as_declared(held: ObservedObject) -> Resource:
         critical=bool(held.critical),
         active=held.active,
         ignored=held.ignored or frozenset(),
-    )
-
-
-def _update(then: ObservedObject, now: ObservedObject, events: Sequence[FeedEvent]) -> Update:
-    owner = now.owner if now.owner and now.owner != then.owner else ""
-    return Update(
-        as_declared(now),
-        then,
-        new_secret=any(gives_secret(event) for event in events),
-        new_owner=owner,
     )
 
 
