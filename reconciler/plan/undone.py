@@ -67,7 +67,8 @@ def undone_blocks(
     taken = _names_taken_back(desired, observed) if changes else {}
     for change in changes:
         ref = ref_of(change)
-        if _is_undo(change) or not redo.isdisjoint(addresses_of(change)):
+        left = change.undone if isinstance(change, Delete) else change.resource.undone
+        if left is not None or not redo.isdisjoint(addresses_of(change)):
             continue
         found = brought_back(change, observed)
         if found is not None:
@@ -93,11 +94,6 @@ def _names_taken_back(
         for held, mark in marked
         if NAME in mark.values and held.ref.key not in desired.resources and held.id not in pins
     }
-
-
-def _is_undo(change: Change) -> bool:
-    mark = change.undone if isinstance(change, Delete) else change.resource.undone
-    return mark is not None
 
 
 def _mark_of(change: Change, observed: ObservedState) -> Undone | None:
