@@ -86,12 +86,9 @@ def _option(flag: str, value: object) -> str:
     if not value:
         return f"without {flag}"
     if isinstance(value, tuple):
-        return "with " + " ".join(f"{flag} {_text(each)}" for each in value)
+        texts = (each.address if isinstance(each, ResourceRef) else each for each in value)
+        return "with " + " ".join(f"{flag} {shlex.quote(each)}" for each in texts)
     return f"with {flag}" if value is True else f"with {flag} {value}"
-
-
-def _text(value: object) -> str:
-    return shlex.quote(value.address if isinstance(value, ResourceRef) else str(value))
 
 
 def _by_ref(plan: Plan) -> Mapping[ResourceRef, Change]:
