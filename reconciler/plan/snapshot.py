@@ -141,9 +141,7 @@ def read_snapshot(content: bytes) -> SnapshotFile:
         only_active=frozenset(kind for kind in Kind if kind in document.only_active),
     )
     organizations = None if document.all else document.organizations
-    file = SnapshotFile(
-        state, document.tool_version, document.service, document.taken_at, organizations
-    )
+    file = like(SnapshotFile, document, state=state, organizations=organizations)
     if content != snapshot_content(file):
         raise SavedFileError("is not as this version writes it")
     return file
