@@ -40,7 +40,7 @@ from reconciler.report.plan_document import (
     risky,
     title_of,
 )
-from reconciler.report.visible import LEAST, longest_ticks, visible
+from reconciler.report.visible import LEAST, longest_ticks, shortened, visible
 from reconciler.resources.ref import ResourceRef
 
 CLASSES_NAMED = 8
@@ -218,7 +218,7 @@ def _rest(left: int) -> list[str]:
 
 
 def _line(text: str) -> list[str]:
-    return [_cut(text)]
+    return [shortened(text, LINE)]
 
 
 def _findings(findings: Sequence[Diagnostic], room: Room) -> tuple[list[str], int]:
@@ -238,8 +238,8 @@ def _group_of_findings(group: Sequence[Diagnostic]) -> list[str]:
 def _finding(finding: Diagnostic) -> list[str]:
     place = f"{visible(str(finding.location))}: " if finding.location else ""
     head = f"{place}{finding.severity.value} {finding.code}: {visible(finding.told)}"
-    remedy = _cut(f"    {visible(finding.remedy)}", 4 * LINE)
-    return [_cut(head), *wrapped(remedy, COLUMNS).split("\n")]
+    remedy = shortened(f"    {visible(finding.remedy)}", 4 * LINE)
+    return [shortened(head, LINE), *wrapped(remedy, COLUMNS).split("\n")]
 
 
 def _drawn(group: Group) -> tuple[list[str], bool]:
@@ -250,9 +250,9 @@ def _drawn(group: Group) -> tuple[list[str], bool]:
     shown, is_single = group[0], len(group) == 1
     number = f"  (id {shown.id})" if is_single and shown.id else ""
     title = f"{_MARKS[shown.word]} {title_of(group)}{number}"
-    lines = [_cut(title)]
+    lines = [shortened(title, LINE)]
     if not is_single:
-        lines.append(_cut(f"# {members_in_words(group)}"))
+        lines.append(shortened(f"# {members_in_words(group)}", LINE))
     lines += [f"# {cause}" for cause in shown.causes(dated=is_single)]
     lines += [f"# {block.code}: {visible(block.summary)}" for block in shown.blocks]
     lines += [f"# {risk.name}: {risk.sentence}" for risk in shown.risks]
@@ -268,7 +268,7 @@ def _drawn(group: Group) -> tuple[list[str], bool]:
             else _field_lines(field, is_new=shown.is_new)
         )
     ]
-    lines += map(_cut, told)
+    lines += [shortened(line, LINE) for line in told]
     of_change = [title, *(line for line in told if line[0] in "+-")]
     is_cut = len(lines) > LINES or any(len(line) > LINE for line in of_change)
     if len(lines) > LINES:
@@ -314,11 +314,6 @@ def _item_lines(field: FieldChange) -> Iterator[str]:
         yield f"    {name}:{remark_on(field)}"
         for added, value in values.items():
             yield f"{'+' if added else '-'}     {value}"
-
-
-def _cut(line: str, limit: int = LINE) -> str:
-    over = len(line) - limit
-    return f"{line[:limit]} [{over} more characters]" if over > 0 else line
 
 
 Item = TypeVar("Item")

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from reconciler import __version__
-from reconciler.report.visible import visible
+from reconciler.report.visible import shortened, visible
 
 LINE = 4_000
 REFRESH_SECONDS = 30
@@ -63,9 +63,7 @@ def page(title: str, eyebrow: str, heading: str, body: str, *, refresh: bool = F
 
 def words(text: str) -> str:
     """Return foreign text as HTML: nothing hidden, no markup obeyed, never too long."""
-    seen = visible(text)
-    over = len(seen) - LINE
-    return escape(f"{seen[:LINE]} [{over} more characters]" if over > 0 else seen)
+    return escape(shortened(visible(text), LINE))
 
 
 def shown_text(text: str) -> str:

@@ -168,6 +168,12 @@ def shown_address(service: str) -> str:
     return _BEHIND_PATH.sub("?***", _ANY_USER.sub("://***@", service))
 
 
+def shortened(text: str, longest: int) -> str:
+    """Return a text, or its beginning and how much longer it is."""
+    over = len(text) - longest
+    return f"{text[:longest]} [{over} more characters]" if over > 0 else text
+
+
 _TICKS = re.compile("`+")
 
 
