@@ -282,13 +282,10 @@ def _script_lines(before: str, after: str, style: Style) -> Iterator[str]:
 def fields_as_json(fields: Sequence[FieldChange], after: str = "after") -> list[dict[str, object]]:
     """Return fields by name with both values, and the items that a list lost and gained."""
     return [
-        {"name": field.name, "before": field.before, after: field.after, **_items_as_json(field)}
+        {"name": field.name, "before": field.before, after: field.after}
+        | ({"items": [item._asdict() for item in field.items]} if is_list(field) else {})
         for field in fields
     ]
-
-
-def _items_as_json(field: FieldChange) -> dict[str, object]:
-    return {"items": [item._asdict() for item in field.items]} if is_list(field) else {}
 
 
 class FileChange(NamedTuple):
