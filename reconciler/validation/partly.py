@@ -56,18 +56,16 @@ class Partly(NamedTuple):
             return []
         # Without their refs, which a value can be part of.
         first, *others = ([replace(each, ref=None) for each in judge(one)] for one in self.filled)
-        places = {self.filled[0].place(*path)[:3] for path in self.wrong if self._is_there(path)}
+        right = self.filled[0]
+        # The place of a missing value is that of others.
+        there = [path for path in self.wrong if right.place(*path) != right.place(*path[:-1])]
+        places = {right.place(*path)[:3] for path in there}
         return [
             each
             for each in first
             if all(each in other for other in others)
             and not (each.location and each.location[:3] in places)
         ]
-
-    def _is_there(self, path: Path) -> bool:
-        """Return whether a value is written; the place of a missing one is that of others."""
-        manifest = self.filled[0]
-        return manifest.place(*path) != manifest.place(*path[:-1])
 
 
 def partly_right(kind: Kind, manifest: Manifest, found: Sequence[SchemaFault]) -> Partly:
