@@ -98,9 +98,7 @@ class ApplyReport:
         return not (
             self.interrupted
             or self.remaining
-            or self.count(Status.FAILED)
-            or self.count(Status.NOT_TRIED)
-            or self.count(Status.UNTOUCHED)
+            or self.count(Status.MADE) < len(self.outcomes)
             or any(note.is_error for note in self.notes)
             or any(delivered.error for delivered in self.delivered)
         )
