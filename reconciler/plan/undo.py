@@ -193,11 +193,8 @@ class BeforeAndNow:
         resources: dict[ResourceRef, Resource] = {}
         for key, each in chain(stays, comes.items()):
             if each.ref.key in resources:
-                said = (
-                    f"{each.ref} is now the name of another object. Rename or remove that one, or "
-                    f"leave the object out: --keep {each.ref.address}."
-                )
-                refused[key] = error(STALE, "a name is taken", said, ref=each.ref)
+                why = "is now the name of another object. Rename or remove that one"
+                refused[key] = _in_the_way(each.ref, "a name is taken", why)
             resources[each.ref.key] = each
         refused |= _lacking(comes, {*resources, *([] if self.prune else made)})
         if self.prune:
@@ -239,11 +236,8 @@ def _unpruned(
     """Yield an error for each name that is that of what the run made, which nothing deletes."""
     for key, each in comes.items():
         if each.ref.key in made:
-            said = (
-                f"{each.ref} is now the name of an object that the run made. Give --prune to "
-                f"delete that one, or leave the object out: --keep {each.ref.address}."
-            )
-            yield key, error(STALE, "a name is taken", said, ref=each.ref)
+            why = "is now the name of an object that the run made. Give --prune to delete that one"
+            yield key, _in_the_way(each.ref, "a name is taken", why)
 
 
 def _lacking(
@@ -271,12 +265,15 @@ def _in_use(
         for ref in _named_by(each):
             if ref.key in made:
                 held = made[ref.key]
-                said = (
-                    f"{held.ref} was made by the run, and {each.ref} names it since. Undo that "
-                    f"change first, or leave the object out: --keep {held.ref.address}."
-                )
-                found[held.id] = error(STALE, "what would be deleted is in use", said, ref=held.ref)
+                why = f"was made by the run, and {each.ref} names it since. Undo that change first"
+                found[held.id] = _in_the_way(held.ref, "what would be deleted is in use", why)
     return found
+
+
+def _in_the_way(ref: ResourceRef, summary: str, why: str) -> Diagnostic:
+    """Return an error about an object that can go back, or be deleted, once something is done."""
+    said = f"{ref} {why}, or leave the object out: --keep {ref.address}."
+    return error(STALE, summary, said, ref=ref)
 
 
 def _named_by(resource: Resource) -> Iterator[ResourceRef]:
