@@ -24,9 +24,9 @@ from reconciler.plan.model import (
     CauseKind,
     Change,
     Create,
-    Delete,
     IgnoredField,
     Plan,
+    Rewrite,
     Scope,
     Update,
     ref_of,
@@ -153,6 +153,11 @@ def find_drift(
             if (drifted := _drifted(change, tree, histories, (renamed, removed))) is not None
         ),
     ]
+    untold = tuple(
+        ref_of(change)
+        for change in plan.changes
+        if isinstance(change, Rewrite) and cause_of(change, tree).kind is CauseKind.UNKNOWN
+    )
     moved = {drifted.id for drifted in found}
     if observed.keeps_history:
         unjudged = tuple(held.ref for held in strangers if held.id not in moved)
@@ -161,7 +166,7 @@ def find_drift(
     return Drift(
         tuple(found),
         tuple(found.ref for found in plan.unmanaged if found.id not in moved),
-        tuple(_untold(plan)),
+        untold,
         unjudged,
         observed.keeps_history,
         len(plan.deliverable),
@@ -322,12 +327,3 @@ def _renamed(
         if since is not None and NAME in since.applied:
             found[held.ref._replace(name=since.applied[NAME]).key] = held
     return found
-
-
-def _untold(plan: Plan) -> list[ResourceRef]:
-    return [
-        change.resource.ref
-        for change in plan.changes
-        if not isinstance(change, Create | Delete)
-        and cause_of(change, plan.scope.tree).kind is CauseKind.UNKNOWN
-    ]
