@@ -102,10 +102,7 @@ def _of_layers(loaded: Loaded) -> Iterator[Diagnostic]:
     dropped: one place is reported once, however many manifests there are.
     """
     judged: list[tuple[Judged, Manifest]] = [(DEFAULTS, each) for each in loaded.defaults]
-    for patch in loaded.patches:
-        kind = kind_of(patch.document)
-        if kind is not None:
-            judged.append((Patch(kind), patch))
+    judged += [(Patch(kind), each) for each in loaded.patches if (kind := kind_of(each.document))]
     for schema, document in judged:
         if not accepts(schema, document.document):
             from reconciler.validation.explain import schema_findings
