@@ -344,8 +344,15 @@ def lost_unless_held(application: Application, sink: SecretSink) -> Iterator[Dia
     (is_held,) = sink.held([application])
     if is_held is False:
         yield not_in_sink(application.ref, is_error=True)
-    elif is_held is None:
-        yield _perhaps_not_in_sink(application.ref)
+    elif is_held is None:  # it only takes secrets, or has a file that it cannot read
+        yield error(
+            "SECRET-NOT-IN-SINK",
+            "it is not known whether the sink holds the secret of an application",
+            f"{application.ref} signs in with a secret that may be lost. Look for it in the sink, "
+            "also in files that this user cannot read. If it is there, nothing needs to be done. "
+            f"{_if_unused(application.ref)}",
+            ref=application.ref,
+        )
 
 
 def not_in_sink(ref: ResourceRef, *, is_error: bool) -> Diagnostic:
@@ -354,17 +361,6 @@ def not_in_sink(ref: ResourceRef, *, is_error: bool) -> Diagnostic:
         "SECRET-NOT-IN-SINK",
         "the sink does not hold the secret of an application",
         f"{ref} signs in with a secret that is not in this sink. {_if_unused(ref)}",
-        ref=ref,
-    )
-
-
-def _perhaps_not_in_sink(ref: ResourceRef) -> Diagnostic:
-    """Return the finding about a sink that takes secrets only, or has a file it cannot read."""
-    return error(
-        "SECRET-NOT-IN-SINK",
-        "it is not known whether the sink holds the secret of an application",
-        f"{ref} signs in with a secret that may be lost. Look for it in the sink, also in files "
-        f"that this user cannot read. If it is there, nothing needs to be done. {_if_unused(ref)}",
         ref=ref,
     )
 
