@@ -9,7 +9,7 @@ stays out if the manifest leaves it out. This module is on the path of every unc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple
 
 from reconciler.kinds.fields import KINDS
 from reconciler.resources.fields import Form, Spec, SpecValue, normal_duration
@@ -44,15 +44,25 @@ SHORT: Mapping[Kind, Mapping[str, Mapping[str, str]]] = {
 """The words of each field by their short spellings."""
 
 
-_Words: TypeAlias = Sequence[tuple[str, Mapping[str, str]]]
-"""Fields that hold words, each with its long spellings by the short ones."""
+class _Rules(NamedTuple):
+    """The rules of one kind, in one table: to hash a kind costs as much as to apply a rule.
 
-
-def _rules(kind: Kind) -> tuple[Spec, Sequence[str], _Words, _Words, Sequence[str]]:
-    """Return the defaults, but for ``LEFT_AS_HELD``, and the fields that need more than those.
-
-    They hold a duration, a word, a set of words, or a variant, in this order.
+    Attributes:
+        defaults: Values of fields that are left out, but for ``LEFT_AS_HELD``.
+        durations: Names of the fields that hold a duration.
+        choices: Fields that hold a word, each with its long spellings by the short ones.
+        sets: The same for fields that hold a set of words.
+        variants: Names of the fields that hold a variant.
     """
+
+    defaults: Spec
+    durations: Sequence[str]
+    choices: Sequence[tuple[str, Mapping[str, str]]]
+    sets: Sequence[tuple[str, Mapping[str, str]]]
+    variants: Sequence[str]
+
+
+def _rules(kind: Kind) -> _Rules:
     words = [field for field in KINDS[kind].fields if field.words]
     choices = [(field.name, field.short) for field in words if field.form is Form.CHOICE]
     sets = [(field.name, field.short) for field in words if field.form is Form.SET]
@@ -60,11 +70,10 @@ def _rules(kind: Kind) -> tuple[Spec, Sequence[str], _Words, _Words, Sequence[st
         name: value for name, value in DEFAULTS[kind].items() if name not in LEFT_AS_HELD[kind]
     }
     variants = [field.name for field in KINDS[kind].fields if field.form is Form.VARIANT]
-    return filled, DURATIONS[kind], choices, sets, variants
+    return _Rules(filled, DURATIONS[kind], choices, sets, variants)
 
 
-# In one table: to hash a kind costs as much as to apply a rule.
-_RULES = {kind: _rules(kind) for kind in KINDS}
+_RULES: Mapping[Kind, _Rules] = {kind: _rules(kind) for kind in KINDS}
 
 
 def normal_form(kind: Kind, fields: Spec) -> dict[str, SpecValue]:

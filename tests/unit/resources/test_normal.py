@@ -161,18 +161,18 @@ def test_the_order_of_sets_does_not_show(fields: dict[str, Any], grants: list[st
 def test_the_rules_of_a_kind_are_those_of_its_fields() -> None:
     """They are made when the module is loaded; made again, they are the same."""
     for kind, row in KINDS.items():
-        defaults, durations, choices, sets, variants = normal._rules(kind)
+        made = normal._rules(kind)
         by_form = {form: [each for each in row.fields if each.form is form] for form in Form}
 
-        assert defaults == {
+        assert made.defaults == {
             each.name: each.default
             for each in row.fields
             if each.default is not None and not each.left_as_held
         }
-        assert list(durations) == [each.name for each in by_form[Form.DURATION]]
-        assert choices == [(each.name, each.short) for each in by_form[Form.CHOICE]]
-        assert sets == [(each.name, each.short) for each in by_form[Form.SET]]
-        assert list(variants) == [each.name for each in by_form[Form.VARIANT]]
+        assert list(made.durations) == [each.name for each in by_form[Form.DURATION]]
+        assert made.choices == [(each.name, each.short) for each in by_form[Form.CHOICE]]
+        assert made.sets == [(each.name, each.short) for each in by_form[Form.SET]]
+        assert list(made.variants) == [each.name for each in by_form[Form.VARIANT]]
 
 
 def test_what_is_left_as_held_and_at_its_default_is_idle() -> None:
