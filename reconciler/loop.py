@@ -15,7 +15,12 @@ from reconciler.errors import ReconcilerError, ServiceError, UnseenOrganizationE
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import empties_a_list, field_changes, kept_notes
 from reconciler.plan.guards import Allowances, deactivates
-from reconciler.plan.history import lacks_names, names_by_id, names_in, with_specs
+from reconciler.plan.history import (
+    lacks_names,
+    names_by_id,
+    names_in,
+    with_specs,
+)
 from reconciler.plan.matching import deleted_beside_new, match
 from reconciler.plan.model import Cause, Plan, Rewrite, Scope, ref_of
 from reconciler.plan.ownership import divided

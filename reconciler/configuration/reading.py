@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reconciler.configuration.model import Configuration, Environment, Variable, VariableType
+from reconciler.configuration.model import (
+    Configuration,
+    Environment,
+    Variable,
+    VariableType,
+)
 from reconciler.configuration.semantics import semantic_findings
 from reconciler.diagnostics import (
     Diagnostic,

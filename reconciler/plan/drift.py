@@ -34,7 +34,13 @@ from reconciler.plan.model import (
 from reconciler.plan.selection import Selection
 from reconciler.resources.fields import SpecValue
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal, completed
+from reconciler.state import (
+    ObjectEvent,
+    ObservedObject,
+    ObservedState,
+    Removal,
+    completed,
+)
 
 Histories = Mapping[str, Sequence[ObjectEvent]]
 

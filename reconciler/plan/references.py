@@ -29,7 +29,13 @@ from reconciler.resources.nearest import near_refs
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.references import REFERRED, references
 from reconciler.rules.form import break_glass
-from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, other_owner
+from reconciler.state import (
+    DesiredState,
+    ObservedObject,
+    ObservedState,
+    Resource,
+    other_owner,
+)
 
 ReferringT = TypeVar("ReferringT", Resource, ObservedObject)
 Names: TypeAlias = Mapping[ResourceRef, str]

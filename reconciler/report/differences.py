@@ -14,7 +14,13 @@ from typing import NamedTuple
 
 from reconciler.plan.diff import CREDENTIAL, FieldChange, ItemChange
 from reconciler.report.layout import BARE, Layout
-from reconciler.report.visible import PLAIN, Style, visible, with_escaped_forms, without_colours
+from reconciler.report.visible import (
+    PLAIN,
+    Style,
+    visible,
+    with_escaped_forms,
+    without_colours,
+)
 from reconciler.resources.fields import SpecValue
 
 CONTEXT = 3

@@ -14,12 +14,22 @@ from typing import Any
 from reconciler.diagnostics import Diagnostic, cut, error
 from reconciler.kinds.fields import KINDS
 from reconciler.manifests.manifest import Manifest
-from reconciler.resources.fields import NANOSECONDS, NO_NUL, format_duration, parse_duration
+from reconciler.resources.fields import (
+    NANOSECONDS,
+    NO_NUL,
+    format_duration,
+    parse_duration,
+)
 from reconciler.resources.nearest import letters, nearest, one_of
 from reconciler.resources.normal import LIMITS
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import CONFIGURATION, DEFAULTS, Judged, spellings
-from reconciler.validation.schema import MAX_FAULTS, SchemaFault, schema_of, unshown
+from reconciler.validation.schema import (
+    MAX_FAULTS,
+    SchemaFault,
+    schema_of,
+    unshown,
+)
 
 _LONGEST = {limits.pattern: limits.longest for limits in LIMITS}
 

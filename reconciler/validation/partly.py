@@ -20,7 +20,12 @@ from reconciler.resources.fields import NO_NUL
 from reconciler.resources.nearest import nearest
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import Schema, spellings
-from reconciler.validation.schema import MAX_FAULTS, SchemaFault, accepts, schema_of
+from reconciler.validation.schema import (
+    MAX_FAULTS,
+    SchemaFault,
+    accepts,
+    schema_of,
+)
 
 MOST = 12
 """Ways to put right values in that are tried."""

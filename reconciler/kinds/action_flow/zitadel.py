@@ -9,7 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reconciler.errors import ServiceError
-from reconciler.kinds.action_flow.flows import FLOW_NAMED, FLOWS, TRIGGER_NUMBERED, Flow, flow_id
+from reconciler.kinds.action_flow.flows import (
+    FLOW_NAMED,
+    FLOWS,
+    TRIGGER_NUMBERED,
+    Flow,
+    flow_id,
+)
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import ACTION, ACTION_FLOW, Kind, ResourceRef

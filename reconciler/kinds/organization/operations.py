@@ -10,7 +10,13 @@ from reconciler.service.operations.answers import Answer, details_read, named
 from reconciler.service.operations.callers import Role
 from reconciler.service.operations.form import NAME, Asked, Form
 from reconciler.service.operations.lists import BY_ID, BY_NAME, Listing, by_constant, listed
-from reconciler.service.operations.operation import ADMIN, MANAGEMENT, Effect, Operation, operation
+from reconciler.service.operations.operation import (
+    ADMIN,
+    MANAGEMENT,
+    Effect,
+    Operation,
+    operation,
+)
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading, Writing
 
