@@ -37,6 +37,24 @@ TARGETS = {"github": Path(".github"), "gitlab": Path(".gitlab"), HOOKS_NAME: Pat
 ANSWERS = ("stop", "apply")
 """The answers to ``--on-unreviewed``; the first is the default."""
 
+# Of rules for jobs that sign in without a secret: the claims of an editor, and values they need.
+_EDITORS = {
+    "github": "--claim ref=refs/heads/{branch} --claim event_name=push "
+    "--claim event_name=workflow_dispatch "
+    "--claim job_workflow_ref=$repository/.github/workflows/{file}@refs/heads/{branch}",
+    "gitlab": "--claim ref={branch} --claim ref_protected=true --claim pipeline_source=push",
+}
+_VALUES = {
+    "github": (
+        "repository=OWNER/NAME",
+        (
+            'ids="--claim repository_id=$(gh api repos/$repository --jq .id)'
+            ' --claim repository_owner_id=$(gh api repos/$repository --jq .owner.id)"'
+        ),
+    ),
+    "gitlab": ('ids="--claim project_id=NUMBER"  # Settings > General shows it',),
+}
+
 
 class Jobs(NamedTuple):
     """The jobs of one environment, or of the only service.
@@ -259,6 +277,22 @@ def files_of(stem: str, place: Place, configuration: Configuration | None) -> It
         end = jobs[0].dash if stem in groups else ""
         file = f"{stem.replace('reconciler', place.ours, 1)}{end}.yml"
         yield File(file, jobs, _folders(known, group))
+
+
+def trust_lines(name: str, place: Place, configuration: Configuration | None) -> Iterator[str]:
+    """Yield the commands that make the rules for the jobs of a set-up."""
+    yield from _VALUES[name]
+    rules = []
+    for file in files_of("reconciler-apply", place, configuration):
+        claims = _EDITORS[name].format(file=file.file, branch=place.branch)
+        for each in file.environments:
+            rules.append((f"{place.ours}-plan{each.dash}", "viewer", ""))
+            rules.append((f"{place.ours}-apply{each.dash}", "editor", f" {claims}"))
+    for environment, role, more in sorted(rules):
+        yield (
+            f"reconciler trust add {name}-{environment} --preset {name} --role {role} "
+            f"--organization NAME $ids --claim environment={environment}{more}"
+        )
 
 
 def _jobs(configuration: Configuration, environment: Environment) -> Jobs:

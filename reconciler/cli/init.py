@@ -16,9 +16,9 @@ from reconciler.cli.ci_jobs import (
     configuration_of,
     policies_of,
     set_up,
+    trust_lines,
 )
 from reconciler.cli.ci_place import place_here
-from reconciler.cli.keyless_jobs import trust_lines
 from reconciler.cli.options import command
 from reconciler.cli.own_wheel import TOOL, install_files
 from reconciler.cli.parameter_types import complete_folders

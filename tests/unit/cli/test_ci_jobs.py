@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.cli.ci_jobs import policies_of, set_up
+from reconciler.cli.ci_jobs import policies_of, set_up, trust_lines
 from reconciler.cli.ci_place import Place
-from reconciler.cli.keyless_jobs import trust_lines
 from reconciler.configuration.model import Configuration, Environment
 from reconciler.diagnostics import SourceLocation
 from reconciler.errors import UsageError
