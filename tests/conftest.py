@@ -60,7 +60,8 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage as usual while tests run."""
+    """Collect garbage as usual while tests run, and look only at what comes from now on."""
+    gc.freeze()
     gc.enable()
 
 
