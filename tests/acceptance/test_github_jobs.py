@@ -485,6 +485,7 @@ def reviewing(
         "GH_STAND_IN": team.site.address,
         "GH_TOKEN": team.site.token_for(permissions),
         "GITHUB_STEP_SUMMARY": str(team.desk / "summary"),
+        "RUNNER_INSTALLS": str(team.runner.installs),
         "REPOSITORY": REPOSITORY,
     }
     for name, value in known.items():

@@ -1,13 +1,14 @@
 """A stand-in for ``gh``, run as a program: the calls that the workflows make, to a local server.
 
 It reads its arguments as the real one does and refuses those that it does not know. ``--jq`` is
-done by jq.
+done by jq, once for the same filter and value: its start takes longer than all else that this does.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import hashlib
 import json
 import os
 import socket
@@ -48,11 +49,22 @@ def show(value: Any, jq: str | None) -> None:
     """Print a value, or what jq makes of it."""
     text = json.dumps(value)
     if jq is not None:
+        text = _filtered(text, jq)
+    sys.stdout.write(f"{text}\n" if text else "")
+
+
+def _filtered(text: str, jq: str) -> str:
+    """Return what jq makes of a text, which is kept beside the installations of jobs."""
+    told = hashlib.sha256(f"{jq}\0{text}".encode()).hexdigest()
+    kept = Path(os.environ["RUNNER_INSTALLS"], f"jq-{told}")
+    if not kept.exists():
         done = subprocess.run(
             ["jq", "-r", jq], input=text, capture_output=True, text=True, check=True
         )
-        text = done.stdout.rstrip("\n")
-    sys.stdout.write(f"{text}\n" if text else "")
+        made = kept.with_suffix(f".{os.getpid()}")
+        made.write_text(done.stdout.rstrip("\n"), encoding="utf-8")
+        made.rename(kept)
+    return kept.read_text(encoding="utf-8")
 
 
 def api(arguments: list[str]) -> None:
