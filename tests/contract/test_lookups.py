@@ -35,6 +35,10 @@ FILL = (
     '{}', '', '', 1, n, n, '', '', '' FROM generate_series(1, 6000) AS n
     """,
 )
+QUIET = [
+    f"ALTER TABLE {table} SET (autovacuum_enabled = false)"
+    for table in ("reconciler_records", "reconciler_objects")
+]
 LOOKUPS = {
     "records": (statements.RECORDS, (["ci"] * len(KEYS), KEYS)),
     "objects": (statements.OBJECTS, (KEYS,)),
@@ -54,16 +58,19 @@ LONG = """
 
 
 @pytest.fixture(
+    scope="module",
     params=[(*FILL, "ANALYZE"), FILL, (FEW, "ANALYZE", *FILL)],
     ids=["with statistics", "without statistics", "with old statistics"],
 )
 def filled(postgres: PostgresServer, request: pytest.FixtureRequest) -> str:
     """Make a store with many rows, of which the database may know only how many pages they have.
 
-    It is a new one: a store that was emptied has the statistics of what was in it.
+    It is a new one: a store that was emptied has the statistics of what was in it. No test writes
+    to it, and the database gathers no statistics of its own accord.
     """
     address = postgres.new_address()
     create(address)
+    postgres.execute(*QUIET, address=address)
     postgres.execute(*request.param, address=address)
     return address
 
