@@ -1,4 +1,7 @@
-"""``undo RUN``, embedded and against ``serve``, on SQLite and PostgreSQL."""
+"""``undo RUN``, embedded and against ``serve``, on SQLite and PostgreSQL.
+
+The round trip goes all four ways, the rest two that have both of each.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pytest
 from tests.acceptance.conftest import Run, an_action, an_application, write
 from tests.acceptance.test_environments import a_configuration
 from tests.acceptance.test_moments import applied, exported, last_event, ours
+from tests.acceptance.ways import on_two_ways
 
 __all__ = ["ours"]
 
@@ -48,6 +52,7 @@ def test_an_undo_brings_back_what_was_held_and_an_undo_of_it_the_rest(
     assert exported(ours) == after
 
 
+@on_two_ways
 def test_what_was_changed_since_is_refused_unless_it_is_kept(ours: Run, small: Path) -> None:
     """The later run and --keep are named; nothing is written."""
     first = str(applied(ours, small, **STEPS["state"], **STEPS["update"]).json["run"])
@@ -65,6 +70,7 @@ def test_what_was_changed_since_is_refused_unless_it_is_kept(ours: Run, small: P
     assert "7s" in exported(ours)
 
 
+@on_two_ways
 def test_an_undo_is_saved_and_applied_by_its_file(ours: Run, small: Path) -> None:
     """Saving writes nothing to the service; apply FILE makes the same plan again."""
     before = exported(ours)
@@ -88,6 +94,7 @@ def test_an_undo_is_saved_and_applied_by_its_file(ours: Run, small: Path) -> Non
     assert "logins failed" in plan.err
 
 
+@on_two_ways
 def test_a_saved_undo_is_stale_once_an_object_of_it_was_changed(ours: Run, small: Path) -> None:
     """Another object may change; one that it writes to may not. The options are the same too."""
     both = {**STEPS["update"], "greet": an_action(timeout="7s")}
@@ -107,6 +114,7 @@ def test_a_saved_undo_is_stale_once_an_object_of_it_was_changed(ours: Run, small
     assert exported(ours) == held
 
 
+@on_two_ways
 def test_a_saved_undo_is_applied_although_another_object_was_changed(
     ours: Run, small: Path
 ) -> None:
@@ -122,6 +130,7 @@ def test_a_saved_undo_is_applied_although_another_object_was_changed(
     assert "9s" in held
 
 
+@on_two_ways
 def test_the_last_run_and_the_run_of_a_plan_are_found(ours: Run, small: Path) -> None:
     """An undo is a run, too, and history and compare say of which run it is."""
     applied(ours, small, greet=an_action(timeout="7s"))

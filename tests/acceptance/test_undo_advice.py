@@ -8,6 +8,7 @@ from tests.acceptance.conftest import Place, an_action, write
 from tests.acceptance.test_moments import applied, exported
 from tests.acceptance.test_undo import undone
 from tests.acceptance.test_undo_cases import commit_in, ours, run_of
+from tests.acceptance.ways import on_two_ways
 
 __all__ = ["ours"]
 
@@ -96,6 +97,7 @@ def test_a_path_that_leads_nowhere_is_refused_before_anything_is_written(ours: P
     undone(ours.run, run_id, "manifests")
 
 
+@on_two_ways
 def test_a_stale_approval_of_an_undo_names_the_undo(ours: Place) -> None:
     """By digest, and by a file with other options."""
     run_id = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))

@@ -12,6 +12,7 @@ from tests.acceptance.test_moments import applied, exported
 from tests.acceptance.test_project_roles import a_role
 from tests.acceptance.test_undo import GLASS
 from tests.acceptance.test_undo_cases import ours, run_of, run_of_last, with_metadata
+from tests.acceptance.ways import on_two_ways, pairs
 
 __all__ = ["ours"]
 
@@ -71,7 +72,7 @@ def undo(place: Place, run_id: str, **known: str) -> Ran:
 KILLED = ("C2:1", "C4:1", "C4:2", "C6:1", "C8:1", "C10:1", "C11:1", "C12:1")
 
 
-@pytest.mark.parametrize("point", KILLED)
+@pytest.mark.parametrize(("ours", "point"), pairs(KILLED, "C4:2", "C10:1"), indirect=["ours"])
 def test_a_killed_undo_of_everything_goes_on_when_it_is_asked_for_again(
     ours: Place, rich: Rich, point: str
 ) -> None:
@@ -85,7 +86,7 @@ def test_a_killed_undo_of_everything_goes_on_when_it_is_asked_for_again(
     assert exported(ours.run) == rich.before
 
 
-@pytest.mark.parametrize("point", ["C4:1", "C11:1"])
+@pytest.mark.parametrize(("ours", "point"), pairs(["C4:1", "C11:1"], "C11:1"), indirect=["ours"])
 def test_half_an_undo_is_undone_and_its_undo_is_and_then_goes_on(
     ours: Place, rich: Rich, point: str
 ) -> None:
@@ -105,6 +106,7 @@ def test_half_an_undo_is_undone_and_its_undo_is_and_then_goes_on(
     assert exported(ours.run) == rich.before
 
 
+@on_two_ways
 def test_an_undo_of_an_undo_of_an_undo_and_so_on(ours: Place, rich: Rich) -> None:
     """Back and forth; every plan of the manifests is blocked or empty."""
     last = rich.run

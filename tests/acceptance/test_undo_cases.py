@@ -14,7 +14,7 @@ import pytest
 from tests.acceptance.conftest import Ran, Run, an_action, an_application, write
 from tests.acceptance.test_moments import applied, exported
 from tests.acceptance.test_undo import GLASS, undone
-from tests.acceptance.ways import Way, a_way
+from tests.acceptance.ways import ONE_WAY, Way, a_way, on_two_ways
 from tests.acceptance.zitadel import ServeZitadel
 from tests.direct import Direct
 from tests.running import running_server
@@ -43,12 +43,9 @@ class Ours:
         return self.manifests.parent
 
 
-@pytest.fixture(params=["embedded", "served database"])
+@pytest.fixture(params=ONE_WAY)
 def ours(request: pytest.FixtureRequest, run: Run, small: Path, tmp_path: Path) -> Iterator[Ours]:
-    """Return two ways to a service, with both stores; the small tree is applied.
-
-    ``test_undo.py`` goes all four. What decides a case is made of what was read, on any way.
-    """
+    """Return a way to a service, to which the small tree is applied."""
     postgres = partial(request.getfixturevalue, "postgres")
     with a_way(request.param, run, tmp_path, postgres) as way:
         first = way.run("apply", "--auto-approve")
@@ -108,6 +105,7 @@ def owner_of(place: Ours, name: str) -> object:
     return place.direct.objects()[name].get("owner")
 
 
+@on_two_ways
 @pytest.mark.parametrize("first", ["other", ""])
 def test_a_take_over_goes_back_to_the_tree_or_to_none(ours: Ours, first: str) -> None:
     """No field differs: the owner alone."""
@@ -146,6 +144,7 @@ def test_an_adoption_goes_back_with_its_fields(ours: Ours) -> None:
     assert not owner_of(ours, "theirs")
 
 
+@on_two_ways
 def test_an_application_that_was_deleted_comes_back_with_a_new_secret(ours: Ours) -> None:
     """A new client id and secret: said before, allowed by name, delivered."""
     before = exported(ours.run)
@@ -165,6 +164,7 @@ def test_an_application_that_was_deleted_comes_back_with_a_new_secret(ours: Ours
     assert new in (ours.folder / "kept" / "acme.shop.web.json").read_text()
 
 
+@on_two_ways
 def test_a_rotated_secret_stays_rotated(ours: Ours) -> None:
     """A run that only rotated leaves nothing to undo, and a later rotation is no conflict."""
     rotate = ("--rotate-missing", "acme/shop/web")
@@ -181,6 +181,7 @@ def test_a_rotated_secret_stays_rotated(ours: Ours) -> None:
     assert "devMode: true" not in exported(ours.run)
 
 
+@on_two_ways
 def test_half_an_apply_is_undone_as_far_as_it_went(ours: Ours) -> None:
     before = exported(ours.run)
     for name in "abcdef":
@@ -196,6 +197,7 @@ def test_half_an_apply_is_undone_as_far_as_it_went(ours: Ours) -> None:
     assert exported(ours.run) == before
 
 
+@on_two_ways
 def test_one_run_after_the_other_is_undone_the_latest_first(ours: Ours) -> None:
     """The undo of the later run is no obstacle; once that is undone itself, it is one."""
     first = exported(ours.run)
@@ -230,6 +232,7 @@ def test_what_is_left_alone_is_not_named_as_deleted(ours: Ours) -> None:
     assert "The run made Project acme/second." not in ran.err
 
 
+@on_two_ways
 def test_a_change_between_the_plan_and_its_apply_is_not_lost(ours: Ours) -> None:
     """Another writer is faster than the yes: nothing of the object is written."""
     run_id = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))
@@ -245,6 +248,7 @@ def test_a_change_between_the_plan_and_its_apply_is_not_lost(ours: Ours) -> None
     assert "timeout: 8s" in exported(ours.run)
 
 
+@on_two_ways
 def test_only_who_may_write_undoes_and_only_its_own_tree(ours: Ours) -> None:
     """Another tree's run, a run nobody made, a paused tree: nothing is written."""
     run_id = run_of(applied(ours.run, ours.manifests, greet=an_action(timeout="7s")))

@@ -12,6 +12,7 @@ from tests.acceptance.test_moments import applied, exported
 from tests.acceptance.test_project_roles import a_role
 from tests.acceptance.test_undo import undone
 from tests.acceptance.test_undo_cases import ours, run_of, with_metadata
+from tests.acceptance.ways import on_two_ways
 
 __all__ = ["ours"]
 
@@ -61,6 +62,7 @@ def without(field: str, text: str) -> str:
     return json.dumps(value)
 
 
+@on_two_ways
 def test_a_field_that_was_absent_or_is_absent_again_stays_undone(ours: Place) -> None:
     """Both ways, for every field that a manifest may leave out."""
     applied(ours.run, ours.manifests, **manifests({}))
@@ -90,6 +92,7 @@ def test_a_field_that_was_absent_or_is_absent_again_stays_undone(ours: Place) ->
         assert all(name in again.err for name in named), again.err
 
 
+@on_two_ways
 def test_marks_of_one_undo_after_the_other_are_kept_together(ours: Place) -> None:
     """The later undo does not end what the earlier one keeps undone."""
     one = an_action(timeout="7s")

@@ -9,6 +9,7 @@ from tests.acceptance.test_action_flows import ACCESS_TOKEN, USERINFO, a_flow
 from tests.acceptance.test_moments import applied, exported
 from tests.acceptance.test_undo import undone
 from tests.acceptance.test_undo_cases import ours, run_of, with_metadata
+from tests.acceptance.ways import on_two_ways
 
 __all__ = ["ours"]
 
@@ -62,6 +63,7 @@ def test_what_was_changed_since_and_is_selected_is_refused(
     assert timeouts(ours) == ("7s", "9s")
 
 
+@on_two_ways
 def test_a_part_of_an_undo_is_saved_and_applied_by_its_file(ours: Place, changed: str) -> None:
     saved = ours.run("undo", changed, "--out", "undo.plan", "--target", GREET)
     assert saved.code == 0, saved.all
@@ -121,6 +123,7 @@ def test_what_was_renamed_is_kept_by_either_name(ours: Place) -> None:
     assert "--keep names nothing that is held: Action acme/greets" in wrong.err
 
 
+@on_two_ways
 def test_a_flow_follows_its_action_that_gets_its_name_back(ours: Place) -> None:
     """The run wrote to the action alone: the flow has its id."""
     applied(ours.run, ours.manifests, flow=a_flow({USERINFO: ["greet"]}))
@@ -152,6 +155,7 @@ def test_what_the_run_made_and_others_use_by_now_is_not_deleted(ours: Place) -> 
     assert "more" in ours.direct.objects()
 
 
+@on_two_ways
 def test_a_name_that_the_run_gave_to_a_new_object_comes_back_with_prune(ours: Place) -> None:
     """Without it the undo says which flag deletes the new one."""
     before = exported(ours.run)

@@ -11,6 +11,7 @@ from tests.acceptance.test_moments import applied, exported
 from tests.acceptance.test_run import Loop, loop
 from tests.acceptance.test_undo import undone
 from tests.acceptance.test_undo_cases import ours, run_of, with_metadata
+from tests.acceptance.ways import on_two_ways
 
 __all__ = ["loop", "ours"]
 
@@ -54,6 +55,7 @@ def test_a_field_that_the_run_took_back_from_others_is_left_to_them_again_as_it_
     assert "GUARD-UNDONE" in blocked.err
 
 
+@on_two_ways
 def test_a_field_that_the_run_left_to_others_is_what_they_made_of_it(ours: Place) -> None:
     """The run gave it away: an undo takes it back as it was, and says if others wrote to it."""
     applied(ours.run, ours.manifests, web=web(CODE))

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.direct import Direct, DirectDatabase
+from tests.effort import cases
 from tests.postgres_server import PostgresServer
 from tests.program import Run
 from tests.served import a_token, serving
 
 KEY = {"RECONCILER_SEAL_KEY_FILE": "seal-key", "RECONCILER_SECRETS_TO": "file:kept"}
 WAYS = ("embedded", "database", "served", "served database")
+# Between them, two ways have both stores, an embedded service and a served one.
+TWO_WAYS = ("embedded", "served database")
+# What decides most cases of an undo was read from the service, and is the same on any way. So a
+# usual run tries them on one way and the others on two; `make laws` tries them on two and on all.
+IS_USUAL = cases(1) == 1
+ONE_WAY = TWO_WAYS[:1] if IS_USUAL else TWO_WAYS
+on_two_ways = pytest.mark.parametrize("ours", TWO_WAYS if IS_USUAL else WAYS, indirect=True)
+
+
+def pairs(values: Sequence[str], *on_both: str) -> list[tuple[str, str]]:
+    """Return pairs of a way and a value: each value on one way, and some of them on both."""
+    first, second = TWO_WAYS
+    others = on_both if IS_USUAL else values
+    return [*((first, value) for value in values), *((second, value) for value in others)]
 
 
 class Way(NamedTuple):
