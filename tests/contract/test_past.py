@@ -15,11 +15,15 @@ from reconciler.service.operations.callers import Caller, Role
 from reconciler.service_client.port import ReadOnlyService
 from reconciler.service_client.read_only import OperationsReader
 from reconciler.service_client.wire import Answer, WireRefusal
+from tests.effort import cases
 from tests.unit.service.asking import Asking
 
+# Each moment is compared with all events after it, so twice the steps are four times the work.
+STEPS = 100 if cases(1) == 1 else 200
 SECRET = {"authMethodType": "OIDC_AUTH_METHOD_TYPE_BASIC"}
 FLOW = {"flowType": "3", "triggerType": "2"}
 Held = Mapping[str, dict[str, Any]]
+SORTS = 14  # of steps in a walk
 
 
 def now(ask: Asking) -> Held:
@@ -80,6 +84,7 @@ class Walk:
         self.actions: list[str] = []
         self.apps: list[str] = []
         self.count = 0
+        self.taken: set[str] = set()
 
     def step(self) -> None:
         """Do something at random; the clock may stand still."""
@@ -91,7 +96,14 @@ class Walk:
             steps += [self.remove_action, self.switch]
         if self.apps:
             steps += [self.change_app, self.rename_app, self.secret, self.remove_app]
-        self.dice.choice(steps)()
+        step = self.dice.choice(steps)
+        self.taken.add(step.__name__)
+        step()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every sort of step was taken."""
+        return len(self.taken) == SORTS
 
     @property
     def context(self) -> str:
@@ -179,14 +191,15 @@ class Walk:
 
 @pytest.mark.slow
 def test_every_moment_of_a_random_walk_is_answered_as_it_was(ask: Asking) -> None:
-    """200 moments: of each, all that was held then, to the last mark, writer and sequence."""
+    """Of each moment, all that was held then, to the last mark, writer and sequence."""
     walk = Walk(ask, seed=29)
     moments = []
-    for _ in range(200):
+    for _ in range(STEPS):
         walk.step()
         moments.append((head(ask), now(ask)))
 
-    assert len({sequence for sequence, _ in moments}) > 150
+    assert walk.is_complete
+    assert len({sequence for sequence, _ in moments}) > STEPS * 3 // 4
     for sequence, held in moments:
         assert then(ask, sequence) == held
 
@@ -250,20 +263,21 @@ def test_a_list_that_is_none_is_refused(ask: Asking, ids: Any) -> None:
 
 
 def check_each_export(ask: Asking, reader: ReadOnlyService, seed: int) -> None:
-    """Take 200 steps; the manifests of each moment are those that an export wrote then."""
+    """Take a walk; the manifests of each moment are those that an export wrote then."""
     walk = Walk(ask, seed)
     moments = []
-    for _ in range(200):
+    for _ in range(STEPS):
         walk.step()
         held = reader.observe(["acme"])
         moments.append((head(ask), held.objects, export_of(held)))
 
+    assert walk.is_complete
     for sequence, objects, export in moments:
         then_held = reader.observe_at({"Acme": sequence})
         assert then_held.objects == objects
         assert then_held.incomplete == ()
         assert export_of(then_held) == export
-    assert len({str(export) for _, _, export in moments}) > 100
+    assert len({str(export) for _, _, export in moments}) > STEPS // 2
 
 
 @pytest.mark.slow
