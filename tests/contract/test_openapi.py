@@ -29,14 +29,16 @@ ROOT = Path(__file__).parents[2]
 CASES_EACH = cases(1)  # of each kind for each operation; what is covered one by one comes on top
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 # Value by value is covered once for the fields that several operations share: of a second address,
-# of an update as of its create, of lists, of an operation and its counterpart. What goes beyond one
-# organization is covered by the run that may do it. Each of these operations has its random cases
-# all the same, and `make laws` covers every value of every one.
+# of an update as of its create, of lists, of an operation and its counterpart, and of operations
+# that take ids alone. What goes beyond one organization is covered by the run that may do it. Each
+# of these operations has its random cases all the same, and `make laws` covers every value of
+# every one.
 COVERED_ELSEWHERE = """
 [[operations]]
 include-operation-id-regex = "Alias$|^Reactivate|^Deactivate(Project|OrgIDP|Action)$|\
-(Org|Orgs|Trees)$|^List(Projects|OrgIDPs|Actions)$|\
-^(UpdateOIDCAppConfig|UpdateAction|UpdateJWTProvider)$|\
+(Org|Orgs|Trees)$|^List(Projects|OrgIDPs|Actions|Apps)$|\
+^(UpdateOIDCAppConfig|UpdateAction|UpdateJWTProvider|UpdateProject|UpdateProjectRole)$|\
+^(DeleteAction|RemoveOrgIDP|DeleteProvider|DeactivateApp|ClearFlow)$|\
 ^(AddOrgJWTIDP|RenewLease|AcknowledgeSecrets)$"
 phases.coverage.enabled = false
 """
