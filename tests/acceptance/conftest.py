@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.direct import Direct
+from tests.effort import cases
 from tests.program import ROOT, Ran, Run, program
 from tests.release import put_into_checkout
 from tests.running import running_server
@@ -184,7 +185,14 @@ def here(run: Run, small: Path) -> Place:
     return Place(run, Direct(small.parent / ".reconciler" / "identity.db"), small)
 
 
-@pytest.fixture(params=["embedded", "served"])
+PLACES = ("embedded", "served")
+# What is decided by manifests and what was read, whichever way it came: `make laws` tries both.
+as_it_was_read = pytest.mark.parametrize(
+    "place", PLACES[:1] if cases(1) == 1 else PLACES, indirect=True
+)
+
+
+@pytest.fixture(params=PLACES)
 def place(
     here: Place, run: Run, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Place]:

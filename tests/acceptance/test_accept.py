@@ -14,7 +14,16 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import ROOT, Place, Ran, Run, an_action, an_application, write
+from tests.acceptance.conftest import (
+    ROOT,
+    Place,
+    Ran,
+    Run,
+    an_action,
+    an_application,
+    as_it_was_read,
+    write,
+)
 from tests.acceptance.zitadel import ServeZitadel
 from tests.direct import Direct
 from tests.layouts import LAYOUTS, OBJECTS, OF_ZITADEL, Layout, values_of
@@ -140,6 +149,7 @@ def test_a_question_is_asked_after_the_difference(applied: Place) -> None:
     assert read_files(applied.manifests) == before
 
 
+@as_it_was_read
 def test_what_is_named_alone_is_accepted(applied: Place) -> None:
     """An object or a field of it, beside the PATHS."""
     applied.direct.change("greet", timeout="5s", allowedToFail=True)
@@ -157,6 +167,7 @@ def test_what_is_named_alone_is_accepted(applied: Place) -> None:
     assert applied.run("plan", "--detailed-exitcode").code == 0
 
 
+@as_it_was_read
 def test_an_object_is_named_as_drift_prints_it(applied: Place) -> None:
     """With a blank after its kind, and with a field."""
     applied.direct.change("greet", timeout="5s", allowedToFail=True)
@@ -234,6 +245,7 @@ def test_what_was_deleted_loses_its_document(applied: Place) -> None:
     assert applied.run("plan", "--detailed-exitcode").code == 0
 
 
+@as_it_was_read
 def test_a_script_file_is_written(applied: Place) -> None:
     """As the service holds it; ``${`` is escaped only where variables are replaced."""
     metadata = "metadata: {organization: acme, name: NAME}"
@@ -259,6 +271,7 @@ def test_a_script_file_is_written(applied: Place) -> None:
     assert applied.run("plan", "--detailed-exitcode").code == 0
 
 
+@as_it_was_read
 def test_javascript_between_back_ticks_is_no_variable(place: Place) -> None:
     """A script that is not templated may lose its ``${}``, in a manifest and in an overlay."""
     overlay = layered(place)
@@ -293,6 +306,7 @@ def refused(place: Place, code: str, *more: str) -> str:
     return done.err
 
 
+@as_it_was_read
 def test_git_is_the_way_back(applied: Place) -> None:
     """What no commit holds as it is, is not written."""
     applied.direct.change("greet", timeout="5s")
@@ -320,6 +334,7 @@ def test_git_is_the_way_back(applied: Place) -> None:
     refused(applied, "ACCEPT-GIT")
 
 
+@as_it_was_read
 def test_a_read_only_file_stays(applied: Place) -> None:
     """Its owner says so, and could be root."""
     applied.direct.change("greet", timeout="5s")
@@ -328,6 +343,7 @@ def test_a_read_only_file_stays(applied: Place) -> None:
     refused(applied, "ACCEPT-READ-ONLY")
 
 
+@as_it_was_read
 def test_hostile_values_are_refused_or_written_as_text(applied: Place) -> None:
     """A reader of YAML, a terminal and a reviewer take them for what they are."""
     role = write(applied.manifests / "role.yaml", ROLE)
@@ -377,6 +393,7 @@ spec:
 """
 
 
+@as_it_was_read
 def test_a_value_that_no_manifest_can_declare_is_refused(applied: Place) -> None:
     """The service takes more than a manifest: another object is accepted all the same."""
     held = applied.direct.objects()["web"]
@@ -424,6 +441,7 @@ def test_what_changed_with_a_new_name_is_accepted_once_it_is_written(applied: Pl
     assert applied.run("plan", "--detailed-exitcode").code == 0
 
 
+@as_it_was_read
 def test_an_object_that_is_declared_twice_is_refused(applied: Place) -> None:
     """Nobody could tell which of the two to write."""
     applied.direct.change("greet", timeout="5s")
@@ -437,6 +455,7 @@ def test_an_object_that_is_declared_twice_is_refused(applied: Place) -> None:
     assert read_files(applied.manifests) == before
 
 
+@as_it_was_read
 def test_links_are_not_followed(applied: Place) -> None:
     """Neither a folder nor a file on the way may have become one."""
     applied.direct.change("greet", timeout="5s")
@@ -453,6 +472,7 @@ def test_links_are_not_followed(applied: Place) -> None:
     assert outside.read_text() == an_action()
 
 
+@as_it_was_read
 def test_a_kill_between_files_leaves_whole_ones(applied: Place) -> None:
     """The next run goes on with what is left, and takes away what was not finished."""
     applied.direct.change("greet", timeout="5s")
@@ -481,6 +501,7 @@ def test_a_kill_between_files_leaves_whole_ones(applied: Place) -> None:
     assert applied.run("plan", "--detailed-exitcode").code == 0
 
 
+@as_it_was_read
 def test_a_document_that_went_before_a_kill_is_done(applied: Place) -> None:
     """The same command again goes on with the rest; a name that never was is still refused."""
     applied.direct.remove_app("spa")
@@ -590,6 +611,7 @@ def test_what_others_share_is_written_into_the_overlay_alone(place: Place) -> No
     assert is_planned_empty(place)
 
 
+@as_it_was_read
 def test_each_object_has_a_new_file_of_its_own_in_the_overlay(place: Place) -> None:
     """Also where the names of two, one after the other, are the same text."""
     overlay = layered(place)
@@ -628,6 +650,7 @@ spec: {{redirectUris: ["https://web.example.com/cb"]}}
 """
 
 
+@as_it_was_read
 def test_items_beside_a_variable_are_accepted(place: Place) -> None:
     """The item that has the variable stays as it is written, and so does its comment."""
     layered(place)
@@ -643,6 +666,7 @@ def test_items_beside_a_variable_are_accepted(place: Place) -> None:
     assert is_planned_empty(place)
 
 
+@as_it_was_read
 def test_a_value_of_the_own_overlay_is_written_there(place: Place) -> None:
     """Without a flag: it comes from there. Another field of the object stands in the base."""
     overlay = layered(place)
@@ -663,6 +687,7 @@ def test_a_value_of_the_own_overlay_is_written_there(place: Place) -> None:
     assert is_planned_empty(place)
 
 
+@as_it_was_read
 def test_an_overlay_of_two_environments_is_not_written(place: Place) -> None:
     """Its value would change in both."""
     overlay = layered(place, other_overlay="overlays/staging")
@@ -677,6 +702,7 @@ def test_an_overlay_of_two_environments_is_not_written(place: Place) -> None:
     assert [path.name for path in overlay.iterdir()] == ["spa.yaml"]
 
 
+@as_it_was_read
 def test_what_was_deleted_is_taken_out_of_an_environment(place: Place) -> None:
     """With ``absent``; the base keeps it for the others, and a patch of it is in the way."""
     overlay = layered(place)
@@ -693,6 +719,7 @@ def test_what_was_deleted_is_taken_out_of_an_environment(place: Place) -> None:
     refused(place, "ACCEPT-OVERLAY", *STAGING)
 
 
+@as_it_was_read
 def test_a_script_file_of_two_is_not_written(applied: Place) -> None:
     """The other action would run another script, too."""
     for name in ("one", "two"):
@@ -707,6 +734,7 @@ def test_a_script_file_of_two_is_not_written(applied: Place) -> None:
     assert "both.js" in refused(applied, "ACCEPT-SHARED")
 
 
+@as_it_was_read
 def test_flags_of_acceptance_need_it(applied: Place) -> None:
     """Alone they would promise what drift does not do."""
     for flags, problem in (
@@ -777,6 +805,7 @@ def with_git_that_does(place: Place, deed: str) -> dict[str, str]:
     return {"PATH": f"{git.parent}:{os.environ['PATH']}"}
 
 
+@as_it_was_read
 def test_a_file_that_changes_meanwhile_is_not_written(applied: Place) -> None:
     """It is no longer what was shown; one before it was written."""
     applied.direct.change("greet", timeout="5s")

@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Place, Ran, Run, an_action, an_application, an_idp, write
+from tests.acceptance.conftest import (
+    Place,
+    Ran,
+    Run,
+    an_action,
+    an_application,
+    an_idp,
+    as_it_was_read,
+    write,
+)
 
 WEB = "OidcApplication/acme/shop/web"
 NO_DEV_MODE = "!after.devMode"
@@ -87,6 +96,7 @@ def test_an_error_blocks_plan_and_apply_and_nothing_is_written(place: Place) -> 
     assert objects(place) == before > 3
 
 
+@as_it_was_read
 def test_what_a_policy_finds_is_in_every_form(place: Place) -> None:
     in_folder(place.folder, a_policy("no-dev-mode", NO_DEV_MODE))
     write(place.manifests / "web.yaml", an_application("web", devMode=True))
@@ -108,6 +118,7 @@ def test_what_a_policy_finds_is_in_every_form(place: Place) -> None:
     assert "# POLICY: policy no-dev-mode" in forms[0]
 
 
+@as_it_was_read
 def test_warnings_and_notes_do_not_block(place: Place) -> None:
     policies = [a_policy(word, NO_DEV_MODE, severity=word) for word in ("warning", "note")]
     in_folder(place.folder, *policies)
@@ -142,6 +153,7 @@ def test_apply_judges_again_what_was_approved(place: Place) -> None:
     assert judged.code == 0, judged.all
 
 
+@as_it_was_read
 def test_a_part_is_judged_by_itself_and_over_the_plan_with_the_whole(place: Place) -> None:
     """Else a plan that a policy refuses could be applied by halves."""
     write(place.manifests / "web.yaml", an_application("web", devMode=True))
@@ -162,6 +174,7 @@ def test_a_part_is_judged_by_itself_and_over_the_plan_with_the_whole(place: Plac
     assert singly.code == 0, singly.all
 
 
+@as_it_was_read
 def test_policies_are_in_the_plan_file_and_not_in_the_digest(place: Place) -> None:
     in_folder(
         place.folder,
@@ -263,6 +276,7 @@ LOOSE = a_policy("no-dev-mode", "true")
 STRICT = a_policy("no-dev-mode", NO_DEV_MODE)
 
 
+@as_it_was_read
 def test_a_pull_request_cannot_loosen_its_own_policy(pull_request: PullRequest) -> None:
     for proposed, told in (
         (LOOSE, "policy no-dev-mode is changed"),
@@ -277,6 +291,7 @@ def test_a_pull_request_cannot_loosen_its_own_policy(pull_request: PullRequest) 
         assert told in after_merge(ran)
 
 
+@as_it_was_read
 def test_a_pull_request_cannot_waive_a_policy_for_itself(pull_request: PullRequest) -> None:
     ran = pull_request.plan(STRICT, a_waiver("mine", "no-dev-mode", "*"))
 
@@ -286,6 +301,7 @@ def test_a_pull_request_cannot_waive_a_policy_for_itself(pull_request: PullReque
     assert "waived" not in ran.json
 
 
+@as_it_was_read
 def test_a_policy_of_a_pull_request_judges_as_well(pull_request: PullRequest) -> None:
     ran = pull_request.plan(STRICT, a_policy("short", "size(ref) < 10"))
 
@@ -294,6 +310,7 @@ def test_a_policy_of_a_pull_request_judges_as_well(pull_request: PullRequest) ->
     assert after_merge(ran) == {"policy short is new"}
 
 
+@as_it_was_read
 def test_a_waiver_of_the_target_branch_counts_also_where_it_is_taken_out(
     pull_request: PullRequest,
 ) -> None:
@@ -306,6 +323,7 @@ def test_a_waiver_of_the_target_branch_counts_also_where_it_is_taken_out(
     assert after_merge(ran) == {"waiver w is taken out"}
 
 
+@as_it_was_read
 def test_a_pull_request_can_take_out_a_waiver_that_is_over(pull_request: PullRequest) -> None:
     """Its own policies decide about that, or nothing could ever be merged again."""
     folder = pull_request.place.folder
@@ -319,6 +337,7 @@ def test_a_pull_request_can_take_out_a_waiver_that_is_over(pull_request: PullReq
     assert ("error", "WAIVER-EXPIRED") in found(kept)
 
 
+@as_it_was_read
 def test_a_wrong_policy_of_a_pull_request_is_found_before_it_counts(
     pull_request: PullRequest,
 ) -> None:
@@ -328,6 +347,7 @@ def test_a_wrong_policy_of_a_pull_request_is_found_before_it_counts(
     assert "POLICY-RULE" in ran.err
 
 
+@as_it_was_read
 def test_a_target_branch_without_policies_has_an_empty_folder(pull_request: PullRequest) -> None:
     (pull_request.place.folder / "trusted" / "all.yaml").unlink()
 
@@ -570,6 +590,7 @@ def _third(folder: Path) -> None:
         (folder / f"{name}.yaml").unlink()
 
 
+@as_it_was_read
 def test_forty_rules_against_a_table_of_plans(place: Place) -> None:
     """Each rule refuses what it is to refuse, in a plan of creates, of updates and of deletes."""
     documents = [
@@ -620,6 +641,7 @@ def test_a_policy_among_the_manifests_is_an_error(run: Run, small: Path) -> None
     assert "error POLICY-PLACE: a Policy stands among the manifests" in ran.all
 
 
+@as_it_was_read
 def test_folders_of_policies_do_not_disturb_prune_and_export(place: Place) -> None:
     """Neither kind is a resource: nothing of a folder of policies declares or holds an object."""
     in_folder(place.folder, a_policy("web", "true"), a_waiver("spa", "web", WEB))
