@@ -109,7 +109,8 @@ fuzz: $(READY)
 	$(LOCKED) --requirement tests/fuzz/requirements.txt
 	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS) --target '$(TARGET)' $(KEEP)
 
-# The laws, for ten times as many random cases as `make test` tries.
+# The laws, for ten times as many random cases as `make test` tries, and cases that it tries on
+# one or two ways to a service on more of them.
 laws: $(READY)
 	@.ci/install-debian postgresql
 	TIMES=10 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/laws tests/unit \
