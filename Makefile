@@ -115,6 +115,7 @@ laws: $(READY)
 	@.ci/install-debian postgresql
 	TIMES=10 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/laws tests/unit \
 		tests/acceptance/test_accept.py tests/acceptance/test_policies.py \
+		tests/acceptance/test_run.py \
 		tests/acceptance/test_undo*.py tests/contract/test_past.py \
 		tests/contract/test_model.py tests/contract/test_openapi.py \
 		tests/contract/test_schemas_and_models.py
