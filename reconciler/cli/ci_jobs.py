@@ -61,31 +61,22 @@ class Jobs(NamedTuple):
 
     Attributes:
         name: The environment; empty for the only service.
+        dash: The end of names, such as ``-live``.
+        blank: The end of titles, such as `` live``.
+        note: The end of sentences, such as `` (live)``.
         tree: The arguments that name the tree, with a blank before them.
         tops: What its manifests are in, from the folder of the tree, and ``reconciler.yaml``.
         before: Names of the environments that are applied before it, the nearest first.
     """
 
     name: str
+    dash: str
+    blank: str
+    note: str
     tree: str
     is_protected: bool
     tops: Sequence[str]
     before: Sequence[str]
-
-    @property
-    def dash(self) -> str:
-        """Return the end of names."""
-        return f"-{self.name}" if self.name else ""
-
-    @property
-    def blank(self) -> str:
-        """Return the end of titles."""
-        return f" {self.name}" if self.name else ""
-
-    @property
-    def note(self) -> str:
-        """Return the end of sentences."""
-        return f" ({self.name})" if self.name else ""
 
 
 class File(NamedTuple):
@@ -305,7 +296,8 @@ def _jobs(configuration: Configuration, environment: Environment) -> Jobs:
     tops = sorted({CONFIGURATION_FILE, *(folder.split("/")[0] for folder in judged)})
     name = environment.name
     tree = f" --env {name}" if name else f" {judged[0]}"
-    return Jobs(name, tree, environment.protected, tops, before)
+    ends = (f"-{name}", f" {name}", f" ({name})") if name else ("", "", "")
+    return Jobs(name, *ends, tree, environment.protected, tops, before)
 
 
 def _with_later(configuration: Configuration, first: Environment) -> Sequence[Environment]:
