@@ -65,7 +65,7 @@ class Jobs(NamedTuple):
         blank: The end of titles, such as `` live``.
         note: The end of sentences, such as `` (live)``.
         tree: The arguments that name the tree, with a blank before them.
-        tops: What its manifests are in, from the folder of the tree, and ``reconciler.yaml``.
+        tops: First parts of the paths of its manifests, and ``reconciler.yaml``.
         before: Names of the environments that are applied before it, the nearest first.
     """
 
@@ -144,7 +144,8 @@ def set_ups() -> Iterator[tuple[str, Path, Sequence[Mapping[Path, bytes]]]]:
             for is_keyless in ([False] if is_hooks else [False, True])
             for answer in (environments if is_hooks else ANSWERS)
         ]
-        yield name, target if is_hooks else place.top / target, forms
+        if forms:  # hooks are for environments, where there is a configuration
+            yield name, target if is_hooks else place.top / target, forms
 
 
 def configuration_of(place: Place) -> Configuration | None:
@@ -160,19 +161,20 @@ def configuration_of(place: Place) -> Configuration | None:
     return configuration
 
 
-def policies_of(place: Place, configuration: Configuration | None) -> Sequence[str]:
-    """Return the folders of a tree's policies, from its own; ``recommended`` as it is.
+def policies_of(place: Place, configuration: Configuration | None) -> tuple[Sequence[str], bool]:
+    """Return the folders of a tree's policies, and whether those of the package judge as well.
 
     Raises:
         UsageError: a folder has a name that would not be safe in a script.
     """
     if configuration is None:
-        return [POLICIES] if (place.tree / POLICIES).is_dir() else []
-    named = [each.removeprefix("./").rstrip("/") for each in configuration.policies]
-    for folder in named:
+        return [POLICIES] if (place.tree / POLICIES).is_dir() else [], False
+    own = [each for each in configuration.policies if each != RECOMMENDED]
+    folders = [each.removeprefix("./").rstrip("/") for each in own]
+    for folder in folders:
         do = "Put them into a folder beneath that of reconciler.yaml, with a name"
         check_safe("policies in", folder, do)
-    return named
+    return folders, RECOMMENDED in configuration.policies
 
 
 @cache
@@ -223,8 +225,7 @@ def _words_of_hooks(
 def _words(place: Place, configuration: Configuration | None) -> dict[str, object]:
     """Return the words of jobs that are the same in all files of a set-up."""
     check_safe("branch", place.branch)
-    named = policies_of(place, configuration)
-    folders = [each for each in named if each != RECOMMENDED]
+    folders, has_recommended = policies_of(place, configuration)
     beneath = f"{place.folder}/" if place.folder else ""
     has_environments = configuration is not None and bool(configuration.environments)
     branch = quote(place.branch, safe="")
@@ -241,7 +242,7 @@ def _words(place: Place, configuration: Configuration | None) -> dict[str, objec
         "has_environments": has_environments,
         "policies": f" --policies {POLICIES}" if folders and configuration is None else "",
         "policy_folders": folders,
-        "has_recommended": RECOMMENDED in named,
+        "has_recommended": has_recommended,
         # Of the target branch, beside the tool: with policies comes reconciler.yaml above them.
         "trusted_folders": [beneath + each for each in folders]
         or ([place.folder] if has_environments and place.folder else []),
@@ -288,9 +289,10 @@ def trust_lines(name: str, place: Place, configuration: Configuration | None) ->
 
 def _jobs(configuration: Configuration, environment: Environment) -> Jobs:
     known = configuration.environments
-    before: list[str] = []
-    while name := (known[before[-1]] if before else environment).after:
-        before.append(name)
+    before, earlier = [], environment.after
+    while earlier:
+        before.append(earlier)
+        earlier = known[earlier].after
     # A job that stops because the branch has moved on stops those that come after it, too.
     judged = _folders(configuration, [environment, *(known[name] for name in before)])
     tops = sorted({CONFIGURATION_FILE, *(folder.split("/")[0] for folder in judged)})

@@ -68,8 +68,8 @@ def place_here() -> Place:
 
 
 def check_safe(what: str, name: str, do: str = "Give it a name") -> None:
-    """Refuse a name that would not be safe in a script, or that leads out of the repository."""
-    if not _FOLDER.fullmatch(name) or ".." in name.split("/"):
+    """Refuse a name that is not safe in a script, leads out of the repository, or is all of it."""
+    if not _FOLDER.fullmatch(name) or name == "." or ".." in name.split("/"):
         raise UsageError(
             f"no jobs can be written for the {what} {visible(name)}",
             remedy=f"{do} of letters, digits and . _ - /: it stands in their scripts.",

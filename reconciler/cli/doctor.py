@@ -528,7 +528,11 @@ def look_at_ci_files(_: Setup) -> Result:
 
     used: list[str] = []
     other: list[str] = []
-    for name, target, forms in set_ups():
+    try:
+        known = list(set_ups())
+    except UsageError as failure:  # init would refuse to write any
+        return not_checked(failure.problem)
+    for name, target, forms in known:
         own = [path for path in forms[0] if path.parent.name != TOOL]
         if not any(path.is_file() for path in own):  # other trees share the tool's folder
             continue

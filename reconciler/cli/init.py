@@ -128,7 +128,7 @@ def _chosen(
     made: dict[Path, bytes] = {}
     place = place_here()
     configuration = configuration_of(place)
-    has_policies = bool(policies_of(place, configuration))
+    has_policies = any(policies_of(place, configuration))
     for name, answer in answers.items():
         made |= set_up(name, answer, place, configuration, is_keyless=is_keyless)
         if name != HOOKS_NAME:

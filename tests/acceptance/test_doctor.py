@@ -345,6 +345,21 @@ def test_each_answer_to_the_flags_of_init_is_known(run: Run, tmp_path: Path, for
     assert changed["ci"]["facts"]["other"] == [str(file.relative_to(tmp_path))]
 
 
+@pytest.mark.parametrize(
+    ("manifests", "said"),
+    [("manifests", "github: as this version"), ("my manifests", "no jobs can be written")],
+)
+def test_set_ups_of_a_tree_without_environments_are_looked_at(
+    run: Run, tmp_path: Path, manifests: str, said: str
+) -> None:
+    """Hooks are for an environment, so there are none to compare."""
+    assert run("init", "--github", "--from", RELEASE).code == 0
+    kind = "apiVersion: reconciler/v1\nkind: Configuration"
+    (tmp_path / "reconciler.yaml").write_text(f"{kind}\nmanifests: {manifests}\n")
+
+    assert said in examined(run)["ci"]["text"]
+
+
 def test_a_set_up_of_another_tree_is_not_looked_at(tmp_path: Path) -> None:
     """All trees of a repository share the folder of the tool."""
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)

@@ -115,7 +115,7 @@ def test_jobs_name_folders_in_their_normal_form() -> None:
     assert "git ls-tree HEAD m over reconciler.yaml |" in live
 
 
-@each_row("folder", ["../m", "..", "a b", "a;b", "$(a)", "-a", 'a"b', "a\nb"])
+@each_row("folder", [".", "./", "../m", "..", "a b", "a;b", "$(a)", "-a", 'a"b', "a\nb"])
 def test_a_folder_that_cannot_stand_in_a_script_is_refused(folder: str) -> None:
     for configuration in (
         a_configuration(folder), a_configuration(manifests=folder), configured(manifests=folder),
@@ -255,8 +255,10 @@ def test_policies_are_those_of_the_configuration_or_a_folder_of_that_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert not policies_of(TOP, None)
+    assert policies_of(TOP, None) == ([], False)
     Path(PLAIN).mkdir()
-    assert policies_of(TOP, None) == [PLAIN]
-    assert policies_of(TOP, configured(policies=("./rules/",))) == ["rules"]
-    assert not policies_of(TOP, configured())
+    assert policies_of(TOP, None) == ([PLAIN], False)
+    assert policies_of(TOP, configured(policies=("./rules/",))) == (["rules"], False)
+    assert policies_of(TOP, configured(policies=("./recommended",))) == (["recommended"], False)
+    assert policies_of(TOP, configured(policies=("recommended", "a"))) == (["a"], True)
+    assert policies_of(TOP, configured()) == ([], False)
