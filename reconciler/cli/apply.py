@@ -195,7 +195,8 @@ def _apply_saved_undo(run: Run, file: PlanFile, paths: Sequence[str], chosen: Co
     saved = file.plan.scope
     scope = replace(run.scope, undo=saved.undo, keep=saved.keep)
     undo = Undoing(saved.undo, file.reason, saved.keep, paths, chosen)
-    return apply_undo(of_service(replace(run, scope=scope), undo))
+    # What it brings back is of no commit.
+    return apply_undo(of_service(replace(run, scope=scope, revision=""), undo))
 
 
 def planned(run: Run, client: ReadOnlyService) -> tuple[Run, Plan, ObservedState]:

@@ -86,10 +86,13 @@ def test_an_undo_is_saved_and_applied_by_its_file(ours: Run, small: Path) -> Non
     shown = ours("show", "undo.plan")
     assert f"undo of run {run_id}" in shown.out
 
-    ran = ours("apply", "undo.plan", *GLASS)
+    ran = ours("apply", "undo.plan", "--revision", "a-commit", *GLASS)
 
     assert ran.code == 0, ran.all
     assert exported(ours) == before
+    told = ours("history", "OidcApplication/acme/shop/web", "--format", "json")
+    assert run_id in told.out
+    assert "a-commit" not in told.out  # what an undo brings back is of no commit
     plan = ours("plan", *GLASS)
     assert "logins failed" in plan.err
 
