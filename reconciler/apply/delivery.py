@@ -234,6 +234,7 @@ def rotate(
         LocalFileError: the sink or the journal failed before the secret was replaced.
         NotDeliveredError: the secret was replaced, and the sink did not take the new one.
         LockHeldError: another run took the lock before the delivery; the secret is owed.
+        ServiceUnavailableError: the service did not answer; the secret may have been replaced.
         ServiceError: the service refused.
     """
     if not signs_in_with_secret(held):
@@ -248,11 +249,12 @@ def rotate(
     crashpoint("C2")
     (result,) = service.write([SecretOrder(held)], context)
     crashpoint("C6")
+    if isinstance(result, ServiceUnavailableError):
+        raise _perhaps_replaced(result, custody=custody) from result
     if isinstance(result, ServiceError):
         if isinstance(result, REFUSED):
             journal.end(keys)
-            raise result
-        raise _perhaps_replaced(result, custody=custody)
+        raise result
     if result.client_secret is None:
         raise ServiceError(
             f"the service gave no secret for {held.ref}", remedy="Run the command again."

@@ -261,6 +261,20 @@ def test_a_rotation_without_an_answer_says_what_may_have_happened(
     )
 
 
+def test_a_rotation_that_was_not_understood_keeps_its_remedy(journal: Journal) -> None:
+    """Only a service that did not answer may have carried it out."""
+    lacking = ServiceError("the service has no such call", remedy="Upgrade the service.")
+
+    class Old(FakeService):
+        def write(self, *_: object) -> list[Written | ServiceError]:
+            return [lacking]
+
+    with journal, pytest.raises(ServiceError) as caught:
+        rotate(held(WEB), Old(), journal, FakeSink(), {}, custody=True)
+
+    assert caught.value is lacking
+
+
 def test_a_refused_rotation_leaves_nothing_open(journal: Journal) -> None:
     service = owing()
 
