@@ -150,7 +150,7 @@ class _Run:
         return laid + added
 
     def _read(self, files: Iterable[FoundFile], defaults: FolderDefaults) -> list[Manifest]:
-        """Return the manifests of files, their variables replaced; add their Defaults to others."""
+        """Return manifests, their variables replaced; add Defaults to ``defaults``."""
         manifests = []
         for document in self._reader.manifests(files):
             if is_configuration(document.document):

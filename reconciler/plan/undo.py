@@ -271,7 +271,7 @@ def _in_use(
 
 
 def _in_the_way(ref: ResourceRef, summary: str, why: str) -> Diagnostic:
-    """Return an error about an object that can go back, or be deleted, once something is done."""
+    """Return an error: an object cannot be undone yet; ``why`` says what to do first."""
     said = f"{ref} {why}, or leave the object out: --keep {ref.address}."
     return error(STALE, summary, said, ref=ref)
 

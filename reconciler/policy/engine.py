@@ -317,7 +317,7 @@ def _field_remedy(written: str, kinds: Sequence[Kind]) -> str:
 
 
 def _null(policy: Policy, name: str, change: str, line: int, column: int) -> Diagnostic:
-    """Return an error about a variable that some changes which a rule judges do not have."""
+    """Return an error: a rule reads a variable that is null for some of its changes."""
     return error(
         "POLICY-NULL",
         f"rule of policy {cut(policy.name)} reads {name}, which a {change} does not have",

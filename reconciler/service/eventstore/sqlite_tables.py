@@ -56,7 +56,7 @@ EXPIRE_OWED_SEALS = (
     " (SELECT seal FROM owed WHERE seal IS NOT NULL AND expires_at <= ?)"
 )
 EXPIRE_OWED = "UPDATE owed SET seal = NULL WHERE seal IS NOT NULL AND expires_at <= ?"
-# Other writers wait for a commit. Of very many records that expired at once, the rest goes later.
+# Records that one commit deletes at most, because other writers wait for it; later ones go on.
 MOST_EXPIRED = 1000
 EXPIRE_RECORDS = (
     "DELETE FROM records WHERE rowid IN (SELECT rowid FROM records WHERE expires_at <= ? LIMIT ?)"

@@ -6,13 +6,13 @@ EVERY = 60_000_000  # microseconds
 
 
 class Sweeps:
-    """When a store last looked, which need not be done in every commit."""
+    """The time of a store's last look, which need not be in every commit."""
 
     def __init__(self) -> None:
         self._last = 0
 
     def is_due(self, now: int) -> bool:
-        """Return whether to look now. A clock that was put back does not keep it from that."""
+        """Return whether to look now. A clock that was set back makes it due."""
         # Not under a lock: two threads that look at once only do it twice.
         if 0 <= now - self._last < EVERY:
             return False

@@ -137,7 +137,7 @@ def unsealed(tx: Transaction, place: Place, batch: Batch, runtime: Runtime) -> S
     seal_id, slot = place
     if seal_id is None:
         raise secret_gone()
-    # A draft that has an id has a secret.
+    # No draft is empty here: it gets its id with its first secret.
     drafts = {draft.id: draft.secrets for draft in (batch.answered, batch.custody)}
     secrets = drafts.get(seal_id) or _opened(tx, seal_id, batch, runtime)
     secret = secrets[slot] if slot < len(secrets) else None
