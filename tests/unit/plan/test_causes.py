@@ -102,9 +102,10 @@ def test_a_change_on_the_service_is_told_with_author_time_and_sequence() -> None
     cause = cause_of(Update(declared(GREET), held(GREET, changed_in="other", **ANA)), "default")
 
     assert cause == Cause(CauseKind.SERVICE, "ana", "2026-01-01T00:00:00Z", 43, "other")
-    assert cause_in_words(cause) == (
-        "changed on the service since, by ana for tree other at 2026-01-01T00:00:00Z (sequence 43)"
-    )
+    writer = "by ana for tree other at 2026-01-01T00:00:00Z (sequence 43)"
+    assert cause_in_words(cause) == f"changed on the service since, {writer}"
+    both = cause._replace(kind=CauseKind.BOTH)
+    assert cause_in_words(both).endswith(f", and changed on the service since, {writer}")
 
 
 @each_row("kind", CauseKind)

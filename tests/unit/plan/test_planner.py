@@ -342,6 +342,7 @@ def test_what_only_one_declares_is_told_as_a_create_or_a_delete() -> None:
         ("delete", SHOP),
     ]
     assert (plan.in_step, plan.compared_with, plan.scope.environment) == ((ACME,), *ENVIRONMENTS)
+    assert plan.scope.tree == ""  # two trees, which may have other names
     # Nothing is of a service: the objects of the first body have no ids, events or owners.
     held_shop = ObservedObject(SHOP, "", 0, declared(SHOP).spec, "", prevent_delete=False)
     assert plan.changes[1] == Delete(replace(held_shop, critical=False, ignored=frozenset()))
