@@ -342,26 +342,18 @@ def _same_names(
         shared.setdefault(clash.ref.key, [first.id]).append(clash.id)
     mentions = _mentions(desired, shared)
     for key, ids in shared.items():
-        resource, could_be = desired.resources.get(key), f"could be id {' or id '.join(ids)}"
-        path: _Path = ("metadata", "name")
+        resource = desired.resources.get(key)
         if resource is not None and not resource.pinned_id:
-            where = place_of_id(environment)
-            said = f"{could_be}. Write the one that is meant as metadata.id in {where}."
-        elif key in mentions:
-            resource, ref, path = mentions[key]
-            said = (
-                f"refers to {ref}, which {could_be}: metadata.id does not decide it there. Give "
-                "all but one of them another name, then plan again."
+            yield error(
+                "GUARD-SAME-NAME",
+                "the service holds several objects of one name",
+                f"{resource.ref} could be id {' or id '.join(ids)}. Write the one that is meant "
+                f"as metadata.id in {place_of_id(environment)}.",
+                resource.source.place("metadata", "name"),
+                resource.ref,
             )
-        else:
-            continue
-        yield error(
-            "GUARD-SAME-NAME",
-            "the service holds several objects of one name",
-            f"{resource.ref} {said}",
-            resource.source.place(*path),
-            resource.ref,
-        )
+        elif key in mentions:
+            yield _mentioned(*mentions[key], ids)
 
 
 def _mentions(
@@ -374,3 +366,14 @@ def _mentions(
             if ref.key in shared:
                 found.setdefault(ref.key, (resource, ref, path))
     return found
+
+
+def _mentioned(resource: Resource, ref: ResourceRef, path: _Path, ids: Sequence[str]) -> Diagnostic:
+    return error(
+        "GUARD-SAME-NAME",
+        "the service holds several objects of one name",
+        f"{resource.ref} refers to {ref}, which could be id {' or id '.join(ids)}: metadata.id "
+        "does not decide it there. Give all but one of them another name, then plan again.",
+        resource.source.place(*path),
+        resource.ref,
+    )

@@ -68,9 +68,11 @@ def needed_by(change: Change) -> Iterator[ResourceRef]:
 def frees(change: Change) -> ResourceRef | None:
     """Return the key of the name that an object has before a change and not after it."""
     held = held_of(change)
-    if held is None or (held.ref.key == ref_of(change).key and not isinstance(change, Delete)):
+    if held is None:
         return None
-    return held.ref.key
+    if isinstance(change, Delete) or held.ref.key != ref_of(change).key:
+        return held.ref.key
+    return None
 
 
 def _name_waits(changes: Sequence[Change]) -> Mapping[int, int]:
