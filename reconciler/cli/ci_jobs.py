@@ -114,17 +114,15 @@ def set_up(
         words |= {"keyless": is_keyless, "on_unreviewed": answer}
     folder = TARGETS[name] if is_hooks else place.top / TARGETS[name]
     made = {}
-    for path in sorted((TEMPLATES / name).rglob("*")):
+    for path in sorted(each for each in (TEMPLATES / name).rglob("*") if each.is_file()):
         inside = path.relative_to(TEMPLATES / name)
-        if path.suffix == ".yml":
-            template = _templates().get_template(f"{name}/{inside}")
-            for each in files_of(path.stem, place, configuration):
-                text = template.render(words | each._asdict())
-                made[folder / inside.with_name(each.file)] = text.encode()
-        elif path.is_file():
-            made[folder / inside] = (
-                _templates().get_template(f"{name}/{inside}").render(words).encode()
-            )
+        template = _templates().get_template(f"{name}/{inside}")
+        if path.suffix != ".yml":
+            made[folder / inside] = template.render(words).encode()
+            continue
+        for each in files_of(path.stem, place, configuration):
+            text = template.render(words | each._asdict())
+            made[folder / inside.with_name(each.file)] = text.encode()
     return made
 
 

@@ -95,9 +95,10 @@ def _show_trust(names: Collection[str]) -> None:
     """Print the commands that make the rules of the jobs, to be run once."""
     click.echo("Then, where the store is or with an admin's token (docs/keyless.md), run once:")
     place = place_here()
+    configuration = configuration_of(place)
     for name in names:
         if name != HOOKS_NAME:
-            for line in trust_lines(name, place, configuration_of(place)):
+            for line in trust_lines(name, place, configuration):
                 click.echo(f"  {visible(line)}")
 
 
