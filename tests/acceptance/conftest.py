@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.direct import Direct
-from tests.effort import cases
+from tests.effort import IS_USUAL
 from tests.program import ROOT, Ran, Run, program
 from tests.release import put_into_checkout
 from tests.running import running_server
@@ -187,9 +187,7 @@ def here(run: Run, small: Path) -> Place:
 
 PLACES = ("embedded", "served")
 # What is decided by manifests and what was read, whichever way it came: `make laws` tries both.
-as_it_was_read = pytest.mark.parametrize(
-    "place", PLACES[:1] if cases(1) == 1 else PLACES, indirect=True
-)
+as_it_was_read = pytest.mark.parametrize("place", PLACES[:1] if IS_USUAL else PLACES, indirect=True)
 
 
 @pytest.fixture(params=PLACES)

@@ -27,7 +27,7 @@ from tests.acceptance.conftest import ORGANIZATION, PLACES, Run, an_action, an_a
 from tests.acceptance.test_policies import a_policy, a_waiver
 from tests.acceptance.zitadel import ServeZitadel
 from tests.direct import Direct
-from tests.effort import cases
+from tests.effort import IS_USUAL
 from tests.plain_http import NO_TRUST
 from tests.postgres_server import PostgresServer
 from tests.program import ROOT, Ran, environment, program
@@ -105,9 +105,7 @@ class Loop:
 
 
 # What the repository decides, whichever way the service is asked: `make laws` tries both.
-as_committed = pytest.mark.parametrize(
-    "loop", PLACES[:1] if cases(1) == 1 else PLACES, indirect=True
-)
+as_committed = pytest.mark.parametrize("loop", PLACES[:1] if IS_USUAL else PLACES, indirect=True)
 
 
 @pytest.fixture(params=PLACES)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.direct import Direct, DirectDatabase
-from tests.effort import cases
+from tests.effort import IS_USUAL
 from tests.postgres_server import PostgresServer
 from tests.program import Run
 from tests.served import a_token, serving
@@ -22,7 +22,6 @@ WAYS = ("embedded", "database", "served", "served database")
 TWO_WAYS = ("embedded", "served database")
 # What decides most cases of an undo was read from the service, and is the same on any way. So a
 # usual run tries them on one way and the others on two; `make laws` tries them on two and on all.
-IS_USUAL = cases(1) == 1
 ONE_WAY = TWO_WAYS[:1] if IS_USUAL else TWO_WAYS
 on_two_ways = pytest.mark.parametrize("ours", TWO_WAYS if IS_USUAL else WAYS, indirect=True)
 

@@ -15,11 +15,11 @@ from reconciler.service.operations.callers import Caller, Role
 from reconciler.service_client.port import ReadOnlyService
 from reconciler.service_client.read_only import OperationsReader
 from reconciler.service_client.wire import Answer, WireRefusal
-from tests.effort import cases
+from tests.effort import IS_USUAL
 from tests.unit.service.asking import Asking
 
 # Each moment is compared with all events after it, so twice the steps are four times the work.
-STEPS = 100 if cases(1) == 1 else 200
+STEPS = 100 if IS_USUAL else 200
 SECRET = {"authMethodType": "OIDC_AUTH_METHOD_TYPE_BASIC"}
 FLOW = {"flowType": "3", "triggerType": "2"}
 Held = Mapping[str, dict[str, Any]]

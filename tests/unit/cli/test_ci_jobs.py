@@ -40,12 +40,16 @@ def made(
     return {path.name: content.decode() for path, content in files.items()}
 
 
-def added(name: str, configuration: Configuration | None, place: Place = TOP) -> str:
-    """Return the lines of a set-up that are not in that of a tree without configuration."""
-    known = {line for text in made(name, None, place).values() for line in text.splitlines()}
-    texts = made(name, configuration, place).values()
-    return "\n".join(line.strip() for text in texts for line in text.splitlines()
-                     if line not in known)  # fmt: skip
+def beyond(files: dict[str, str], others: dict[str, str]) -> str:
+    """Return the lines of a set-up that another one does not have."""
+    known = {line for text in others.values() for line in text.splitlines()}
+    lines = (line for text in files.values() for line in text.splitlines())
+    return "\n".join(line.strip() for line in lines if line not in known)
+
+
+def added(name: str, configuration: Configuration) -> str:
+    """Return what a set-up has because of a configuration."""
+    return beyond(made(name, configuration), made(name, None))
 
 
 def test_folders_of_the_configuration_start_the_jobs_that_read_them() -> None:
@@ -190,11 +194,8 @@ def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 def with_policies(name: str, place: Place) -> str:
     """Return what is in a set-up because of the folder of policies in the current folder."""
-    here = Place(Path("elsewhere"), place.folder, place.branch)
-    known = {line for text in made(name, None, here).values() for line in text.splitlines()}
-    texts = made(name, None, place).values()
-    return "\n".join(line.strip() for text in texts for line in text.splitlines()
-                     if line not in known)  # fmt: skip
+    without = Place(Path("elsewhere"), place.folder, place.branch)
+    return beyond(made(name, None, place), made(name, None, without))
 
 
 def test_github_jobs_name_the_folder_of_the_target_branch(plain: Place) -> None:
