@@ -30,6 +30,7 @@ from typing import Any, NoReturn, Self
 
 from reconciler import __main__ as entry
 from reconciler.kinds.fields import KINDS
+from reconciler.manifests.text import readable_part
 from reconciler.resources import process
 from reconciler.service.operations.table import load_models
 from reconciler.validation.schema import accepts
@@ -43,7 +44,7 @@ _STREAMS = ((0, "r"), (1, "w"), (2, "w"))
 # What the program, or a library, loads at its first need.
 _LIBRARIES = (
     *("anyio._backends._asyncio", "encodings.ascii", "encodings.idna", "httpcore", "jsonschema"),
-    *("jsonschema_rs", "orjson", "pwd", "pyrage", "quickjs", "sqlite3", "yaml"),
+    *("jinja2", "jsonschema_rs", "orjson", "pwd", "pyrage", "quickjs", "sqlite3", "yaml"),
 )
 _TRANSPORT = "reconciler.service.transport"
 _STARTS = "reconciler.__main__"  # importing it runs the program
@@ -256,9 +257,10 @@ def _load(unloaded: tuple[str, ...]) -> None:
 
 
 def _build() -> None:
-    """Compile the schemas and make the models of requests: they come from the package alone."""
+    """Make what comes from the package alone: compiled schemas and patterns, models of requests."""
     for kind in KINDS:
         accepts(kind, {})
+    readable_part("")
     load_models()
 
 
