@@ -74,10 +74,11 @@ dist: $(RUNS)
 schemas: $(READY)
 	$(BIN)/python -m docs.kinds.make
 
-# The page of every code that the program prints, and the addresses that a ZITADEL is asked at, from
-# the program's own tables; tests keep them in step.
+# The page of every code that the program prints, the table of forms, and the addresses that a ZITADEL
+# is asked at, from the program's own tables; tests keep them in step.
 codes: $(READY)
 	$(BIN)/python -m docs.codes.make
+	$(BIN)/python -m docs.forms.make
 	$(BIN)/python -m docs.zitadel.make
 
 # The description of the REST API, and the table of who may call what, from the table of operations;

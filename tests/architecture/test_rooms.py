@@ -48,7 +48,8 @@ OF_OTHERS = {name for kind in OWNERS for name in _fields(KINDS[kind])}
 FIELDS = {name for kind in LEAVES for name in _fields(KINDS[kind]) if not name.islower()}
 # A ZITADEL has display names of organizations as well.
 FIELDS = FIELDS - OF_OTHERS - {"displayName"} | {"audience"}
-IN_TEXTS = FIELDS | {kind.value for kind in LEAVES if kind is not Kind.ACTION}
+OPERATIONS = {name for kind in LEAVES for name in KINDS[kind].addresses}
+IN_TEXTS = FIELDS | OPERATIONS | {kind.value for kind in LEAVES if kind is not Kind.ACTION}
 
 
 def _docstrings(module: str) -> set[ast.AST]:

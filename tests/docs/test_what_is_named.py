@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from docs.forms.make import PAGE as PAGE_OF_FORMS
+from docs.forms.make import with_forms
 from reconciler.cli.main import cli
 from tests.docs.test_console_blocks import PAGES
 from tests.program import ROOT
@@ -75,6 +77,14 @@ def test_every_page_is_in_the_index() -> None:
     pages = [page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md"]
 
     assert [name for name in pages if f"({name})" not in index] == []
+
+
+def test_the_table_of_forms_is_written_from_the_commands() -> None:
+    """Run make codes after a form was added or removed."""
+    page = PAGE_OF_FORMS.read_text(encoding="utf-8")
+
+    assert with_forms(page) == page
+    assert "| `drift` | `text`, `json`, `markdown` |" in page
 
 
 def test_every_symptom_is_a_message() -> None:
