@@ -36,7 +36,9 @@ from reconciler.errors import (
 from reconciler.loop import with_generation
 from reconciler.manifests.export import Written, escapes, manifest_of, order_of
 from reconciler.manifests.loader import load
-from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile, declared_ref
+from reconciler.manifests.manifest import Growth, Loaded, Manifest, Root, SourceFile, declared_ref
+from reconciler.manifests.placeholders import NO_LAYERS
+from reconciler.manifests.variables import Variables
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.plan.advice import unidentified
 from reconciler.plan.diff import OPTIONS, OPTIONS_IN_WORDS
@@ -274,9 +276,12 @@ def _refused(candidates: _Candidates) -> Mapping[ResourceRef, str]:
     """Return what ``validate`` would refuse, and what would not read back as it is held."""
     manifests = [_manifest(written) for _, written in candidates.values()]
     judgement = judge(Loaded(tuple(manifests), (), whole=True))
+    variables = Variables(NO_LAYERS, Growth())
+    for manifest, (_, written) in zip(manifests, candidates.values(), strict=True):
+        variables.replace(replace(manifest, document=escapes(written.document)))
     reasons: dict[ResourceRef, str] = {}
     by_file = {written.path: key for key, (_, written) in candidates.items()}
-    for finding in judgement.diagnostics:
+    for finding in (*variables.findings, *judgement.diagnostics):
         place = finding.location.file if finding.location else ""
         if finding.is_error and place in by_file:
             reasons.setdefault(by_file[place], f"{finding.summary} ({finding.code})")

@@ -42,7 +42,7 @@ NAMES = st.one_of(
     st.sampled_from(
         ["web", "Web app", "a/b", "naïve", "日本", "no", "010", "12:30:00", "..", "con", "a-b",
          "a b", " a", "a\u202eb", "cafe\u0301", "a\nb", "x" * 200, "- a", "#", "null",
-         "organization", "Infinity", "${a}", "$${a}", "a ${", "${{ a }}"]
+         "organization", "Infinity", "${a}", "$${a}", "a ${", "${{ a }}", "{{a}}", "@@A@@", "##A##"]
     ),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1,
             max_size=8),

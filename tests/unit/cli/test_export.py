@@ -27,6 +27,18 @@ def test_what_a_manifest_cannot_mean_is_left_out() -> None:
     assert [line for line in found.left_out if line.startswith(f"{WEB}: another object has")]
 
 
+def test_a_text_that_looks_like_a_placeholder_is_left_out() -> None:
+    """A manifest with it is refused when it is read. In a script it is only warned of."""
+    web = replace(held(WEB), spec={**held(WEB).spec, "redirectUris": ["https://@@HOST@@/"]})
+    script = replace(held(GREET), spec={**held(GREET).spec, "script": "// {{ it }}\n"})
+
+    found = export.export_of(observed(*HOUSE, web, script))
+
+    assert {written.ref for written in found.manifests} == {ACME, SHOP, GREET}
+    (line,) = found.left_out
+    assert line == f"{WEB}: @@HOST@@ looks like a placeholder of another tool (PLACEHOLDER-LEFT)"
+
+
 def test_an_object_goes_with_its_project() -> None:
     clash = replace(observed(*HOUSE, held(WEB)), name_clashes=(held(SHOP, object_id="8"),))
 
