@@ -119,7 +119,8 @@ class _Run:
         defaults = self._step(FolderDefaults(self.growth))
         documents = self._read(files, defaults)
         around = discovery.beside(enclosing(root, paths))
-        self._read((each for each in around if _may_hold_defaults(each.data)), defaults)
+        above = (each for each in around if _may_hold_defaults(each.data))
+        self._read(above, defaults, is_above=True)
         if self._layers.overlay:
             laid = self._overlaid(documents, defaults, adds=is_within(root, paths))
         else:
@@ -149,17 +150,21 @@ class _Run:
         self.patches += overlay.patches
         return laid + added
 
-    def _read(self, files: Iterable[FoundFile], defaults: FolderDefaults) -> list[Manifest]:
-        """Return manifests, their variables replaced; add Defaults to ``defaults``."""
+    def _read(
+        self, files: Iterable[FoundFile], defaults: FolderDefaults, *, is_above: bool = False
+    ) -> list[Manifest]:
+        """Return manifests, their variables replaced; add Defaults to ``defaults``.
+
+        Of files above the PATHS only Defaults are read on.
+        """
         manifests = []
         for document in self._reader.manifests(files):
-            if is_configuration(document.document):
-                continue
-            self.variables.replace(document)
             if is_defaults(document.document):
+                self.variables.replace(document)
                 defaults.add(document)
                 self.defaults.append(document)
-            else:
+            elif not (is_above or is_configuration(document.document)):
+                self.variables.replace(document)
                 manifests.append(document)
         return manifests
 

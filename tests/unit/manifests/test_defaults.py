@@ -25,6 +25,7 @@ spec:
   Action: {{{action}}}
 """
 SHOP = "apiVersion: reconciler/v1\nkind: OidcApplication\nmetadata: {{project: p, name: {}}}\n"
+QUOTED = "'${tenant}'"
 GREET = "apiVersion: reconciler/v1\nkind: Action\nmetadata: {name: greet}\n"
 
 
@@ -211,6 +212,14 @@ def test_other_yaml_above_the_paths_is_not_judged() -> None:
             ".ci.yaml": "reconciler/v1: !reference [Defaults, a]\n",
         },
     )
+
+    assert codes(read({"a.yaml": SHOP.format("a")}).diagnostics) == []
+
+
+@pytest.mark.parametrize("comment", ["not Defaults", "C:\\ids"])
+def test_manifests_above_the_paths_are_not_judged(comment: str) -> None:
+    """Those beside the word or an escape, which could spell it, are read: they hold no Defaults."""
+    write_tree(Path(), {"template.yaml": f"# {comment}\n{SHOP.format(QUOTED)}"})
 
     assert codes(read({"a.yaml": SHOP.format("a")}).diagnostics) == []
 
