@@ -64,7 +64,7 @@ GIVE_BACK_AFTER = 64  # connections, which leave some 6 MB of TLS behind
 def on_signals(stop: Callable[[], None], reload: Callable[[], None]) -> None:
     """End a server by the signals that end a process; a second one ends the process itself.
 
-    A hangup calls ``reload``, unless it is ignored, as it is under ``nohup``.
+    A hangup calls ``reload``, also under ``nohup``: it ends nothing.
     """
     loop = asyncio.get_running_loop()
     heard: list[int] = []
@@ -79,8 +79,7 @@ def on_signals(stop: Callable[[], None], reload: Callable[[], None]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, hear, number)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        loop.add_signal_handler(signal.SIGHUP, reload)
+    loop.add_signal_handler(signal.SIGHUP, reload)
 
 
 @dataclass(frozen=True, kw_only=True)
