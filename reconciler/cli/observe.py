@@ -180,9 +180,10 @@ def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
     if removed:
         return removed[-1]
     raise ObjectNotFoundError(
-        f"the service does not hold {ref}, and never did",
-        remedy="Names are the organization, the project of an application or a role, and its own, "
-        "with slashes between; a slash inside a name is written %2F.",
+        f"the service does not hold {ref}, and removed nothing of this name",
+        remedy="If it was renamed, give its name of today or its id. Names are the organization, "
+        "the project of an application or a role, and its own, with slashes between; a slash "
+        "inside a name is written %2F.",
     )
 
 

@@ -177,6 +177,17 @@ def test_history_of_a_removed_object_is_found_by_name_and_by_id(run: Run, direct
     assert "secret_hash" not in json.dumps(by_id)
 
 
+def test_history_of_a_former_name_asks_for_the_name_of_today(run: Run, direct: Direct) -> None:
+    """An object had it, so nothing may be said of what never was."""
+    direct.change("greet", name="hello")
+
+    told = run("history", "Action/acme/greet")
+
+    assert told.code == 1
+    assert "removed nothing of this name" in told.err
+    assert "its name of today or its id" in " ".join(told.err.split())
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["Action acme/nobody"], ["123"], ["Nonsense acme/x"], [""], ["a b/c"], ["Action"], ["../x"]],
