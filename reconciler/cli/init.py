@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
@@ -69,13 +70,15 @@ def init_command(
     answers = (unreviewed, unreviewed, environment)
     asked = zip(TARGETS, (github, gitlab, git_hooks), answers, strict=True)
     chosen = {name: answer for name, is_asked, answer in asked if is_asked}
+    is_here = bool(chosen or environments)
+    _check_folder(directory, is_here=is_here)
     try:
         if environments:
             _write_new(_files_of(TWO, Path()) | _files_of(schema_folder(), Path(SCHEMAS)))
         if chosen:
             tool = partial(install_files, source, is_published=published)
             _write_new(_chosen(chosen, tool, is_keyless=keyless))
-        if not (chosen or environments):
+        if not is_here:
             _write_starter(Path(directory))
     except OSError as failure:
         what = f"write {failure.filename or directory}"
@@ -111,6 +114,15 @@ def _check_together(*rows: tuple[str, bool, Mapping[str, object]]) -> None:
                     f"{flag} is for {belongs}",
                     remedy=f"Add {belongs}, or leave {flag} out.",
                 )
+
+
+def _check_folder(directory: str, *, is_here: bool) -> None:
+    """Refuse another folder for what is written into the current one."""
+    if is_here and Path(directory) not in (Path(), Path("manifests")):
+        raise UsageError(
+            f"these files are written into the current folder, not into {directory}",
+            remedy=f"Run it in that folder: cd {shlex.quote(directory)}.",
+        )
 
 
 def _files_of(folder: Path, target: Path) -> dict[Path, bytes]:

@@ -144,6 +144,30 @@ def test_a_flag_that_belongs_to_another_is_refused_alone(
     assert not (tmp_path / "manifests").exists()
 
 
+@pytest.mark.parametrize("flag", ["--github", "--gitlab", "--git-hooks", "--environments"])
+def test_what_is_for_the_current_folder_takes_no_other_one(
+    run: Run, tmp_path: Path, flag: str
+) -> None:
+    """Nothing is written, neither there nor here; the remedy is a command for a shell."""
+    (tmp_path / "live acme").mkdir()
+    before = [*tmp_path.rglob("*")]
+    refused = run("init", flag, "live acme")
+
+    assert refused.code == 1
+    assert "written into the current folder, not into live acme" in refused.err
+    assert "cd 'live acme'" in refused.err
+    assert [*tmp_path.rglob("*")] == before
+
+
+@pytest.mark.parametrize("folder", [".", "manifests", "./manifests/"])
+def test_the_current_folder_and_that_of_its_manifests_may_be_named(
+    run: Run, tmp_path: Path, folder: str
+) -> None:
+    """Both are meant without a word as well."""
+    assert run("init", "--git-hooks", folder).code == 0
+    assert (tmp_path / "githooks").is_dir()
+
+
 def a_repository(folder: Path, *commands: str) -> None:
     """Make a repository by commands of Git."""
     for command in ("init --quiet -b trunk", *commands):
