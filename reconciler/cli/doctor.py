@@ -561,8 +561,8 @@ def _differing(files: Mapping[Path, bytes]) -> Sequence[str]:
 
 
 _COMPARE = (
-    "Run `reconciler init` with the same flags in an empty folder, and take over what differs and "
-    "is not your own change."
+    "In a copy of the repository, remove what `reconciler init` wrote for CI and Git hooks, run it "
+    "there with the same flags, and take over what differs and is not your own change."
 )
 
 CHECKS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -394,6 +395,25 @@ def test_git_and_the_files_of_ci_are_looked_at(run: Run, tmp_path: Path) -> None
     assert changed["ci"]["facts"]["other"] == [
         ".github/workflows/reconciler-plan.yml", ".github/reconciler/requirements.txt",
     ]  # fmt: skip
+
+
+def test_the_remedy_for_files_of_ci_makes_those_of_this_version(tmp_path: Path) -> None:
+    """The jobs depend on the environments, so an empty folder would get other ones."""
+    tree, copy = tmp_path / "tree", tmp_path / "copy"
+    tree.mkdir()
+    run, asked = program(tree), ("init", "--github", "--from", RELEASE)
+    assert (run("init", "--environments").code, run(*asked).code) == (0, 0)
+    written = everything_in(tree)
+    workflow = next((tree / ".github").rglob("*staging*.yml"))
+    workflow.write_text("of another version")
+    remedy = examined(run)["ci"]["remedy"]
+
+    shutil.copytree(tree, copy)
+    shutil.rmtree(copy / ".github")
+
+    assert "In a copy of the repository, remove what `reconciler init` wrote for CI" in remedy
+    assert program(copy)(*asked).code == 0
+    assert everything_in(copy) == written
 
 
 def test_help_and_completion_know_it(run: Run, small: Path) -> None:
