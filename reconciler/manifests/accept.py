@@ -105,7 +105,8 @@ class Acceptance:
         if in_script:  # JavaScript has ${} of its own
             written, held = origin.text, held if origin.text is None else escaped(held)
         value = held if in_script else as_written(ref.kind, name, written, resolved, held)
-        _check_texts(written, value, place, ref, in_script=in_script)
+        instead = "" if self.is_of_overlay(origin.file) else f", {INTO_OVERLAY}"
+        _check_texts(written, value, place, ref, in_script=in_script, instead=instead)
         if not origin.script:
             edit = Edit(origin.document, origin.written, value, _order(ref.kind, path[0]))
             return FileEdit(_target(origin.file), ref, name, place, edit, before=origin.file.text)
@@ -124,15 +125,12 @@ class Acceptance:
         Raises:
             FindingError: other environments or a document of the overlay need it.
         """
-        place = manifest.place()
+        file, place = manifest.file, manifest.place()
         self._check_place(manifest.origin(), "the document", place, ref)
         origins = [each.file for each in manifest.origins.values()]
-        if not self.is_of_overlay(manifest.file) and any(map(self.is_of_overlay, origins)):
+        if not self.is_of_overlay(file) and any(map(self.is_of_overlay, origins)):
             raise _overlaid("the document", "the overlay changes it", place, ref)
-        before = manifest.file.text
-        return FileEdit(
-            _target(manifest.file), ref, "", place, removed=manifest.index, before=before
-        )
+        return FileEdit(_target(file), ref, "", place, removed=manifest.index, before=file.text)
 
     def in_patch(
         self,
@@ -358,11 +356,12 @@ def _check_texts(
     ref: ResourceRef,
     *,
     in_script: bool,
+    instead: str = "",
 ) -> None:
     """Refuse a value that takes a variable away, or brings in a placeholder of another tool."""
     if lost := _lost_variables(written, value):
         problem = f"the value comes from the variable {lost[0]}"
-        remedy = f"Change the value of the variable in reconciler.yaml, {INTO_OVERLAY}."
+        remedy = f"Change the value of the variable in reconciler.yaml{instead}."
         raise FindingError(error("ACCEPT-VARIABLE", problem, remedy, place, ref))
     if not in_script and (token := _placeholder(value, written)):
         problem = f"the service holds {cut(token)}, which no manifest can say"

@@ -589,7 +589,9 @@ def test_what_others_share_is_written_into_the_overlay_alone(place: Place) -> No
     overlay = layered(place)
     uris = ["https://b.example.com/cb", "https://a.example.com/cb"]
     change_application(place, "web", redirectUris=uris)
-    assert "the variable host" in refused(place, "ACCEPT-VARIABLE", *STAGING)
+    of_base = refused(place, "ACCEPT-VARIABLE", *STAGING)
+    assert "the variable host" in of_base
+    assert "or write it for this environment alone with --into overlay" in of_base
     place.direct.change("greet", timeout="5s")
     assert "manifests/defaults.yaml:3" in refused(place, "ACCEPT-SHARED", *STAGING)
     before = read_files(place.manifests)
@@ -609,6 +611,24 @@ def test_what_others_share_is_written_into_the_overlay_alone(place: Place) -> No
     assert accept(place, *STAGING).code == 0
     assert read_files(place.manifests) == before
     assert is_planned_empty(place)
+
+
+@as_it_was_read
+@pytest.mark.parametrize("more", [(), ("--into", "overlay")])
+def test_a_variable_of_the_overlay_is_not_sent_to_the_overlay(
+    place: Place, more: tuple[str, ...]
+) -> None:
+    """That advice would lead to the same refusal again."""
+    overlay = layered(place)
+    write(overlay / "spa.yaml", f"{PATCH}  redirectUris: ['https://${{host}}/cb']\n")
+    commit(place.folder)
+    assert place.run("apply", *STAGING, "--auto-approve", *SINK).code == 0
+    change_application(place, "spa", redirectUris=["https://b.example.com/cb"])
+
+    told = refused(place, "ACCEPT-VARIABLE", *STAGING, *more)
+
+    assert "Change the value of the variable in reconciler.yaml.\n" in told
+    assert "--into" not in told
 
 
 @as_it_was_read
