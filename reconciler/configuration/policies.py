@@ -94,7 +94,7 @@ def never_judging(
 
 def _read(folder: str) -> tuple[list[Policy | Waiver], list[Diagnostic]]:
     """Return the policies and waivers of one folder, and the findings about its files."""
-    search, reader = Discovery(), Reader()
+    search, reader = Discovery(what="policies"), Reader()
     files = list(islice(_files(folder, search), MAX_FILES + 1))
     findings: list[Diagnostic] = []
     if len(files) > MAX_FILES:

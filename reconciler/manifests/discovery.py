@@ -85,11 +85,12 @@ def in_one_order(paths: Iterable[str | Path]) -> list[str]:
 class Discovery:
     """One search through the paths of one run. The same file is read once.
 
-    Folders in ``left_out`` are not entered, whatever way leads to them.
+    Folders in ``left_out`` are not entered, whatever way leads to them. ``what`` is looked for.
     """
 
-    def __init__(self, left_out: Iterable[str] = ()) -> None:
+    def __init__(self, left_out: Iterable[str] = (), what: str = "manifests") -> None:
         self.findings: list[Diagnostic] = []
+        self._what = what
         self._left_out = frozenset(_identities(left_out))
         self._met = 0
         self._seen: set[tuple[tuple[int, int], str]] = set()
@@ -110,7 +111,7 @@ class Discovery:
         if self._met == before:
             place = SourceLocation(name_as_text(path))
             remedy = "Give a folder with .yaml files."
-            self.findings.append(error("FILE-NONE", "no manifests found", remedy, place))
+            self.findings.append(error("FILE-NONE", f"no {self._what} found", remedy, place))
 
     def _single(self, path: str) -> Iterator[FoundFile]:
         parent, name = os.path.split(path)

@@ -755,12 +755,19 @@ def test_the_recommended_policies_pass_their_own_examples(run: Run) -> None:
     assert len(ran.json["policies"]) >= 6
 
 
-@pytest.mark.parametrize("argument", ["policies", "missing"])
-def test_a_folder_without_policies_is_an_error(run: Run, small: Path, argument: str) -> None:
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [("policies", "error FILE-NONE: no policies found"), ("missing", "error FILE-MISSING")],
+)
+def test_a_folder_without_policies_is_an_error(
+    run: Run, small: Path, argument: str, said: str
+) -> None:
     """A folder that lost its files would let everything pass."""
     (small.parent / "policies").mkdir()
 
-    assert run("plan", "--policies", argument).code == 1
+    for command in (("plan", "--policies", argument), ("policy", "test", argument)):
+        ran = run(*command)
+        assert (ran.code, f"{argument}: {said}" in ran.all) == (1, True), ran.all
 
 
 @pytest.mark.parametrize("content", ["", "# no-dev-mode", a_waiver("w", "no-dev-mode", "*")])
