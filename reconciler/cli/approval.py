@@ -209,7 +209,7 @@ def take_approval(
     ``environment`` may be empty. ``store`` is the place of the store that is written to.
 
     Raises:
-        UsageError: the digest is not valid, or the plan file is tracked by Git and stands alone.
+        UsageError: the digest is not valid, or the plan file is not first, or alone and in Git.
         LocalFileError: the plan file cannot be used.
         StalePlanError: the plan file has expired, is of another environment, or was not made for
             being applied.
@@ -224,6 +224,11 @@ def take_approval(
     from reconciler.cli.git import is_tracked
     from reconciler.cli.plan_files import is_plan_file, open_plan_file
 
+    if late := next(filter(is_plan_file, paths[1:]), ""):
+        raise UsageError(
+            f"{late} is taken for a plan file and is not the first path",
+            remedy="Give it first: reconciler apply FILE [PATHS]. Nothing was written.",
+        )
     if not is_plan_file(paths[0]):
         return Approval(digest=digest), tuple(paths)
     file = open_plan_file(paths[0])

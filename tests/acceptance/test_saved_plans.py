@@ -341,6 +341,16 @@ def test_the_manifests_of_a_plan_stand_after_it(run: Run, approved: Path) -> Non
     assert run("apply", "plan.json", "infra").code == 0
 
 
+def test_a_plan_file_behind_its_manifests_is_told_to_come_first(run: Run, approved: Path) -> None:
+    """It would be read as a manifest, and say that it is of an unknown kind."""
+    refused = run("apply", "manifests", "plan.json")
+
+    assert refused.code == 1
+    assert "plan.json is taken for a plan file and is not the first path" in refused.err
+    assert "reconciler apply FILE [PATHS]" in refused.err
+    assert run("apply", "plan.json", "manifests").code == 0
+
+
 def test_a_digest_is_an_approval_of_just_that(run: Run, approved: Path) -> None:
     """From the comment under the pull request straight into the job that applies."""
     digest = digest_of(run("plan"))
