@@ -53,13 +53,10 @@ def read_policies(
     """
     named: dict[tuple[type, str], Policy | Waiver] = {}
     findings: list[Diagnostic] = []
+    accepted = {"FILE-NONE", "FILE-EMPTY"} if may_be_empty else set()
     for folder in dict.fromkeys(folders):
         documents, found = _read(folder)
-        findings += (
-            each
-            for each in found
-            if not (may_be_empty and each.code in {"FILE-NONE", "FILE-EMPTY"})
-        )
+        findings += (each for each in found if each.code not in accepted)
         for each in documents:
             first = named.setdefault((type(each), each.name), each)
             if first is not each:

@@ -155,8 +155,7 @@ class Acceptance:
         if in_script and any(other in mapping_in(patch.document, "spec") for other in files):
             raise _overlaid(name, "the overlay names a file for it", place, ref)
         is_written, resolved = _at(patch.document, path)
-        is_kept = is_written and has_variables
-        written = patch.origin(*path).entry[1].value if is_kept else None
+        written = patch.origin(*path).entry[1].value if is_written and has_variables else None
         value = held if in_script else as_written(ref.kind, name, written, resolved, held)
         _check_texts(written, value, place, ref, in_script=in_script)
         edit = Edit(patch.index, path, value, _order(ref.kind, path[0]))
