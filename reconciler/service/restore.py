@@ -77,7 +77,7 @@ def restore(
         raise StoreUnusableError(
             f"{backup} is damaged: {findings[0]}", "Restore another backup. Nothing was changed."
         )
-    approve(_lost(backup, path) if sqlite_files.is_there(path) else None)
+    approve(_lost(backup, path) if sqlite_files.has_file(path) else None)
     return _replace(backup, path.resolve() if path.is_symlink() else path)
 
 
@@ -151,7 +151,7 @@ def _replace(backup: Path, target: Path) -> Path | None:
         StoreError: the target is in use, is not a store of ours, or cannot be written. It was
             not touched.
     """
-    if sqlite_files.is_there(target) and not sqlite_files.is_ours(target):
+    if sqlite_files.has_file(target) and not sqlite_files.is_ours(target):
         raise StoreUnusableError(
             f"{target} is not a store of the identity service",
             "Name another file. This one was left as it is.",
@@ -163,11 +163,10 @@ def _replace(backup: Path, target: Path) -> Path | None:
             with closing(sqlite_files.connect_to_read(backup)) as source:
                 sqlite_files.copy_into(unfinished, backup, source)
             crashpoint("S13")
-            # A damaged store is left as it is: no process can be working with it.
+            # A damaged store, or none, is left as it is: no process can be working with it.
             with suppress(StoreUnusableError):
-                if target.exists():
-                    sqlite_files.recognise(target)
-                    sqlite_files.quiesce(target)
+                sqlite_files.recognise(target)
+                sqlite_files.quiesce(target)
             kept = _keep(target)
             publish_over(unfinished, target)
             return kept

@@ -57,7 +57,7 @@ def test_a_server_without_its_file_acknowledges_nothing_and_goes_on_with_it(tmp_
 
 
 def test_an_apply_whose_store_is_deleted_meanwhile_says_so(run: Run, small: Path) -> None:
-    """Its log stays; the next run does not play it into an empty store."""
+    """Its log stays: no command takes the store for a new one, and it is not played into one."""
     store = small.parent / ".reconciler" / "identity.db"
     thief = f"exec:sh -c 'cat > /dev/null; rm -f {store}'"  # runs once the secret is made
 
@@ -66,8 +66,12 @@ def test_an_apply_whose_store_is_deleted_meanwhile_says_so(run: Run, small: Path
     assert "SECRET-NOT-ACKNOWLEDGED" in told.out
     assert "was deleted, moved or replaced" in told.out
     assert not store.exists()
-    again = run("apply", "--auto-approve")
-    assert again.code == 1
-    assert "is missing, but its log is still there" in again.err
+    for command in (["plan"], ["apply", "--auto-approve"], ["drift"], ["store", "verify"]):
+        again = run(*command)
+        assert again.code == 1
+        assert "is missing, but its log is still there" in again.err
+    looked = run("doctor")
+    assert looked.code == 1
+    assert "is missing, but its log is still there" in " ".join(looked.out.split())
     store.with_name(store.name + "-wal").unlink()
     assert run("apply", "--auto-approve").code == 0

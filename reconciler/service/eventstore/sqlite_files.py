@@ -48,7 +48,23 @@ MAGIC = b"SQLite format 3\0"
 
 
 def is_there(path: Path) -> bool:
-    """Return whether a store has its file, sound or not.
+    """Return whether there is a store, sound or not.
+
+    Raises:
+        StoreUnusableError: only its log is there, which SQLite would replay into a new store; or it
+            is not known.
+    """
+    if has_log(path) and not has_file(path):
+        raise StoreUnusableError(
+            f"{path} is missing, but its log is still there: the file was deleted or moved",
+            "Put the file back, or restore a backup with `store restore`. To begin with an empty"
+            f" store, remove {log_of(path)} first: it holds what was written last.",
+        )
+    return has_file(path)
+
+
+def has_file(path: Path) -> bool:
+    """Return whether a file is at the path of a store.
 
     Raises:
         StoreUnusableError: it is not known, such as in a folder that only another user may enter.
@@ -73,17 +89,8 @@ def create(path: Path) -> None:
     """Make an empty store, whole or not at all. A store that was made meanwhile is kept.
 
     Raises:
-        StoreUnusableError: the log of a store that is gone is there; SQLite would replay it into
-            the new one.
         StoreError: the folder cannot be written to, or is full.
     """
-    log = log_of(path)
-    if has_log(path) and not is_there(path):
-        raise StoreUnusableError(
-            f"{path} is missing, but its log is still there: the file was deleted or moved",
-            "Put the file back, or restore a backup with `store restore`. To begin with an empty"
-            f" store, remove {log} first: it holds what was written last.",
-        )
     try:
         with temporary_file(path) as (unfinished, _):
             with store_errors(path):

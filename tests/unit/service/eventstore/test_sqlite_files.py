@@ -516,6 +516,6 @@ def test_a_link_whose_store_is_gone_leads_to_the_log_that_stayed(path: Path) -> 
     path.with_name(path.name + "-wal").write_bytes(b"x")
 
     with pytest.raises(StoreUnusableError, match="its log is still there") as caught:
-        create(link)
+        is_there(link)
 
     assert str(path.with_name(path.name + "-wal")) in caught.value.remedy
