@@ -49,6 +49,7 @@ from reconciler.cli.undoing import Undoing, check_paths, keeps_git_true
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import (
     BlockedPlanError,
+    LocalFileError,
     OutputError,
     ReconcilerError,
     StalePlanError,
@@ -335,7 +336,8 @@ def exit_code(report: ApplyReport) -> int:
     written = (
         report.count(Status.MADE)
         or any(outcome.written for outcome in report.outcomes)
-        or any(delivered.error is None for delivered in report.delivered)
+        # The service gave this secret out, and records it, also where the sink did not take it.
+        or any(isinstance(each.error, LocalFileError | None) for each in report.delivered)
     )
     if errors and not written:
         return exit_code_of(errors[0])

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import click
 
+from reconciler.apply.changes import ApplyReport
 from reconciler.apply.delivery import DeliveryResult, deliver_owed, rotate
 from reconciler.apply.sinks import KINDS
+from reconciler.cli.apply import exit_code
 from reconciler.cli.apply_output import TerminalWatch
 from reconciler.cli.approval import ask_for_yes, check_protection
 from reconciler.cli.clients import (
@@ -25,7 +27,7 @@ from reconciler.cli.moments import new_context
 from reconciler.cli.options import command, group
 from reconciler.cli.output import draw, print_done, say, show_warnings, stdout_style
 from reconciler.cli.parameter_types import CLIENT, RefType
-from reconciler.cli.process import ExitCode, exit_code_of, lost_output
+from reconciler.cli.process import ExitCode, lost_output
 from reconciler.cli.trees import paused_now, refuse_paused
 from reconciler.errors import ObjectNotFoundError, OutputError, UnseenOrganizationError, UsageError
 from reconciler.plan.advice import unidentified
@@ -232,7 +234,4 @@ def _show_delivered(owed: Sequence[OwedSecret], done: DeliveryResult) -> int:
     show_warnings([*lost_secrets(owed), *done.notes])
     style = stdout_style()
     print_done([delivered_as_text(delivered, style) for delivered in done.delivered])
-    errors = [delivered.error for delivered in done.delivered if delivered.error]
-    if not errors:
-        return ExitCode.PARTLY if any(note.is_error for note in done.notes) else ExitCode.DONE
-    return ExitCode.PARTLY if len(errors) < len(done.delivered) else exit_code_of(errors[0])
+    return exit_code(ApplyReport((), tuple(done.notes), delivered=tuple(done.delivered)))

@@ -403,6 +403,21 @@ def test_a_rotation_that_the_sink_does_not_take_has_replaced_the_secret(
     assert hashes(sink.read()) == counted(store_of(small))
 
 
+def test_a_secret_that_is_owed_and_that_no_sink_takes_is_not_delivered(
+    run: Run, small: Path
+) -> None:
+    """It was made, and is in no sink: no other number says that, however many are owed."""
+    assert run("apply", "--auto-approve", "--secrets-to", "exec:false").code == 5
+
+    delivered = run("secret", "deliver", "--secrets-to", "exec:false")
+    applied = run("apply", "--auto-approve", "--secrets-to", "exec-batch:sh -c true")
+
+    assert delivered.code == 5, delivered.all
+    assert "still owed" in delivered.out
+    assert applied.code == 5, applied.all
+    assert "0 of 1 owed secrets delivered" in applied.out
+
+
 def test_a_zitadel_keeps_no_secret_that_a_command_did_not_take(
     run: Run, small: Path, a_zitadel: ServeZitadel
 ) -> None:

@@ -22,6 +22,7 @@ SKIPPED = Outcome(Create(declared(GREET)), Status.NOT_TRIED)
 DENIED = errors.AccessDeniedError("problem", remedy="remedy")
 KEPT = Delivered(WEB, "7", "7@shop", "kept/web.json")
 OWED = Delivered(WEB, "7", "7@shop", error=DENIED)
+UNTAKEN = replace(OWED, error=errors.LocalFileError("problem", remedy="remedy"))
 MISSING = error("SECRET-NOT-IN-SINK", "s", "r")
 
 
@@ -55,6 +56,7 @@ def failed(kind: type[ReconcilerError]) -> Outcome:
         pytest.param(ApplyReport((), delivered=(KEPT,), remaining=0), 0, id="delivered"),
         pytest.param(ApplyReport((), delivered=(OWED,), remaining=0), 7, id="owed still"),
         pytest.param(ApplyReport((), delivered=(KEPT, OWED), remaining=0), 5, id="one of two"),
+        pytest.param(ApplyReport((), delivered=(UNTAKEN,), remaining=0), 5, id="the sink failed"),
         pytest.param(ApplyReport((), (MISSING,), remaining=0), 5, id="a secret is nowhere"),
         pytest.param(
             ApplyReport((MADE,), (warning("W", "s", "r"),), remaining=0), 0, id="only warned"
