@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import click
 
@@ -149,16 +150,16 @@ def deliver_command(
     require_store(connection.service)
     keys = {ref.key for ref in refs}
     with open_client(connection) as client:
-        named = sorted({ref.organization for ref in refs})
-        observed = client.observe(named or client.organizations(), flows=False)
+        named = sorted({ref.organization for ref in refs}) or client.organizations()
+        observed = _of_named(client.observe(named, flows=False), keys)
         if not observed.custody:
             raise no_custody()
         _check_named(observed, keys)
-        owed = _owed(observed, tree, keys)
+        owed = owed_to(Scope(tree), observed)
         names = sorted({secret.ref.organization for secret in owed})
         with locked(client, names, lock_timeout), TerminalWatch() as watch:
             if names:  # another run may have delivered some before this one had the lock
-                owed = _owed(client.observe(names, flows=False), tree, keys)
+                owed = owed_to(Scope(tree), _of_named(client.observe(names, flows=False), keys))
             kept = [secret for secret in owed if not secret.lost]
             if kept:
                 sink.prove([secret.ref for secret in kept])
@@ -166,7 +167,7 @@ def deliver_command(
         stopped = watch.stop_signal()
     code = _show_delivered(owed, done)
     if not owed:
-        say(_nothing_owed(observed, Scope(tree)))
+        say(_nothing_owed(observed, Scope(tree), keys))
     return ExitCode.SIGNAL + stopped if stopped else code
 
 
@@ -216,18 +217,18 @@ def _check_named(observed: ObservedState, keys: Collection[ResourceRef]) -> None
         )
 
 
-def _owed(
-    observed: ObservedState, tree: str, keys: Collection[ResourceRef]
-) -> Sequence[OwedSecret]:
-    owed = owed_to(Scope(tree), observed)
-    return [secret for secret in owed if not keys or secret.ref.key in keys]
+def _of_named(observed: ObservedState, keys: Collection[ResourceRef]) -> ObservedState:
+    """Leave out what is owed to other applications than those named, if any are."""
+    owed = (secret for secret in observed.owed if not keys or secret.ref.key in keys)
+    return replace(observed, owed=tuple(owed))
 
 
-def _nothing_owed(observed: ObservedState, scope: Scope) -> str:
+def _nothing_owed(observed: ObservedState, scope: Scope, keys: Collection[ResourceRef]) -> str:
+    which = "No client secret of the applications named" if keys else "No client secret"
     others = owed_elsewhere(scope, observed)
     if not others:
-        return "No client secret is owed."
-    return f"No client secret is owed to tree {visible(scope.tree)}; {others} to other trees."
+        return f"{which} is owed."
+    return f"{which} is owed to tree {visible(scope.tree)}; {others} to other trees."
 
 
 def _show_delivered(owed: Sequence[OwedSecret], done: DeliveryResult) -> int:

@@ -368,6 +368,7 @@ def test_a_command_delivers_and_does_nothing_else(tmp_path: Path, server: Server
 
     wrong = job.run("secret", "deliver", "acme/shop/nope")
     one = job.run("secret", "deliver", "acme/shop/API")
+    again = job.run("secret", "deliver", "acme/shop/api")
     rest = job.run("secret", "deliver")
     none = job.run("secret", "deliver")
 
@@ -375,6 +376,7 @@ def test_a_command_delivers_and_does_nothing_else(tmp_path: Path, server: Server
     assert one.code == 0, one.all
     assert one.out.count("delivered  OidcApplication acme/shop/api") == 1
     assert "web" not in one.out
+    assert again.out == "No client secret of the applications named is owed.\n"
     assert rest.out.count("delivered  OidcApplication acme/shop/web") == 1
     assert none.out == "No client secret is owed.\n"
     assert hashes(secrets_in(job)) == counted(server.store)

@@ -46,15 +46,22 @@ def test_another_one_never_loses_its_secret(
 
 
 def test_all_that_is_owed_is_meant_unless_applications_are_named() -> None:
-    tree = OWED.owed[0].tree
-
-    assert [each.ref for each in secret._owed(OWED, tree, ())] == [OTHER, WEB]
-    assert [each.ref for each in secret._owed(OWED, tree, {WEB.key})] == [WEB]
-    assert secret._owed(OWED, "another", ()) == []
+    assert secret._of_named(OWED, ()) == OWED
+    assert [each.ref for each in secret._of_named(OWED, {WEB.key}).owed] == [WEB]
 
 
 def test_what_is_owed_to_other_trees_is_counted() -> None:
-    assert secret._nothing_owed(observed(), Scope("mine")) == "No client secret is owed."
-    assert secret._nothing_owed(OWED, Scope("mine")) == (
+    """Of the applications named alone, where some are: others may be owed to this tree."""
+    tree, only_web = OWED.owed[0].tree, secret._of_named(OWED, {WEB.key})
+    other = secret._of_named(replace(OWED, owed=OWED.owed[:1]), {OTHER.key})
+
+    assert secret._nothing_owed(observed(), Scope("mine"), ()) == "No client secret is owed."
+    assert secret._nothing_owed(OWED, Scope("mine"), ()) == (
         "No client secret is owed to tree mine; 2 to other trees."
+    )
+    assert secret._nothing_owed(only_web, Scope("mine"), {WEB.key}) == (
+        "No client secret of the applications named is owed to tree mine; 1 to other trees."
+    )
+    assert secret._nothing_owed(other, Scope(tree), {OTHER.key}) == (
+        "No client secret of the applications named is owed."
     )
