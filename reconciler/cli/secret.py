@@ -113,14 +113,8 @@ def _at_stake(held: ObservedObject, place: Place) -> Iterator[str]:
 
 
 def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:
-    held = observed.objects.get(ref.key)
-    if held is None and observed.missing_role:
-        raise UnseenOrganizationError([ref.organization], remedy=observed.missing_role)
-    if held is None:
-        raise ObjectNotFoundError(
-            f"there is no application {ref.path}",
-            remedy="Write ORGANIZATION/PROJECT/NAME; `reconciler outputs` lists those declared.",
-        )
+    _check_named(observed, {ref.key})
+    held = observed.objects[ref.key]
     twins = [each.id for each in observed.name_clashes if each.ref.key == ref.key]
     if twins:
         ids = ", ".join([held.id, *twins])
@@ -210,6 +204,8 @@ def _since(events: Sequence[ObjectEvent]) -> str:
 def _check_named(observed: ObservedState, keys: Collection[ResourceRef]) -> None:
     """Check that the service holds the applications."""
     unknown = sorted(key for key in keys if key not in observed.objects)
+    if unknown and observed.missing_role:
+        raise UnseenOrganizationError(observed.unseen, remedy=observed.missing_role)
     if unknown:
         raise ObjectNotFoundError(
             f"there is no application {unknown[0].path}",

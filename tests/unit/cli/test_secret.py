@@ -23,6 +23,7 @@ OWED = replace(
     custody=True,
     owed=(an_owed_secret(WEB), an_owed_secret(OTHER)),
 )
+HIDDEN = replace(observed(held(OTHER)), unseen=("globex",), missing_role="Ask for a role.")
 
 
 def test_the_application_that_is_named_is_found() -> None:
@@ -33,7 +34,7 @@ def test_the_application_that_is_named_is_found() -> None:
     ("state", "failure"),
     [
         (observed(), ObjectNotFoundError),
-        (replace(observed(), missing_role="Ask for a role."), UnseenOrganizationError),
+        (HIDDEN, UnseenOrganizationError),
         (replace(observed(held(WEB)), name_clashes=(held(WEB, object_id="8"),)), UsageError),
     ],
     ids=["missing", "perhaps unseen", "several"],
@@ -43,6 +44,13 @@ def test_another_one_never_loses_its_secret(
 ) -> None:
     with pytest.raises(failure):
         secret._application(state, WEB)
+
+
+def test_an_application_that_is_perhaps_unseen_is_not_said_to_be_missing() -> None:
+    """By each command: that of a ZITADEL which only another role shows may be there."""
+    secret._check_named(HIDDEN, {OTHER.key})
+    with pytest.raises(UnseenOrganizationError, match="whether globex exists"):
+        secret._check_named(HIDDEN, {WEB.key, OTHER.key})
 
 
 def test_all_that_is_owed_is_meant_unless_applications_are_named() -> None:
