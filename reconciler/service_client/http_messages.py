@@ -119,8 +119,8 @@ _CODES: Mapping[int, int] = {
 
 
 CHECK_ADDRESS = (
-    "Check the address in --service, and any proxy on the way: what answers there does not speak "
-    "as an identity service."
+    "Check the address in --service (http or https) and any proxy on the way: what answers there "
+    "does not speak as an identity service."
 )
 _TOO_LARGE = 413  # HTTP status
 _NO_SUCH_CALL = frozenset({404, 405, 501})  # HTTP statuses
@@ -278,9 +278,11 @@ def connection_failure(
             "Correct the host in --service. If it is right, check that this machine has a network "
             "and can look up names.",
         )
+    scheme = " (http or https)" if any(isinstance(each, ssl.SSLError) for each in causes) else ""
     return unsent(
         f"{origin} cannot be reached ({failure_in_words(failure)})",
-        "Check the address in --service, the network and any firewall, then run the command again.",
+        f"Check the address in --service{scheme}, the network and any firewall, then run the "
+        "command again.",
     )
 
 

@@ -343,7 +343,10 @@ class HttpWire:
         if isinstance(failure, ValueError):  # too large or compressed, and would be so again
             problem = f"the service's answer cannot be read: {failure}"
             return lost(problem, CHECK_ADDRESS), False
-        return lost(f"the service did not answer ({failure_in_words(failure)})"), True
+        # A server that speaks TLS closes the connection of a request without it.
+        is_strange = isinstance(failure, httpx.RemoteProtocolError) and not self._was_reached
+        problem = f"the service did not answer ({failure_in_words(failure)})"
+        return lost(problem, CHECK_ADDRESS if is_strange else ""), True
 
     async def _exchange(
         self,

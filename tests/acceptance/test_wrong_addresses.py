@@ -115,6 +115,24 @@ def test_a_certificate_that_is_refused_says_why_in_its_own_word(
     assert strange.asked == []
 
 
+def test_http_where_the_server_speaks_tls_and_the_other_way_round_is_told(
+    run: Run, small: Path, tmp_path: Path
+) -> None:
+    """To run the command again would not help."""
+    strange = Strange((200, JSON, b"{}"))
+    with listening(strange, *a_certificate(tmp_path)) as tls, listening(strange) as plain:
+        for address, problem in (
+            (tls.replace("https:", "http:"), "the service did not answer .the connection failed."),
+            (plain.replace("http:", "https:"), "{} cannot be reached .no encrypted connection .*"),
+        ):
+            told = run("plan", "--service", address, **TOKEN)
+
+            assert told.code == 1
+            remedy = r"Check the address in --service \(http or https\)"
+            assert wrong(address, problem, remedy).search(told.err), told.err
+    assert strange.asked == []
+
+
 @contextmanager
 def swallowing_packets() -> Iterator[str]:
     """Yield an address where no connection is ever made: Linux drops them, the queue is full."""
