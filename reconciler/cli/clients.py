@@ -101,7 +101,6 @@ def open_reader(connection: Connection) -> Iterator[ReadOnlyService]:
         UsageError: the address or the credentials contradict themselves.
         AccessDeniedError: there are no credentials.
     """
-    require_store(connection.service)
     if is_remote(connection.service):
         from reconciler.service_client.client import read_only_client
 
