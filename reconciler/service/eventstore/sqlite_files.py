@@ -52,7 +52,7 @@ def is_there(path: Path) -> bool:
 
     Raises:
         StoreUnusableError: only its log is there, which SQLite would replay into a new store; or it
-            is not known.
+            is not known, such as in a folder that only another user may enter.
     """
     if has_log(path) and not has_file(path):
         raise StoreUnusableError(
@@ -64,11 +64,7 @@ def is_there(path: Path) -> bool:
 
 
 def has_file(path: Path) -> bool:
-    """Return whether a file is at the path of a store.
-
-    Raises:
-        StoreUnusableError: it is not known, such as in a folder that only another user may enter.
-    """
+    """Return whether a store has its file. Raises as ``is_there`` where that is not known."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
