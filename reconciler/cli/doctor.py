@@ -227,9 +227,11 @@ def look_at_address(setup: Setup) -> Result:
     facts = {"address": shown}
     if not is_remote(service):
         place = str(store_path(service)) if is_file(service) else shown
-        if holds_anything(service):
-            return Result(f"{place} holds a store", facts)
-        return Result(f"{place} holds no store yet: apply makes it", facts)
+        holds = "a store" if holds_anything(service) else "no store yet: apply makes it"
+        if is_file(service) or setup.connection.seal_key_file:
+            return Result(f"{place} holds {holds}", facts)
+        remedy = "To apply, give --seal-key-file FILE: all that write to a database share one key."
+        return Result(f"{place} holds {holds}", facts, Status.WARNING, remedy)
     if setup.reached.failure and not setup.reached.is_untrusted:
         raise setup.reached.failure
     return Result(f"{shown} answers", facts)

@@ -596,7 +596,7 @@ _SECRETS = (
     ),
     Setting(
         "--seal-key-file FILE",
-        f"{_WRITERS}, {_TREES}, serve, run",
+        f"{_WRITERS}, {_TREES}, serve, run, doctor",
         "Key that seals secrets. Default: a file beside a SQLite store.",
         Path,
     ),

@@ -434,13 +434,16 @@ def test_a_store_in_postgresql_is_looked_at(
 ) -> None:
     """Before the first apply, and after it."""
     service = {"RECONCILER_SERVICE": postgres.new_address()}
-    new = examined(run, **service)
     sealed = ("--seal-key-file", str(tmp_path / "seal-key"))
+    new, keyless = examined(run, *sealed, **service), examined(run, **service)
     assert run("apply", "--auto-approve", *sealed, **service).code == 0
-    made = examined(run, **service)
+    made = examined(run, **service, RECONCILER_SEAL_KEY_FILE=sealed[1])
 
-    assert new.failed == made.failed == []
+    assert new.failed == keyless.failed == made.failed == []
     assert new["address"]["text"].endswith(" holds no store yet: apply makes it")
+    assert new.status("address") == made.status("address") == ["ok"]
+    assert keyless.status("address") == ["warning"]
+    assert "--seal-key-file" in keyless["address"]["remedy"]
     assert made.status("service", "rights", "lock", "sink") == ["ok"] * 4
 
 
