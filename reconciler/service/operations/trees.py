@@ -110,7 +110,7 @@ def _marked(organization: ObjectRow, mark: str) -> dict[str, Any]:
 
 def pause_tree(call: Writing, fields: Fields) -> Answer:
     """Say that a tree is not to be applied to an organization, for so many seconds from now."""
-    organization, tree = _organization(call, fields), _tree(fields)
+    organization, tree = _named(call, fields)
     reason = fields.text("reason", required=True, limit=MAX_TEXTS["reason"])
     seconds = fields.seconds(MAX_PAUSE_SECONDS)
     fields.end()
@@ -123,7 +123,7 @@ def pause_tree(call: Writing, fields: Fields) -> Answer:
 
 def resume_tree(call: Writing, fields: Fields) -> Answer:
     """End the pause of a tree in an organization; without one, nothing is written."""
-    organization, tree = _organization(call, fields), _tree(fields)
+    organization, tree = _named(call, fields)
     fields.end()
     if tree not in _marked(organization, PAUSED):
         return _written(call, organization)
@@ -135,7 +135,7 @@ def record_commit(call: Writing, fields: Fields) -> Answer:
 
     Only the holder of the leadership lease of the tree may.
     """
-    organization, tree = _organization(call, fields), _tree(fields)
+    organization, tree = _named(call, fields)
     commit = fields.text("commit", required=True)
     if not re.fullmatch(COMMIT, commit):
         raise fields.wrong("commit", "must be the 40 or 64 hexadecimal digits of a commit")
@@ -161,8 +161,8 @@ def _check_count(tree: str, known: Sequence[str] | dict[str, Any]) -> None:
         raise too_many_trees(MAX_TREES)
 
 
-def _organization(call: Writing, fields: Fields) -> ObjectRow:
-    """Return the organization of a name.
+def _named(call: Writing, fields: Fields) -> tuple[ObjectRow, str]:
+    """Return the organization that a call names, and the tree.
 
     Raises:
         Refusal: the caller does not see it, or there is none.
@@ -171,11 +171,7 @@ def _organization(call: Writing, fields: Fields) -> ObjectRow:
     row = call.tx.find_object(Kind.ORGANIZATION, "", name)
     if row is None or not call.sees(row.id):
         raise not_found("organization")
-    return row
-
-
-def _tree(fields: Fields) -> str:
-    return fields.text("tree", required=True, limit=MAX_TEXTS["tree"])
+    return row, fields.text("tree", required=True, limit=MAX_TEXTS["tree"])
 
 
 ROWS = (
