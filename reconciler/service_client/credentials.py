@@ -171,11 +171,14 @@ def read_key(path: Path) -> ServiceUserKey:
     text = read_private(path)
     try:
         fields = read_object(text.encode())
-        user, key_id, private = (fields[name] for name in ("userId", "keyId", "key"))
-    except (JsonError, KeyError):
-        raise _no_key(path) from None
+    except JsonError:
+        fields = {}
+    user, key_id, private = (fields.get(name, "") for name in ("userId", "keyId", "key"))
     if not all(isinstance(each, str) and each for each in (user, key_id, private)):
-        raise _no_key(path)
+        raise LocalFileError(
+            f"{path} is not a key file of a service user",
+            remedy="It is JSON with userId, keyId and key, as the service made it.",
+        )
     return ServiceUserKey(user, key_id, Secret(private))
 
 
@@ -303,10 +306,3 @@ _CHECK_KEY = (
     "Check that the key file is of this service, has not expired, and that the user still exists; "
     "or give a token in RECONCILER_TOKEN."
 )
-
-
-def _no_key(path: Path) -> LocalFileError:
-    return LocalFileError(
-        f"{path} is not a key file of a service user",
-        remedy="It is JSON with userId, keyId and key, as the service made it.",
-    )
