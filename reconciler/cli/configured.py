@@ -412,7 +412,8 @@ def checked_service(ctx: click.Context, parameter: click.Parameter, value: str) 
             remedy="Write the address of the service, such as --service https://HOST, or leave "
             f"--service out for {DEFAULT_SERVICE}. A variable that CI did not set is empty.",
         )
-    if ctx.params.get("one"):  # environments are compared, and no service is asked
+    # Environments are compared, or a shell completes a word: no service is asked.
+    if ctx.params.get("one") or ctx.resilient_parsing:
         return value
     source = ctx.get_parameter_source("service")
     # No shell replaces this ~, and a folder of that name is dangerous to remove. The reader of
@@ -423,15 +424,9 @@ def checked_service(ctx: click.Context, parameter: click.Parameter, value: str) 
             remedy=f"Write the path in full, or sqlite:./{value.removeprefix('sqlite:')} for a "
             "name that begins with ~.",
         )
-    if not ctx.resilient_parsing:
-        _check_state_folder()
+    _check_state_folder()
     is_named = bool(untrusted()) or check_service(value, source)
-    if (
-        not is_named
-        and is_ci(os.environ)
-        and not ctx.params.get("against")
-        and not ctx.resilient_parsing
-    ):
+    if not is_named and is_ci(os.environ) and not ctx.params.get("against"):
         raise UsageError(
             "no service is named, and CI is set",
             remedy="Give --service ADDRESS or set RECONCILER_SERVICE. For a store of this job "
