@@ -156,11 +156,6 @@ class Terms(NamedTuple):
     seconds: int = LEASE_SECONDS
     takes: bool = False
 
-    @property
-    def renew_after(self) -> float:
-        """Return the seconds after which leases are renewed: a quarter of their time."""
-        return RENEW_AFTER_SECONDS * self.seconds / LEASE_SECONDS
-
     def named(self, organization: str) -> dict[str, object]:
         """Return the fields that name the lease of an organization."""
         named: dict[str, object] = {"organization": organization}
@@ -237,9 +232,10 @@ class Leases:
         """
         # The time before the call counts: a slow answer must not make the lease seem newer.
         names, now = _in_order(self._tokens), self._clock()
-        if not names or (not at_once and now - self._renewed < self._terms.renew_after):
-            return
         seconds = self._terms.seconds
+        quarter = RENEW_AFTER_SECONDS * seconds / LEASE_SECONDS
+        if not names or (not at_once and now - self._renewed < quarter):
+            return
         calls = [Call("RenewLease", {**self._named(n), "seconds": seconds}) for n in names]
         for name, reply in zip(names, self._wire.send(calls), strict=True):
             if isinstance(reply, WireRefusal):
