@@ -33,11 +33,7 @@ class VariableType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A declared variable. The schema says what its fields mean.
-
-    Attributes:
-        location: Where it is declared.
-    """
+    """A declared variable, and its place. The schema says what its fields mean."""
 
     name: str
     type: VariableType

@@ -95,11 +95,7 @@ class ResourceRef(NamedTuple):
 
 
 class RefError(ValueError):
-    """A text names no object, or could name several.
-
-    Attributes:
-        remedy: What to write instead.
-    """
+    """A text names no object, or could name several; ``remedy`` is what to write instead."""
 
     def __init__(self, problem: str, *, remedy: str) -> None:
         super().__init__(problem)

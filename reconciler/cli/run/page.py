@@ -45,12 +45,7 @@ class _Row(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """The parts of the page that show a plan and drift, for every reader.
-
-    Attributes:
-        of: What it was made of.
-        choices: Of the filter.
-    """
+    """The parts of the page that show a plan and drift, and what they were made of."""
 
     of: tuple[object, object, object]
     head: str

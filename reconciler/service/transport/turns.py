@@ -40,12 +40,7 @@ PACE_SECONDS = 0.002  # from one turn of strangers to the next
 
 
 class Reader(Protocol):
-    """A connection with frames to read.
-
-    Attributes:
-        address: Of the caller.
-        turns: How many it has had.
-    """
+    """A connection with frames to read: the address of its caller, the turns that it has had."""
 
     address: str
     turns: int
