@@ -166,9 +166,13 @@ class _Signals:
 
     def __enter__(self) -> Self:
         self._before = handle_with(self._hear)
+        # Python writes to the pipe when a signal comes. A handler may run only after the waiting:
+        # a signal that comes just before the system waits does not interrupt it.
+        self._woken = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         return self
 
     def __exit__(self, *_: object) -> None:
+        signal.set_wakeup_fd(self._woken)
         for number, handler in self._before.items():
             signal.signal(number, handler)
         os.close(self._read)
@@ -212,7 +216,6 @@ class _Signals:
             if self._number:
                 raise InterruptedRunError(number)
             self._number = number
-        self.wake()
 
 
 def _follow(controller: Controller, signals: _Signals, form: RunForm) -> int:

@@ -62,6 +62,19 @@ def test_the_first_signal_ends_the_waiting_and_the_second_the_run(signals: _Sign
     assert signal.getsignal(signal.SIGTERM) == signals._hear
 
 
+def test_a_signal_that_interrupts_no_waiting_ends_it_all_the_same(signals: _Signals) -> None:
+    """One that comes just before the system waits, here in another thread, interrupts nothing."""
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        is_ended = signals.wait(5)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+    assert is_ended
+    assert signals.stops() == signal.SIGTERM
+
+
 def test_a_hangup_asks_for_a_round_alone(signals: _Signals) -> None:
     os.kill(os.getpid(), signal.SIGHUP)
 
