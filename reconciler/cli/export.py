@@ -275,10 +275,10 @@ _Candidates = Mapping[ResourceRef, tuple[ObservedObject, Written]]
 def _refused(candidates: _Candidates) -> Mapping[ResourceRef, str]:
     """Return what ``validate`` would refuse, and what would not read back as it is held."""
     manifests = [_manifest(written) for _, written in candidates.values()]
-    judgement = judge(Loaded(tuple(manifests), (), whole=True))
     variables = Variables(NO_LAYERS, Growth())
-    for manifest, (_, written) in zip(manifests, candidates.values(), strict=True):
-        variables.replace(replace(manifest, document=escapes(written.document)))
+    for manifest in manifests:
+        variables.replace(manifest)
+    judgement = judge(Loaded(tuple(manifests), (), whole=True))
     reasons: dict[ResourceRef, str] = {}
     by_file = {written.path: key for key, (_, written) in candidates.items()}
     for finding in (*variables.findings, *judgement.diagnostics):
@@ -298,9 +298,10 @@ def _refused(candidates: _Candidates) -> Mapping[ResourceRef, str]:
 
 
 def _manifest(written: Written) -> Manifest:
+    """Return a manifest as it is read, before its variables are replaced."""
     *folder, _ = written.path.split("/")
     file = SourceFile(written.path, written.text(), Root("."), tuple(folder))
-    return Manifest(written.document, file)
+    return Manifest(escapes(written.document), file)
 
 
 def _unsaid(objects: Iterable[ObservedObject]) -> Iterator[str]:
