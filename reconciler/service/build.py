@@ -117,13 +117,12 @@ def open_sqlite(
     """
     from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
     from reconciler.service.eventstore.sqlite_files import create as create_file
-    from reconciler.service.eventstore.sqlite_files import is_there
     from reconciler.service.seal import KeyFile
 
     seals = KeyFile(seal_key_file or seal_key_beside(path))
     if read_only:
         return IdentityService(SqliteReadOnlyStore(path), seals, now)
-    if create and not is_there(path):
+    if create:
         create_file(path)
     store = SqliteEventStore(path, now)
 

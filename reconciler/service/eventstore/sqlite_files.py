@@ -82,11 +82,13 @@ def _unopened(path: Path, error: OSError) -> StoreUnusableError:
 
 
 def create(path: Path) -> None:
-    """Make an empty store, whole or not at all. A store that was made meanwhile is kept.
+    """Make an empty store, whole or not at all. A store that is there, or is made now, is kept.
 
     Raises:
-        StoreError: the folder cannot be written to, or is full.
+        StoreError: only its log is there; or the folder cannot be written to, or is full.
     """
+    if is_there(path):
+        return
     try:
         with temporary_file(path) as (unfinished, _):
             with store_errors(path):
