@@ -7,17 +7,16 @@ has the roles that may call each operation. Tests keep all three in step.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from docs.api.document import openapi_text
 from docs.api.page import docs_page
+from docs.pieces import with_piece
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.table import operations
 
 FOLDER = Path(__file__).parents[1]
 ROLES = FOLDER / "roles.md"
-_TABLE = re.compile(r"(<!-- operations -->\n).*?(<!-- end of operations -->)", re.DOTALL)
 
 
 def with_operations(page: str) -> str:
@@ -26,7 +25,7 @@ def with_operations(page: str) -> str:
     for row in operations().values():
         may = ["yes" if Caller("x", role).may(row.permission) else "no" for role in Role]
         lines.append(f"| `{row.name}` | {' | '.join(may)} |")
-    return _TABLE.sub(lambda found: "\n".join([found[1], *lines, "", found[2]]), page)
+    return with_piece(page, "operations", lines)
 
 
 def main() -> None:

@@ -6,14 +6,13 @@ table of calls, and runs commands through a proxy that lets nothing else through
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from docs.pieces import with_piece
 from reconciler.kinds.addresses import ADDRESSES
 
 PAGE = Path(__file__).parents[1] / "zitadel.md"
-_TABLE = re.compile(r"(<!-- addresses -->\n).*?(<!-- end of addresses -->)", re.DOTALL)
 _OF_OURS = "/reconciler/v1/"
 _KIND = "GetServiceInfo"  # tells this project's own service from a ZITADEL
 _NEVER = "Healthz"  # for load balancers
@@ -30,14 +29,11 @@ def addresses() -> dict[str, str]:
 
 def with_addresses(page: str) -> str:
     """Return the page with the table between its comments."""
-    return _TABLE.sub(lambda found: f"{found[1]}\n{_table()}\n\n{found[2]}", page)
+    return with_piece(page, "addresses", _table())
 
 
-def _table() -> str:
-    return "\n".join(["| To | Address | Operation |", "|---|---|---|", *_rows()])
-
-
-def _rows() -> Iterator[str]:
+def _table() -> Iterator[str]:
+    yield from ("| To | Address | Operation |", "|---|---|---|")
     for is_read in (True, False):
         for operation, address in addresses().items():
             if is_read == (address.startswith("GET ") or address.endswith("/_search")):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
 from dataclasses import MISSING, fields
 
-import click
 import pytest
 from click.testing import CliRunner
 
+from docs.forms.make import commands_of
 from reconciler.apply.sinks import KINDS
 from reconciler.cli.ci_jobs import ANSWERS
 from reconciler.cli.connection import Connection
@@ -47,18 +46,10 @@ def row(name: str, command: str = "") -> Setting:
     return found
 
 
-def commands_of(group: click.Group, path: str = "") -> Iterator[tuple[str, Command]]:
-    """Yield every command with its name, after that of its group."""
-    for name in group.list_commands(click.Context(group)):
-        found = group.get_command(click.Context(group), name)
-        if isinstance(found, click.Group):
-            yield from commands_of(found, f"{path}{name} ")
-        else:
-            assert isinstance(found, Command)
-            yield f"{path}{name}", found
-
-
-ALL = dict(commands_of(cli))
+ALL: dict[str, Command] = {}
+for _path, _found in commands_of(cli):
+    assert isinstance(_found, Command)
+    ALL[_path] = _found
 
 
 def help_of(path: str) -> str:
